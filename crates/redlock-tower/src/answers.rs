@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::Response;
 use redlock_core::Redlock;
 
 use crate::{
@@ -13,9 +13,8 @@ use crate::{
 };
 
 /// The answers of a layer.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Answers {
-    pub(crate) contended: StatusCode,
     pub(crate) reject_with: Option<Arc<RejectWith>>,
     /// The client of the nodes.
     pub(crate) redlock: Option<Redlock>,
@@ -40,7 +39,6 @@ impl Answers {
         rejection: Rejection,
         protocol: Protocol,
     ) -> Response<ResponseBody<B>> {
-        let rejection = rejection.when_contended(self.contended);
         let response = match (&self.reject_with, protocol) {
             (Some(reject_with), _) => reject_with(&rejection),
             (None, Protocol::Http) => rejection.problem(),
@@ -52,21 +50,10 @@ impl Answers {
     }
 }
 
-impl Default for Answers {
-    fn default() -> Self {
-        Self {
-            contended: StatusCode::CONFLICT,
-            reject_with: None,
-            redlock: None,
-        }
-    }
-}
-
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answers")
-            .field("contended", &self.contended)
             .field("reject_with", &self.reject_with.is_some())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use redlock_core::{AcquireOptions, LossReason, Mode, ResourceKeys};
+use redlock_core::{AcquireOptions, Lease, LossReason, Mode, ResourceKeys};
 use tokio::time::Instant;
 
 use crate::{
@@ -44,7 +44,7 @@ impl Held {
         let on_lost = *on_lost;
         let mode = options.clone().or(&terms.options).mode();
         let is_enough = |held: &RequestLease| {
-            let is_alone = held.view().mode() == Mode::Exclusive;
+            let is_alone = held.mode() == Mode::Exclusive;
             (is_alone || mode == Mode::Shared) && terms.are_met_by(held.keys(), &keys)
         };
         let same = match carried.and_then(|carried| carried.of(redlock, is_enough)) {
@@ -67,7 +67,7 @@ impl Held {
                 (lease, Some(slot), Some(hold))
             }
         };
-        let watched = lease.view().clone();
+        let watched = Lease::clone(&lease);
         let lost = (on_lost == OnLost::Abort)
             .then(|| Box::pin(async move { watched.lost().await }) as Pin<Box<_>>);
         Ok(Self {
@@ -83,7 +83,7 @@ impl Held {
     /// A lock that was taken out may be released by another task, for which such work can wait.
     pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.owns() {
-            self.lease.view().within(work)
+            self.lease.within(work)
         } else {
             work()
         }

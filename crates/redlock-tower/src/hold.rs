@@ -25,7 +25,7 @@ pub enum Hold {
     /// The request holds its lock until the response's body has ended: by its last frame, by an error or by a drop.
     ///
     /// If a client reads slowly, its request holds the lock for as long as the client reads, or for
-    /// [`max_hold`](crate::RedlockLayerBuilder::max_hold) at most.
+    /// [`max_hold`](redlock_core::AcquireOptions::max_hold) at most.
     #[default]
     Body,
     /// The request holds its lock until the response's head is there.

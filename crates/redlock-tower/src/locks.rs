@@ -161,7 +161,7 @@ fn within<R>(leases: &[RequestLease], work: impl FnOnce() -> R) -> R {
     fn nested(leases: &[RequestLease], work: &mut dyn FnMut()) {
         match leases.split_first() {
             None => work(),
-            Some((lease, rest)) => lease.view().within(|| nested(rest, work)),
+            Some((lease, rest)) => lease.within(|| nested(rest, work)),
         }
     }
     let mut work = Some(work);

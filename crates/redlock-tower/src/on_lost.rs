@@ -37,7 +37,7 @@ pub enum OnLost {
     /// connection.
     #[default]
     Abort,
-    /// The request goes on, and only [`RequestLease::lost`](crate::RequestLease::lost) reports the loss.
+    /// The request goes on, and only [`Lease::lost`](redlock_core::Lease::lost) reports the loss.
     ///
     /// This fits work that may safely finish, because the resource refuses old fencing tokens or because the lock only
     /// avoids double work.

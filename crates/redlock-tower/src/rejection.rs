@@ -20,7 +20,7 @@ use crate::{
 ///
 /// ```
 /// use axum::{Router, body::Body, http::{Request, StatusCode}, middleware, response::Response, routing::post};
-/// use redlock_core::{Redlock, Wait};
+/// use redlock_core::{AcquireOptions, Redlock, Wait};
 /// use redlock_tower::{PathKey, RedlockLayer, Rejection, RejectionKind};
 /// use std::error::Error;
 /// use tower::ServiceExt;
@@ -38,7 +38,9 @@ use crate::{
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-/// let lock = RedlockLayer::builder(redlock.clone()).wait(Wait::Never).build(PathKey::new("order", "order_id"))?;
+/// let lock = RedlockLayer::builder(redlock.clone())
+///     .options(AcquireOptions::new().wait(Wait::Never))
+///     .build(PathKey::new("order", "order_id"))?;
 /// let app: Router = Router::new()
 ///     .route("/orders/{order_id}/pay", post(async || "paid").route_layer(lock))
 ///     .layer(middleware::map_response(report));
@@ -55,7 +57,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Rejection {
     cause: Cause,
-    contended: StatusCode,
     retry_after: Option<Duration>,
 }
 
@@ -93,7 +94,6 @@ impl Rejection {
     fn new(cause: Cause, pace: &Pace) -> Self {
         let mut rejection = Self {
             cause,
-            contended: StatusCode::CONFLICT,
             retry_after: None,
         };
         rejection.retry_after = rejection.pause(pace).map(spread);
@@ -103,14 +103,6 @@ impl Rejection {
     /// Makes the rejection of a request to a layer whose requests hold their locks as `pace` says.
     pub(crate) fn acquire(error: AcquireError, pace: &Pace) -> Self {
         Self::new(Cause::Acquire(Arc::new(error)), pace)
-    }
-
-    /// Returns the same, with this status in case that another request holds the resource.
-    pub(crate) fn when_contended(self, status: StatusCode) -> Self {
-        Self {
-            contended: status,
-            ..self
-        }
     }
 
     pub(crate) fn lost(reason: LossReason) -> Self {
@@ -140,7 +132,7 @@ impl Rejection {
     /// Returns the status of the answer.
     pub fn status(&self) -> StatusCode {
         match self.kind() {
-            RejectionKind::Contended => self.contended,
+            RejectionKind::Contended => StatusCode::CONFLICT,
             RejectionKind::Misuse => StatusCode::INTERNAL_SERVER_ERROR,
             RejectionKind::Overloaded
             | RejectionKind::Unavailable

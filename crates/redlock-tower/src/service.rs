@@ -7,6 +7,7 @@ use std::{
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body;
+use redlock_core::AcquireOptions;
 use tower_service::Service;
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     placement::Placement,
     protocol::Protocol,
     shared::{Carrier, Shared, Start},
-    terms::PerRequest,
+    terms::OptionsOfHead,
 };
 
 /// The service that [`RedlockLayer`](crate::RedlockLayer) makes.
@@ -71,7 +72,6 @@ pub struct RedlockService<S, K> {
 }
 
 /// What a layer and its services have in common.
-#[derive(Debug)]
 pub(crate) struct Parts<K> {
     pub(crate) shared: Arc<Shared<K>>,
     pub(crate) rules: Rules,
@@ -79,13 +79,25 @@ pub(crate) struct Parts<K> {
 }
 
 /// How a layer treats requests of HTTP.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Rules {
     pub(crate) hold: Hold,
     pub(crate) answers: Answers,
     /// The methods that are locked; `None` for all.
     pub(crate) only: Option<Arc<[Method]>>,
-    pub(crate) per_request: PerRequest,
+    pub(crate) options_with: Option<Arc<OptionsOfHead>>,
+}
+
+impl Rules {
+    /// Returns the options for `request` by its head, if the layer has a function for them.
+    fn options<B>(&self, request: Request<B>) -> (AcquireOptions, Request<B>) {
+        let Some(options_with) = &self.options_with else {
+            return (AcquireOptions::new(), request);
+        };
+        let (head, body) = request.into_parts();
+        let options = options_with(&head);
+        (options, Request::from_parts(head, body))
+    }
 }
 
 /// Requests of HTTP keep their leases in their extensions.
@@ -167,7 +179,7 @@ where
         let start = if only.is_some_and(|only| !only.contains(request.method())) {
             Start::Unlocked(request)
         } else {
-            let (options, mut request) = rules.per_request.options(request);
+            let (options, mut request) = rules.options(request);
             if shared.key.leaves_it_to_the_handler() {
                 let desk = Desk::new(shared.terms.with(options));
                 request.extensions_mut().insert(desk.way());

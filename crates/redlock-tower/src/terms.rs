@@ -1,8 +1,8 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use http::{Request, request::Parts};
+use http::request::Parts;
 use redlock_core::{
-    AcquireOptions, LockGuard, Redlock, ResourceKey, ResourceKeys, SlotGuard, Slots, Wait,
+    AcquireOptions, LockGuard, Redlock, ResourceKey, ResourceKeys, SlotGuard, Slots,
 };
 
 use crate::{KeyError, OnLost, Rejection, pace::Pace};
@@ -87,46 +87,7 @@ impl Terms {
     }
 }
 
-/// What a layer asks of the head of each request, in the place of what it has for all of them.
-#[derive(Clone, Default)]
-pub(crate) struct PerRequest {
-    pub(crate) wait: Option<Arc<Asked<Wait>>>,
-    pub(crate) ttl: Option<Arc<Asked<Duration>>>,
-    pub(crate) shares: Option<Arc<Shares>>,
-}
-
-pub(crate) type Asked<T> = dyn Fn(&Parts) -> Option<T> + Send + Sync;
-pub(crate) type Shares = dyn Fn(&Parts) -> bool + Send + Sync;
-
-impl PerRequest {
-    /// Returns the options that the layer's functions give for `request`; the other options are left unset.
-    pub(crate) fn options<B>(&self, request: Request<B>) -> (AcquireOptions, Request<B>) {
-        let mut options = AcquireOptions::new();
-        if self.wait.is_none() && self.ttl.is_none() && self.shares.is_none() {
-            return (options, request);
-        }
-        let (head, body) = request.into_parts();
-        if let Some(wait) = self.wait.as_ref().and_then(|wait| wait(&head)) {
-            options = options.wait(wait);
-        }
-        if let Some(ttl) = self.ttl.as_ref().and_then(|ttl| ttl(&head)) {
-            options = options.ttl(ttl);
-        }
-        if self.shares.as_ref().is_some_and(|shares| shares(&head)) {
-            options = options.shared();
-        }
-        (options, Request::from_parts(head, body))
-    }
-}
-
-impl fmt::Debug for PerRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PerRequest")
-            .field("wait", &self.wait.is_some())
-            .field("ttl", &self.ttl.is_some())
-            .field("shares", &self.shares.is_some())
-            .finish()
-    }
-}
+/// Names the options for a request by its head.
+pub(crate) type OptionsOfHead = dyn Fn(&Parts) -> AcquireOptions + Send + Sync;
 
 const ONE_KEY: &str = "a layer with slots locks one key of a request, and it names several";

@@ -5,7 +5,6 @@ use ::axum::{
     response::{IntoResponse, Response},
 };
 use http::request::Parts;
-use redlock_core::LeaseLost;
 
 use super::lease::{Missing, MissingLease};
 use crate::{LockKey, Rejection, RequestLease, locks::ToDesk};
@@ -70,6 +69,10 @@ pub struct Locked<E> {
 impl<E> Locked<E> {
     /// Returns the lease.
     ///
+    /// `Locked` derefs to the value, as extractors do, so the lease has this method.
+    /// `locked.lease().run(work)` drops `work` alone when the lease is lost, which matters under
+    /// [`OnLost::Signal`](crate::OnLost::Signal): otherwise the layer drops the whole handler.
+    ///
     /// # Examples
     ///
     /// ```
@@ -98,52 +101,6 @@ impl<E> Locked<E> {
     /// ```
     pub fn lease(&self) -> &RequestLease {
         &self.lease
-    }
-
-    /// Runs `work` for as long as the lease is valid, as [`RequestLease::run`] does.
-    ///
-    /// If the lease is lost, the layer drops the whole handler.
-    /// With [`OnLost::Signal`](crate::OnLost::Signal) the layer does not, and this method drops only the part that must
-    /// be exclusive.
-    ///
-    /// # Errors
-    ///
-    /// The lease was lost, and `work` was dropped unfinished.
-    /// The `?` operator makes a [`Rejection`] of the error, which is the response 503.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops `work`; the request keeps the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
-    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
-    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer, Rejection};
-    /// # use tower::ServiceExt;
-    /// # #[derive(serde::Deserialize)]
-    /// # struct Payment { order: u64 }
-    /// # impl LockKey for Payment {
-    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
-    /// # }
-    /// async fn pay(payment: Locked<Json<Payment>>) -> Result<String, Rejection> {
-    ///     let order = payment.run(async { payment.order }).await?;
-    ///     Ok(format!("{order} is paid"))
-    /// }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock, InHandler);
-    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
-    /// # let request = Request::post("/payments").header("content-type", "application/json");
-    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
-    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "42 is paid");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
-        self.lease().run(work).await
     }
 
     /// Takes the value out; the request keeps the lock.
@@ -273,13 +230,14 @@ fn lock<E: LockKey, R>(
 ///     }
 /// }
 /// # use axum::{Router, body::Body, http::Request, routing::post};
-/// # use redlock_core::{Redlock, Wait};
+/// # use redlock_core::{AcquireOptions, Redlock, Wait};
 /// # use redlock_tower::{InHandler, RedlockLayer};
 /// # use tower::ServiceExt;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-/// # let lock = RedlockLayer::builder(redlock.clone()).wait(Wait::Never).build(InHandler)?;
+/// # let at_once = AcquireOptions::new().wait(Wait::Never);
+/// # let lock = RedlockLayer::builder(redlock.clone()).options(at_once).build(InHandler)?;
 /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
 /// # let ask = async |body: &'static str| {
 /// #     let request = Request::post("/payments").header("content-type", "application/json");

@@ -15,7 +15,7 @@ use crate::{KeyError, KeyExtractor};
 ///
 /// ```
 /// use axum::{Json, Router, body::Body, http::{Request, StatusCode}, routing::post};
-/// use redlock_core::{Redlock, ResourceKey, ResourceKeys, Wait};
+/// use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 /// use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
 /// use tower::ServiceExt;
 ///
@@ -35,7 +35,8 @@ use crate::{KeyError, KeyExtractor};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-/// let lock = RedlockLayer::builder(redlock.clone()).wait(Wait::Never).build(InHandler)?;
+/// let at_once = AcquireOptions::new().wait(Wait::Never);
+/// let lock = RedlockLayer::builder(redlock.clone()).options(at_once).build(InHandler)?;
 /// let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
 /// let ask = || {
 ///     let request = Request::post("/payments").header("content-type", "application/json");

@@ -111,8 +111,8 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     ///
     /// The layer calls it when it knows the keys.
     /// The default sets no option.
-    /// For HTTP requests, [`wait_with`](crate::RedlockLayerBuilder::wait_with) and
-    /// [`ttl_with`](crate::RedlockLayerBuilder::ttl_with) are simpler; these options take precedence over both.
+    /// For HTTP requests, [`options_with`](crate::RedlockLayerBuilder::options_with) is simpler; these options take
+    /// precedence over its options.
     ///
     /// # Examples
     ///

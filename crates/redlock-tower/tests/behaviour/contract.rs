@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::{future::join_all, poll};
 use http::{Request, Response};
 use http_body_util::Full;
-use redlock_core::Redlock;
+use redlock_core::{AcquireOptions, Redlock};
 use redlock_tower::{HeaderKey, RedlockLayer, RedlockService, generic};
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_test::mock::{self, Mock};
@@ -124,7 +124,7 @@ async fn a_storm_of_clones_never_overlaps_on_a_key() {
         }
     });
     let layer = RedlockLayer::builder(redlock)
-        .wait(LONG)
+        .options(AcquireOptions::new().wait(LONG))
         .build(by_header())
         .unwrap();
     let service = layer.layer(handler);

@@ -19,7 +19,7 @@ use axum::{
 use futures_util::{FutureExt, stream};
 use http::Extensions;
 use http_body_util::BodyExt;
-use redlock_core::{LossReason, Redlock, Wait};
+use redlock_core::{AcquireOptions, LossReason, Redlock, Wait};
 use redlock_tower::{
     InHandler, Locked, OnLost, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease,
 };
@@ -42,7 +42,7 @@ async fn acquire(redlock: &Redlock) -> redlock_core::LockGuard {
 }
 
 fn impatient(redlock: &Redlock) -> RedlockLayerBuilder {
-    RedlockLayer::builder(redlock.clone()).wait(Wait::Never)
+    RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(Wait::Never))
 }
 
 fn at_root(handler: MethodRouter) -> Router {
