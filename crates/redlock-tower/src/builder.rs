@@ -5,11 +5,10 @@ use http::{Method, Response, request::Parts};
 use redlock_core::{AcquireOptions, Mode, Redlock, Slots};
 
 use crate::{
-    ConfigError, Hold, OnLost, RedlockLayer, Rejection,
-    answers::Answers,
-    service::Rules,
-    shared::Shared,
-    terms::{OptionsOfHead, Terms},
+    ConfigError, Hold, LossPolicy, RedlockLayer, Rejection,
+    call::KeyedLocker,
+    request_lock::Locker,
+    rules::{HttpRules, OptionsOfHead, RejectWith},
 };
 
 /// Describes a [`RedlockLayer`] that differs from the client's defaults.
@@ -17,8 +16,9 @@ use crate::{
 /// # Examples
 ///
 /// ```
+/// use http::{HeaderName, Method};
 /// use redlock_core::{AcquireOptions, Redlock, Wait};
-/// use redlock_tower::{HeaderKey, Hold, OnLost, RedlockLayer};
+/// use redlock_tower::{HeaderKey, Hold, LossPolicy, RedlockLayer};
 /// use std::time::Duration;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -31,8 +31,9 @@ use crate::{
 /// let layer = RedlockLayer::builder(redlock)
 ///     .options(options)
 ///     .hold(Hold::Response)
-///     .on_lost(OnLost::Signal)
-///     .build(HeaderKey::new("account", http::HeaderName::from_static("x-account")))?;
+///     .on_lost(LossPolicy::Signal)
+///     .only([Method::POST])
+///     .build(HeaderKey::new("account", HeaderName::from_static("x-account")))?;
 /// # let _ = layer;
 /// # Ok(())
 /// # }
@@ -44,10 +45,10 @@ pub struct RedlockLayerBuilder {
     options: AcquireOptions,
     options_with: Option<Arc<OptionsOfHead>>,
     hold: Hold,
-    on_lost: OnLost,
+    on_lost: LossPolicy,
     slots: Option<usize>,
-    answers: Answers,
-    only: Option<Arc<[Method]>>,
+    only: Option<Vec<Method>>,
+    reject_with: Option<Arc<RejectWith>>,
 }
 
 impl RedlockLayer<()> {
@@ -75,10 +76,10 @@ impl RedlockLayer<()> {
             options: AcquireOptions::new(),
             options_with: None,
             hold: Hold::default(),
-            on_lost: OnLost::default(),
+            on_lost: LossPolicy::default(),
             slots: None,
-            answers: Answers::default(),
             only: None,
+            reject_with: None,
         }
     }
 }
@@ -217,8 +218,8 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets what happens to a request whose lease is lost; [`OnLost::Abort`] by default. [`OnLost`] has an example.
-    pub fn on_lost(mut self, on_lost: OnLost) -> Self {
+    /// Sets what happens to a request whose lease is lost; [`LossPolicy::Abort`] by default. [`LossPolicy`] has an example.
+    pub fn on_lost(mut self, on_lost: LossPolicy) -> Self {
         self.on_lost = on_lost;
         self
     }
@@ -278,38 +279,13 @@ impl RedlockLayerBuilder {
     /// The layer does not lock a method that is not named here, even if a handler for it is added later.
     /// `GET` stands for `HEAD` too, because a `get` handler of axum answers both.
     /// Default: every method.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Router, body::Body, http::{Method, Request, StatusCode}, routing::get};
-    /// # use redlock_core::{AcquireOptions, Redlock, Wait};
-    /// # use redlock_tower::{PathKey, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let lock = RedlockLayer::builder(redlock.clone())
-    ///     .options(AcquireOptions::new().wait(Wait::Never))
-    ///     .only([Method::PUT, Method::DELETE])
-    ///     .build(PathKey::new("order", "order_id"))?;
-    /// let order = get(async || "an order").put(async || "changed");
-    /// let app: Router = Router::new().route("/orders/{order_id}", order).layer(lock);
-    ///
-    /// let another = redlock.acquire("order:42").await?;
-    /// let ask = |method| Request::builder().method(method).uri("/orders/42").body(Body::empty());
-    /// assert_eq!(app.clone().oneshot(ask(Method::GET)?).await?.status(), StatusCode::OK);
-    /// assert_eq!(app.oneshot(ask(Method::PUT)?).await?.status(), StatusCode::CONFLICT);
-    /// # drop(another);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// [Some requests only](crate::guide::keys#some-requests-only) has an example.
     pub fn only(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         let mut only: Vec<_> = methods.into_iter().collect();
         if only.contains(&Method::GET) {
             only.push(Method::HEAD);
         }
-        self.only = Some(only.into());
+        self.only = Some(only);
         self
     }
 
@@ -354,7 +330,7 @@ impl RedlockLayerBuilder {
     where
         F: Fn(&Rejection) -> Response<Bytes> + Send + Sync + 'static,
     {
-        self.answers.reject_with = Some(Arc::new(reject_with));
+        self.reject_with = Some(Arc::new(reject_with));
         self
     }
 
@@ -364,23 +340,7 @@ impl RedlockLayerBuilder {
     ///
     /// A setting is not possible: a time to live outside of the client's range, a hold of no time, no method to lock.
     /// The error comes here, and not at the first request, so that the program sees it and no client does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::AcquireOptions;
-    /// use redlock_tower::{PathKey, RedlockLayer};
-    /// use std::time::Duration;
-    ///
-    /// let too_long = AcquireOptions::new().ttl(redlock.max_ttl() + Duration::from_secs(1));
-    /// let refused = RedlockLayer::builder(redlock).options(too_long).build(PathKey::new("order", "order_id"));
-    /// assert_eq!(refused.unwrap_err().field(), "ttl");
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// [`ConfigError`] has an example.
     pub fn build<K>(self, key: K) -> Result<RedlockLayer<K>, ConfigError> {
         let Self {
             redlock,
@@ -389,8 +349,8 @@ impl RedlockLayerBuilder {
             hold,
             on_lost,
             slots,
-            answers,
             only,
+            reject_with,
         } = self;
         redlock.check(&options)?;
         if only.as_ref().is_some_and(|methods| methods.is_empty()) {
@@ -405,15 +365,14 @@ impl RedlockLayerBuilder {
             let message = "a slot has one holder: leave `slots` or `shared` out";
             return Err(ConfigError::misuse("shared", message));
         }
-        let terms = Terms::new(redlock, options, on_lost).with_slots(slots);
-        let shared = Shared { terms, key };
-        let rules = Rules {
-            hold,
-            answers,
-            only,
-            options_with,
-        };
-        Ok(RedlockLayer::from_parts(shared, rules))
+        let mut rules = HttpRules::new(redlock.clone());
+        rules.hold = hold;
+        rules.only = only;
+        rules.options_with = options_with;
+        rules.reject_with = reject_with;
+        let locker = Locker::new(redlock, options, on_lost).with_slots(slots);
+        let keyed = KeyedLocker { locker, key };
+        Ok(RedlockLayer::from_parts(keyed, rules))
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use redlock_core::{Lease, Redlock};
+use redlock_core::{Lease, LockGuard, Redlock};
 
-use crate::slot::Slot;
+use crate::LossPolicy;
 
 /// A view of the lease that the request holds: a [`redlock_core::Lease`], to which it derefs, and what a request adds.
 ///
@@ -77,25 +77,13 @@ pub struct RequestLease {
     /// The client it comes from: equal keys of two clients are two resources.
     client: u64,
     /// The guard, while the request has it.
-    slot: Weak<Slot>,
+    cell: Weak<GuardCell>,
     waited: Duration,
     outer: Option<Arc<Self>>,
 }
 
 impl RequestLease {
     /// Returns how long the request has waited for its lock, from the layer's call of the client to the client's answer.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use axum::response::AppendHeaders;
-    /// use redlock_tower::RequestLease;
-    ///
-    /// async fn pay(lease: RequestLease) -> (AppendHeaders<[(&'static str, String); 1]>, &'static str) {
-    ///     let waited = format!("lock;dur={}", lease.waited().as_millis());
-    ///     (AppendHeaders([("server-timing", waited)]), "paid")
-    /// }
-    /// ```
     pub fn waited(&self) -> Duration {
         self.waited
     }
@@ -131,18 +119,18 @@ impl RequestLease {
         self.outer.as_deref()
     }
 
-    /// Makes a view of a lease of `client` whose guard is in `slot`, for a request that already has `outer`.
+    /// Makes a view of a lease of `client` whose guard is in `cell`, for a request that already has `outer`.
     pub(crate) fn new(
         lease: Lease,
         client: &Redlock,
-        slot: &Arc<Slot>,
+        cell: &Arc<GuardCell>,
         waited: Duration,
         outer: Option<&Self>,
     ) -> Self {
         Self {
             lease,
             client: client.id(),
-            slot: Arc::downgrade(slot),
+            cell: Arc::downgrade(cell),
             waited,
             outer: outer.cloned().map(Arc::new),
         }
@@ -157,8 +145,8 @@ impl RequestLease {
     }
 
     /// Returns where the guard is, unless the request is over.
-    pub(crate) fn slot(&self) -> Option<Arc<Slot>> {
-        self.slot.upgrade()
+    pub(crate) fn guard_cell(&self) -> Option<Arc<GuardCell>> {
+        self.cell.upgrade()
     }
 
     /// Returns the lease of this client on what `is_enough` says, if it is this one or one further out.
@@ -180,5 +168,92 @@ impl Deref for RequestLease {
 impl From<RequestLease> for Lease {
     fn from(lease: RequestLease) -> Self {
         lease.lease
+    }
+}
+
+/// The place where a request keeps its guard, and from which its handler can take it.
+///
+/// Views of the lease lead here, and are cloned; so they do not keep it, and it is emptied with the request.
+#[derive(Debug)]
+pub(crate) struct GuardCell {
+    content: Mutex<CellContent>,
+    on_lost: LossPolicy,
+}
+
+/// The guard of a request, or why it is no longer here.
+#[derive(Debug)]
+enum CellContent {
+    Guard(LockGuard),
+    /// The handler has it.
+    TakenOut,
+    Ended(ReleaseReason),
+}
+
+/// Why a request let its lock go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ReleaseReason {
+    /// Its layer was to hold it for no longer, though the body goes on.
+    AfterHead,
+    /// The request is over.
+    RequestOver,
+}
+
+impl GuardCell {
+    /// Makes a cell with `guard` in it, and what is to happen when its lease is lost.
+    pub(crate) fn new(guard: LockGuard, on_lost: LossPolicy) -> Self {
+        Self {
+            content: Mutex::new(CellContent::Guard(guard)),
+            on_lost,
+        }
+    }
+
+    /// Takes the guard for the handler, if it is still here.
+    pub(crate) fn take(&self) -> Option<LockGuard> {
+        self.empty(CellContent::TakenOut)
+    }
+
+    /// Takes the guard to let it go, if it is still here.
+    pub(crate) fn end(&self, reason: ReleaseReason) -> Option<LockGuard> {
+        self.empty(CellContent::Ended(reason))
+    }
+
+    /// Returns what the layer does when the lease is lost.
+    pub(crate) fn on_lost(&self) -> LossPolicy {
+        self.on_lost
+    }
+
+    /// Returns whether the guard is still here.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(*self.look(), CellContent::Guard(_))
+    }
+
+    /// Returns whether the handler has the guard.
+    pub(crate) fn is_taken_out(&self) -> bool {
+        matches!(*self.look(), CellContent::TakenOut)
+    }
+
+    /// Returns whether the lock may end before the request: the handler took it, or the layer was to release it early.
+    pub(crate) fn may_be_outlived(&self) -> bool {
+        matches!(
+            *self.look(),
+            CellContent::TakenOut | CellContent::Ended(ReleaseReason::AfterHead)
+        )
+    }
+
+    /// Takes the guard, and leaves why it is not here; if it was gone before, the reason of that stays.
+    fn empty(&self, reason: CellContent) -> Option<LockGuard> {
+        let mut content = self.look();
+        if !matches!(*content, CellContent::Guard(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut *content, reason) {
+            CellContent::Guard(guard) => Some(guard),
+            CellContent::TakenOut | CellContent::Ended(_) => None,
+        }
+    }
+
+    fn look(&self) -> MutexGuard<'_, CellContent> {
+        // Nothing panics while it is locked.
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@ use std::{error::Error, fmt, future::poll_fn, ops::Deref, pin::pin};
 
 use redlock_core::{LeaseLost, LockGuard, ReleaseError};
 
-use crate::{OnLost, RequestLease};
+use crate::{LossPolicy, RequestLease};
 
 /// A lock that [`RequestLease::into_owned`] has taken out of its request, so that it outlives the request.
 ///
@@ -39,7 +39,7 @@ pub struct OwnedLease {
     // Dropped after what a view of it could still guard.
     guard: LockGuard,
     lease: RequestLease,
-    on_lost: OnLost,
+    on_lost: LossPolicy,
 }
 
 impl RequestLease {
@@ -68,9 +68,9 @@ impl RequestLease {
     /// }
     /// ```
     pub fn into_owned(self) -> Result<OwnedLease, LeaseTaken> {
-        let slot = self.slot().ok_or(LeaseTaken(()))?;
-        let guard = slot.take().ok_or(LeaseTaken(()))?;
-        let on_lost = slot.on_lost();
+        let cell = self.guard_cell().ok_or(LeaseTaken(()))?;
+        let guard = cell.take().ok_or(LeaseTaken(()))?;
+        let on_lost = cell.on_lost();
         Ok(OwnedLease {
             guard,
             lease: self,
@@ -84,7 +84,7 @@ impl OwnedLease {
     ///
     /// If the lease is lost, also because `max_hold` is over, this future drops `work` before another caller can get
     /// the resource.
-    /// With [`OnLost::Signal`], `work` goes on.
+    /// With [`LossPolicy::Signal`], `work` goes on.
     ///
     /// # Errors
     ///
@@ -128,8 +128,8 @@ impl OwnedLease {
     /// ```
     pub async fn run<F: Future>(self, work: F) -> Result<F::Output, LeaseLost> {
         match self.on_lost {
-            OnLost::Abort => self.lease.run(work).await,
-            OnLost::Signal => {
+            LossPolicy::Abort => self.lease.run(work).await,
+            LossPolicy::Signal => {
                 let mut work = pin!(work);
                 Ok(poll_fn(|cx| self.lease.within(|| work.as_mut().poll(cx))).await)
             }
@@ -137,29 +137,6 @@ impl OwnedLease {
     }
 
     /// Returns a view of the lease, which can be cloned and passed to other code.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Router, body::Body, http::Request, routing::post};
-    /// # use redlock_core::Redlock;
-    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
-    /// let pay = async |lock: OwnedLease| {
-    ///     let view = lock.lease().clone();
-    ///     drop(lock);
-    ///     assert!(!view.is_held(), "a view keeps nothing locked");
-    /// };
-    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
-    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
-    /// # assert!(app.oneshot(request).await?.status().is_success());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lease(&self) -> &RequestLease {
         &self.lease
     }

@@ -6,8 +6,8 @@ use ::axum::{
 };
 use http::request::Parts;
 
-use super::lease::{Missing, MissingLease};
-use crate::{LockKey, Rejection, RequestLease, locks::ToDesk};
+use super::{Missing, MissingLease};
+use crate::{LockKey, Rejection, RequestLease, handler_locks::HandlerLocksRef};
 
 /// Extracts `E`, and takes the lock that it names before the handler runs.
 ///
@@ -71,34 +71,7 @@ impl<E> Locked<E> {
     ///
     /// `Locked` derefs to the value, as extractors do, so the lease has this method.
     /// `locked.lease().run(work)` drops `work` alone when the lease is lost, which matters under
-    /// [`OnLost::Signal`](crate::OnLost::Signal): otherwise the layer drops the whole handler.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
-    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
-    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[derive(serde::Deserialize)]
-    /// # struct Payment { order: u64 }
-    /// # impl LockKey for Payment {
-    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
-    /// # }
-    /// async fn pay(payment: Locked<Json<Payment>>) -> String {
-    ///     payment.lease().key().as_str().to_owned()
-    /// }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock, InHandler);
-    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
-    /// # let request = Request::post("/payments").header("content-type", "application/json");
-    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
-    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "order:42");
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// [`LossPolicy::Signal`](crate::LossPolicy::Signal): otherwise the layer drops the whole handler.
     pub fn lease(&self) -> &RequestLease {
         &self.lease
     }
@@ -153,10 +126,10 @@ where
     type Rejection = LockedRejection<E::Rejection>;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let desk = parts.extensions.get().cloned();
+        let locks = parts.extensions.get().cloned();
         let value = E::from_request_parts(parts, state).await;
         let value = value.map_err(LockedRejection::Value)?;
-        let lease = lock(&value, desk, parts.extensions.get().cloned()).await?;
+        let lease = lock(&value, locks, parts.extensions.get().cloned()).await?;
         // For what comes after it: another argument, or a service that the handler calls.
         parts.extensions.insert(lease.clone());
         Ok(Self { value, lease })
@@ -171,11 +144,11 @@ where
     type Rejection = LockedRejection<E::Rejection>;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
-        let desk = request.extensions().get().cloned();
+        let locks = request.extensions().get().cloned();
         let carried = request.extensions().get().cloned();
         let value = E::from_request(request, state).await;
         let value = value.map_err(LockedRejection::Value)?;
-        let lease = lock(&value, desk, carried).await?;
+        let lease = lock(&value, locks, carried).await?;
         Ok(Self { value, lease })
     }
 }
@@ -183,19 +156,19 @@ where
 /// Takes the lock; the future has nothing of `value`, which need not be `Sync`.
 fn lock<E: LockKey, R>(
     value: &E,
-    desk: Option<ToDesk>,
+    locks: Option<HandlerLocksRef>,
     carried: Option<RequestLease>,
 ) -> impl Future<Output = Result<RequestLease, LockedRejection<R>>> + Send + use<E, R> {
     let (key, options) = (value.lock_key(), value.options());
     async move {
         let missing = || LockedRejection::Layer(MissingLease(Missing::Layer));
-        let desk = desk.ok_or_else(missing)?;
+        let locks = locks.ok_or_else(missing)?;
         let key = key.map_err(|error| {
             let rejection = Rejection::from(error);
-            desk.refused(&rejection);
+            locks.refused(&rejection);
             LockedRejection::Lock(rejection)
         })?;
-        let taken = desk.take(key, options, carried.as_ref()).await;
+        let taken = locks.take(key, options, carried.as_ref()).await;
         taken.ok_or_else(missing)?.map_err(LockedRejection::Lock)
     }
 }

@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, LossReason, Redlock};
 use redlock_tower::{
-    OnLost, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease,
+    LossPolicy, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease,
 };
 use tokio::{io::AsyncWriteExt, time::Instant};
 use tower::{Layer, ServiceExt, service_fn};
@@ -53,7 +53,7 @@ async fn a_stuck_handler_is_answered_for_when_its_hold_ends() {
 #[tokio::test(start_paused = true)]
 async fn the_hold_ends_though_only_a_signal_was_asked_for() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let builder = limited(&redlock).on_lost(OnLost::Signal);
+    let builder = limited(&redlock).on_lost(LossPolicy::Signal);
     let handler = service_fn(async |request: Request<Body>| {
         let lease = request.extensions().get::<RequestLease>().unwrap().clone();
         assert_eq!(lease.lost().await, LossReason::MaxHold);

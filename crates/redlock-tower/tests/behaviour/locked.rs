@@ -22,7 +22,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    Hold, InHandler, KeyError, LockKey, Locked, OnLost, RedlockLayer, RedlockLayerBuilder,
+    Hold, InHandler, KeyError, LockKey, Locked, LossPolicy, RedlockLayer, RedlockLayerBuilder,
     Rejection,
 };
 use serde::Deserialize;
@@ -339,7 +339,7 @@ async fn the_settings_of_the_layer_are_those_of_the_handlers_locks() {
 async fn a_loss_that_is_only_signalled_leaves_the_handler_to_decide() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
-    let layer = RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
+    let layer = RedlockLayer::builder(redlock.clone()).on_lost(LossPolicy::Signal);
     let (app, entered) = app_with(&redlock, layer);
     let trouble = async {
         while entered.load(SeqCst) == 0 {

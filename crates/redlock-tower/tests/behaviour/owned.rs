@@ -19,7 +19,7 @@ use http::{Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use redlock_core::{AcquireOptions, LossReason, Redlock};
-use redlock_tower::{OnLost, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease};
+use redlock_tower::{LossPolicy, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -205,7 +205,7 @@ async fn work_that_goes_on_without_its_request_obeys_the_rules_of_the_layer() {
     let lock = taken_out(
         layer()
             .options(AcquireOptions::new().max_hold(hold))
-            .on_lost(OnLost::Signal),
+            .on_lost(LossPolicy::Signal),
     )
     .await;
     let lease = lock.lease().clone();

@@ -13,8 +13,8 @@ use axum::{Router, body::Body, extract::FromRequestParts, routing::get};
 use http::{Method, Request, StatusCode, request::Parts};
 use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    BoxedKey, ExtensionKey, InHandler, KeyError, KeyExtractor, LockKey, Locked, OnLost,
-    RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease, generic,
+    BoxedKey, ExtensionKey, GenericLayer, InHandler, KeyError, KeyExtractor, LockKey, Locked,
+    LossPolicy, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease,
 };
 use tokio::time::Instant;
 use tower::{BoxError, Layer, ServiceExt, service_fn};
@@ -256,8 +256,7 @@ async fn a_request_of_another_protocol_is_locked_as_its_key_says() {
         wait: Some(SECOND),
         ttl: Some(10 * SECOND),
     });
-    let layer =
-        generic::RedlockLayer::with_options(redlock.clone(), defaults, OnLost::Abort, ByCharge);
+    let layer = GenericLayer::with_options(redlock.clone(), defaults, LossPolicy::Abort, ByCharge);
     let service = layer.unwrap().layer(service_fn(async |charge: Charge| {
         Ok::<_, BoxError>(charge.left)
     }));

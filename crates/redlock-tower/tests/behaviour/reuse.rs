@@ -13,7 +13,7 @@ use http::{HeaderName, Request, Response, request::Parts};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys};
 use redlock_tower::{
-    HeaderKey, Hold, InHandler, KeyError, LockKey, Locked, OnLost, OwnedLease, RedlockLayer,
+    HeaderKey, Hold, InHandler, KeyError, LockKey, Locked, LossPolicy, OwnedLease, RedlockLayer,
     Rejection, RejectionKind, RequestLease,
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -171,7 +171,7 @@ async fn two_extractors_in_one_handler_share_a_lock_until_the_request_is_over() 
 async fn a_lost_lock_ends_the_inner_request_though_the_outer_goes_on() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
-    let outer = RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
+    let outer = RedlockLayer::builder(redlock.clone()).on_lost(LossPolicy::Signal);
     let stack = ServiceBuilder::new()
         .layer(outer.build(by_header()).unwrap())
         .layer(RedlockLayer::new(redlock, by_header()));
@@ -195,7 +195,7 @@ async fn a_lost_lock_ends_the_inner_request_though_the_outer_goes_on() {
 async fn a_lock_that_is_lost_before_it_is_used_again_lets_nothing_through() {
     let redlock = virtual_client(&Nodes::new()).await;
     let hold = Duration::from_millis(300);
-    let layer = || RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
+    let layer = || RedlockLayer::builder(redlock.clone()).on_lost(LossPolicy::Signal);
     let outer = layer()
         .options(AcquireOptions::new().max_hold(hold))
         .build(by_header())

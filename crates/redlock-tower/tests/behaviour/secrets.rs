@@ -14,8 +14,8 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    KeyError, LockKey, Locked, OwnedLease, RedlockLayer, RedlockLayerBuilder, Rejection,
-    RejectionKind, RequestLease, generic,
+    GenericLayer, KeyError, LockKey, Locked, OwnedLease, RedlockLayer, RedlockLayerBuilder,
+    Rejection, RejectionKind, RequestLease,
 };
 use tower::{Layer, ServiceExt, service_fn};
 use tracing::Level;
@@ -222,7 +222,7 @@ async fn a_layer_that_is_set_up_wrongly_is_an_error_in_the_log() {
         service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
     let service = RedlockLayer::new(redlock.clone(), wrong).layer(inner);
     assert_eq!(service.oneshot(request(KEY)).await.unwrap().status(), 500);
-    let generic = generic::RedlockLayer::new(redlock.clone(), wrong).layer(inner);
+    let generic = GenericLayer::new(redlock.clone(), wrong).layer(inner);
     assert!(generic.oneshot(request(KEY)).await.is_err());
     let log = log.text();
     let origin = format!("client={} namespace=\"redlock\"", redlock.id());
