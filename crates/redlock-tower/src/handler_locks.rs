@@ -23,7 +23,7 @@ pub(crate) enum RequestLocks {
     Handler(Arc<HandlerLocks>),
 }
 
-/// Where a handler takes its locks, and leaves them for the layer around it to hold and to watch.
+/// The place where a handler takes its locks, and leaves them for the layer around it to hold and to watch.
 #[derive(Debug)]
 pub(crate) struct HandlerLocks {
     locker: Locker,
@@ -32,7 +32,7 @@ pub(crate) struct HandlerLocks {
     refused: OnceLock<RejectionKind>,
 }
 
-/// The way to the locks, in the extensions of a request; it ends with the request.
+/// A reference to the locks, in the extensions of a request; it ends with the request.
 #[derive(Clone, Debug)]
 pub(crate) struct HandlerLocksRef(Weak<HandlerLocks>);
 
@@ -92,15 +92,15 @@ impl HandlerLocksRef {
         carried: Option<&RequestLease>,
     ) -> Option<Result<RequestLease, Rejection>> {
         let locker = self.0.upgrade()?.locker.clone();
-        let held = match RequestLock::take(&locker, options, keys, carried).await {
-            Ok(held) => held,
+        let lock = match RequestLock::take(&locker, options, keys, carried).await {
+            Ok(lock) => lock,
             Err(rejection) => {
                 self.refused(&rejection);
                 return Some(Err(rejection));
             }
         };
-        let lease = held.lease().clone();
-        self.0.upgrade()?.locks().push(held);
+        let lease = lock.lease().clone();
+        self.0.upgrade()?.locks().push(lock);
         // What follows in the handler is polled under it.
         next_poll().await;
         Some(Ok(lease))
@@ -111,16 +111,16 @@ impl RequestLocks {
     /// Calls `work` as work under the locks, which cannot take them again.
     pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
         match self {
-            Self::Layer(held) => held.within(work),
+            Self::Layer(lock) => lock.within(work),
             Self::Handler(locks) => {
                 // The handler takes more of them meanwhile.
-                let held = locks.locks();
-                let leases: Vec<RequestLease> = held
+                let taken = locks.locks();
+                let leases: Vec<RequestLease> = taken
                     .iter()
                     .filter_map(RequestLock::owned)
                     .cloned()
                     .collect();
-                drop(held);
+                drop(taken);
                 within(&leases, work)
             }
         }
@@ -129,10 +129,10 @@ impl RequestLocks {
     /// Looks at each of them as [`RequestLock::poll_lost`] does.
     pub(crate) fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LossReason> {
         match self {
-            Self::Layer(held) => held.poll_lost(cx),
+            Self::Layer(lock) => lock.poll_lost(cx),
             Self::Handler(locks) => {
-                for held in &mut *locks.locks() {
-                    if let Poll::Ready(reason) = held.poll_lost(cx) {
+                for lock in &mut *locks.locks() {
+                    if let Poll::Ready(reason) = lock.poll_lost(cx) {
                         return Poll::Ready(reason);
                     }
                 }
@@ -144,7 +144,7 @@ impl RequestLocks {
     /// Lets them go with the response's head, or with what else is the end of the work; what goes on is not ended by it.
     pub(crate) fn let_go(mut self) {
         match &mut self {
-            Self::Layer(held) => held.let_go(),
+            Self::Layer(lock) => lock.let_go(),
             Self::Handler(locks) => locks.locks().iter_mut().for_each(RequestLock::let_go),
         }
     }
@@ -152,11 +152,11 @@ impl RequestLocks {
     /// Keeps those that the request holds beyond the response's head; `None` if there are none.
     pub(crate) fn beyond_the_head(self) -> Option<Self> {
         let goes_on = match &self {
-            Self::Layer(held) => held.goes_on(),
+            Self::Layer(lock) => lock.goes_on(),
             Self::Handler(locks) => {
-                let mut held = locks.locks();
-                held.retain(RequestLock::goes_on);
-                !held.is_empty()
+                let mut taken = locks.locks();
+                taken.retain(RequestLock::goes_on);
+                !taken.is_empty()
             }
         };
         goes_on.then_some(self)

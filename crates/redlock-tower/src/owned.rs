@@ -232,29 +232,7 @@ impl fmt::Debug for OwnedLease {
 
 /// The error for a lock that cannot be taken out of its request: it was taken out before, or the request has ended.
 ///
-/// # Examples
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-/// # use axum::{Router, body::Body, http::Request, routing::post};
-/// # use redlock_tower::{PathKey, RedlockLayer};
-/// # use tower::ServiceExt;
-/// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
-/// use redlock_tower::{LeaseTaken, OwnedLease, RequestLease};
-///
-/// let pay = async |lease: RequestLease| {
-///     let taken: Result<OwnedLease, LeaseTaken> = lease.clone().into_owned();
-///     assert!(taken.is_ok());
-///     assert!(lease.into_owned().is_err(), "there is one, and it was taken");
-/// };
-/// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
-/// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
-/// # assert!(app.oneshot(request).await?.status().is_success());
-/// # Ok(())
-/// # }
-/// ```
+/// [`RequestLease::into_owned`] has an example.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LeaseTaken(());
 

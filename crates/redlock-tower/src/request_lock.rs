@@ -24,12 +24,12 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Locker {
     pub(crate) redlock: Redlock,
-    pub(crate) options: AcquireOptions,
-    pub(crate) on_lost: LossPolicy,
+    options: AcquireOptions,
+    on_lost: LossPolicy,
     /// How many requests may hold a key at once, if not one.
     slots: Option<usize>,
     /// The average of all its requests.
-    pub(crate) average: Arc<HoldAverage>,
+    average: Arc<HoldAverage>,
 }
 
 impl Locker {
@@ -53,7 +53,7 @@ impl Locker {
     }
 
     /// Acquires what a request is to hold, as `options` say, or else the layer's options.
-    pub(crate) async fn acquire(
+    async fn acquire(
         &self,
         keys: ResourceKeys,
         options: AcquireOptions,
@@ -71,8 +71,8 @@ impl Locker {
         acquired.map_err(|error| Rejection::acquire(error, &self.average))
     }
 
-    /// Returns whether a lease on these is what a request for `keys` is to hold.
-    pub(crate) fn are_met_by(&self, held: &[ResourceKey], keys: &ResourceKeys) -> bool {
+    /// Returns whether a lease on `held` is what a request for `keys` needs.
+    fn are_met_by(&self, held: &[ResourceKey], keys: &ResourceKeys) -> bool {
         match self.slots_of(keys) {
             Ok(None) => keys.iter().all(|key| held.contains(key)),
             Ok(Some(slots)) => held.iter().any(|key| slots.slot_of(key).is_some()),
@@ -80,7 +80,7 @@ impl Locker {
         }
     }
 
-    /// Returns the slots of what a request names, if there are any.
+    /// Returns the slots of what a request names, if the layer has slots.
     fn slots_of(&self, keys: &ResourceKeys) -> Result<Option<Slots>, KeyError> {
         let Some(count) = self.slots else {
             return Ok(None);
@@ -264,9 +264,10 @@ impl fmt::Debug for RequestLock {
     }
 }
 
-/// Measures how long a request has waited for its lock, and how long it holds it; for people and statistics, and no deadline.
+/// Measures how long a request has waited for its lock, and how long it holds it: for the log and the average, and no
+/// deadline.
 #[derive(Debug)]
-pub(crate) struct HoldTimer {
+struct HoldTimer {
     redlock: Redlock,
     average: Arc<HoldAverage>,
     waited: Duration,
@@ -275,7 +276,7 @@ pub(crate) struct HoldTimer {
 
 impl HoldTimer {
     /// Begins the time of a request that has waited for `waited` and has its lock.
-    pub(crate) fn begin(locker: &Locker, waited: Duration) -> Self {
+    fn begin(locker: &Locker, waited: Duration) -> Self {
         Self {
             redlock: locker.redlock.clone(),
             average: Arc::clone(&locker.average),
@@ -284,12 +285,12 @@ impl HoldTimer {
         }
     }
 
-    pub(crate) fn waited(&self) -> Duration {
+    fn waited(&self) -> Duration {
         self.waited
     }
 
     /// Ends the time, because the request releases its lock.
-    pub(crate) fn end(self, lease: &RequestLease) {
+    fn end(self, lease: &RequestLease) {
         let held = self.since.elapsed();
         self.average.add(held);
         tracing::debug!(

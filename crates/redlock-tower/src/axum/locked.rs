@@ -52,7 +52,9 @@ use crate::{LockKey, Rejection, RequestLease, handler_locks::HandlerLocksRef};
 ///
 /// async fn transfer(transfer: Locked<Json<Transfer>>) -> String {
 ///     // No other transfer from or to one of these accounts runs now, on any replica.
-///     format!("{} cents under token {}", transfer.cents, transfer.lease().token())
+///     let token = transfer.lease().token();
+///     let Json(Transfer { cents, .. }) = transfer.into_inner(); // the request keeps the lock
+///     format!("{cents} cents under token {token}")
 /// }
 ///
 /// fn app(redlock: Redlock) -> Router {
@@ -77,34 +79,6 @@ impl<E> Locked<E> {
     }
 
     /// Takes the value out; the request keeps the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
-    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
-    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[derive(serde::Deserialize)]
-    /// # struct Payment { order: u64 }
-    /// # impl LockKey for Payment {
-    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
-    /// # }
-    /// async fn pay(payment: Locked<Json<Payment>>) -> String {
-    ///     let Json(Payment { order }) = payment.into_inner();
-    ///     format!("{order} is paid")
-    /// }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock, InHandler);
-    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
-    /// # let request = Request::post("/payments").header("content-type", "application/json");
-    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
-    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "42 is paid");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn into_inner(self) -> E {
         self.value
     }
