@@ -10,7 +10,8 @@ use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_cron::{SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler};
 use redlock_tests::{Nodes, builder, eventually, voting, within};
 use redlock_tower::{
-    HeaderKey, InHandler, KeyError, LockKey, Locked, LockedRejection, OnLost, RedlockLayer, generic,
+    GenericLayer, HeaderKey, InHandler, KeyError, LockKey, Locked, LockedRejection, LossPolicy,
+    RedlockLayer,
 };
 use tower::{Layer, Service, service_fn};
 
@@ -207,7 +208,7 @@ async fn requests_of_handlers(redlock: &Redlock, other: &Redlock, prometheus: &P
     let before = counted();
     let key = |path: &&'static str| Ok(Some(ResourceKey::new("account", path)?));
     let options = AcquireOptions::new().wait(Wait::Never);
-    let layer = generic::RedlockLayer::with_options(redlock.clone(), options, OnLost::Abort, key);
+    let layer = GenericLayer::with_options(redlock.clone(), options, LossPolicy::Abort, key);
     let mut service = layer
         .unwrap()
         .layer(service_fn(async |_| Ok::<_, Infallible>(())));

@@ -10,11 +10,10 @@ use pin_project_lite::pin_project;
 
 use crate::{
     Rejection,
-    generic::BoxError,
-    grpc,
-    locks::Locks,
-    meter::{self, Told},
-    protocol::Protocol,
+    generic::ServiceError,
+    grpc::{self, Protocol},
+    handler_locks::RequestLocks,
+    metrics::{self, RequestOutcome},
 };
 
 pin_project! {
@@ -38,19 +37,19 @@ pin_project! {
     #[derive(Debug)]
     pub struct ResponseBody<B> {
         #[pin]
-        kind: Kind<B>,
+        state: BodyState<B>,
     }
 }
 
 pin_project! {
     #[derive(Debug)]
-    #[project = KindProj]
-    enum Kind<B> {
+    #[project = BodyStateProj]
+    enum BodyState<B> {
         Inner {
             #[pin]
             body: B,
             // Dropped after `body`: its work is over before the resource is another's.
-            locks: Option<Locks>,
+            locks: Option<RequestLocks>,
             protocol: Protocol,
         },
         Refusal { #[pin] body: Full<Bytes> },
@@ -61,7 +60,7 @@ pin_project! {
 impl<B> ResponseBody<B> {
     pub(crate) fn refusal(body: Bytes) -> Self {
         Self {
-            kind: Kind::Refusal {
+            state: BodyState::Refusal {
                 body: Full::new(body),
             },
         }
@@ -69,11 +68,11 @@ impl<B> ResponseBody<B> {
 }
 
 impl<B: Body> ResponseBody<B> {
-    pub(crate) fn new(body: B, locks: Option<Locks>, protocol: Protocol) -> Self {
+    pub(crate) fn new(body: B, locks: Option<RequestLocks>, protocol: Protocol) -> Self {
         // A server need not poll a body that says it has ended.
         let locks = locks.filter(|_| !body.is_end_stream());
         Self {
-            kind: Kind::Inner {
+            state: BodyState::Inner {
                 body,
                 locks,
                 protocol,
@@ -85,18 +84,18 @@ impl<B: Body> ResponseBody<B> {
 impl<B> Body for ResponseBody<B>
 where
     B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
+    B::Error: Into<ServiceError>,
 {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = ServiceError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ServiceError>>> {
         let mut this = self.project();
-        match this.kind.as_mut().project() {
-            KindProj::Inner {
+        match this.state.as_mut().project() {
+            BodyStateProj::Inner {
                 mut body,
                 locks,
                 protocol,
@@ -105,10 +104,10 @@ where
                     && let Poll::Ready(reason) = locks.poll_lost(cx)
                 {
                     let protocol = *protocol;
-                    this.kind.set(Kind::Ended);
+                    this.state.set(BodyState::Ended);
                     let rejection = Rejection::lost(reason);
                     rejection.log(None);
-                    meter::count(Told::Refused(rejection.kind()));
+                    metrics::count(RequestOutcome::Refused(rejection.kind()));
                     return Poll::Ready(Some(match protocol {
                         Protocol::Http => Err(rejection.into()),
                         Protocol::Grpc => Ok(Frame::trailers(grpc::trailers(&rejection))),
@@ -121,30 +120,30 @@ where
                 let frame = ready!(polled);
                 // A reader may stop at the last frame without polling for the end behind it.
                 if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
-                    this.kind.set(Kind::Ended);
+                    this.state.set(BodyState::Ended);
                 }
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }
-            KindProj::Refusal { body } => body
+            BodyStateProj::Refusal { body } => body
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
-            KindProj::Ended => Poll::Ready(None),
+            BodyStateProj::Ended => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Inner { body, .. } => body.is_end_stream(),
-            Kind::Refusal { body } => body.is_end_stream(),
-            Kind::Ended => true,
+        match &self.state {
+            BodyState::Inner { body, .. } => body.is_end_stream(),
+            BodyState::Refusal { body } => body.is_end_stream(),
+            BodyState::Ended => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Inner { body, .. } => body.size_hint(),
-            Kind::Refusal { body } => body.size_hint(),
-            Kind::Ended => SizeHint::with_exact(0),
+        match &self.state {
+            BodyState::Inner { body, .. } => body.size_hint(),
+            BodyState::Refusal { body } => body.size_hint(),
+            BodyState::Ended => SizeHint::with_exact(0),
         }
     }
 }
@@ -153,7 +152,7 @@ where
 impl<B: Default> Default for ResponseBody<B> {
     fn default() -> Self {
         Self {
-            kind: Kind::Inner {
+            state: BodyState::Inner {
                 body: B::default(),
                 locks: None,
                 protocol: Protocol::Http,

@@ -13,12 +13,11 @@ use tower_service::Service;
 
 use crate::{
     Hold, Rejection, ResponseBody,
-    answers::Answers,
-    exclusive::{Completion, Exclusive},
-    locks::Locks,
-    meter::{self, Told},
-    placement::Placement,
-    protocol::Protocol,
+    call::{Completion, LockedCall},
+    grpc::Protocol,
+    handler_locks::RequestLocks,
+    metrics::{self, RequestOutcome},
+    rules::HttpRules,
 };
 
 pin_project! {
@@ -27,7 +26,7 @@ pin_project! {
     /// The future acquires the lock, makes the inner service ready and calls it.
     /// From the moment it holds the lock, it checks the lease before each poll of the inner service.
     /// If the lease is lost, it drops the inner future and answers with 503, unless
-    /// [`OnLost::Signal`](crate::OnLost::Signal) is set.
+    /// [`LossPolicy::Signal`](crate::LossPolicy::Signal) is set.
     ///
     /// # Panics
     ///
@@ -43,11 +42,9 @@ pin_project! {
         S: Service<Request<ReqBody>>,
     {
         #[pin]
-        exclusive: Exclusive<S, Request<ReqBody>>,
-        hold: Hold,
-        answers: Answers,
+        call: LockedCall<S, Request<ReqBody>>,
+        rules: Arc<HttpRules>,
         protocol: Protocol,
-        placement: Arc<Placement>,
     }
 }
 
@@ -56,18 +53,14 @@ where
     S: Service<Request<ReqBody>>,
 {
     pub(crate) fn new(
-        exclusive: Exclusive<S, Request<ReqBody>>,
-        hold: Hold,
-        answers: Answers,
+        call: LockedCall<S, Request<ReqBody>>,
+        rules: Arc<HttpRules>,
         protocol: Protocol,
-        placement: Arc<Placement>,
     ) -> Self {
         Self {
-            exclusive,
-            hold,
-            answers,
+            call,
+            rules,
             protocol,
-            placement,
         }
     }
 }
@@ -81,32 +74,32 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        Poll::Ready(match ready!(this.exclusive.poll(cx)) {
+        Poll::Ready(match ready!(this.call.poll(cx)) {
             Completion::Served(response, locks) => {
                 let protocol = *this.protocol;
                 let refused = response.extensions().get::<Rejection>();
-                meter::count(match (refused, &locks) {
-                    (Some(rejection), _) => Told::Refused(rejection.kind()),
-                    (None, Some(Locks::Layer(_))) => Told::Served,
-                    (None, Some(Locks::Handler(desk))) => desk.told(),
-                    (None, None) => Told::Unlocked,
+                metrics::count(match (refused, &locks) {
+                    (Some(rejection), _) => RequestOutcome::Refused(rejection.kind()),
+                    (None, Some(RequestLocks::Layer(_))) => RequestOutcome::Served,
+                    (None, Some(RequestLocks::Handler(locks))) => locks.outcome(),
+                    (None, None) => RequestOutcome::Unlocked,
                 });
                 match &locks {
-                    Some(Locks::Layer(_)) => this.placement.look_at(response.status()),
+                    Some(RequestLocks::Layer(_)) => this.rules.warn_of_unserved(response.status()),
                     // What the handler was refused is told as the layer tells it.
-                    Some(Locks::Handler(desk)) if desk.has_refused() => {
+                    Some(RequestLocks::Handler(locks)) if locks.has_refused() => {
                         // Not if the handler has given it another status: then the answer is its own.
                         if let Some(rejection) = refused
                             && response.status() == rejection.status()
                         {
-                            let mut told = this.answers.tell(rejection.clone(), protocol);
-                            keep_headers(response.headers(), told.headers_mut());
-                            return Poll::Ready(Ok(told));
+                            let mut answer = this.rules.answer(rejection.clone(), protocol);
+                            keep_headers(response.headers(), answer.headers_mut());
+                            return Poll::Ready(Ok(answer));
                         }
                     }
                     _ => {}
                 }
-                let locks = locks.and_then(|locks| match *this.hold {
+                let locks = locks.and_then(|locks| match this.rules.hold {
                     Hold::Body => locks.beyond_the_head(),
                     Hold::Response => {
                         locks.let_go();
@@ -116,13 +109,13 @@ where
                 Ok(response.map(|body| ResponseBody::new(body, locks, protocol)))
             }
             Completion::Failed(error) => Err(error),
-            Completion::Refused(rejection) => Ok(this.answers.refuse(rejection, *this.protocol)),
+            Completion::Refused(rejection) => Ok(this.rules.refuse(rejection, *this.protocol)),
         })
     }
 }
 
 /// Keeps what layers inside of this one have added to an answer whose body and reason are replaced.
-fn keep_headers(inner: &HeaderMap, told: &mut HeaderMap) {
+fn keep_headers(inner: &HeaderMap, answer: &mut HeaderMap) {
     let replaced = [
         header::CONTENT_TYPE,
         header::CONTENT_LENGTH,
@@ -131,9 +124,9 @@ fn keep_headers(inner: &HeaderMap, told: &mut HeaderMap) {
         header::RETRY_AFTER,
     ];
     for name in inner.keys().filter(|name| !replaced.contains(name)) {
-        if !told.contains_key(name) {
+        if !answer.contains_key(name) {
             for value in inner.get_all(name) {
-                told.append(name, value.clone());
+                answer.append(name, value.clone());
             }
         }
     }
@@ -145,7 +138,7 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture")
-            .field("state", &self.exclusive)
+            .field("state", &self.call)
             .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,4 @@
 //! The layer for services whose requests are not HTTP requests.
-//!
-//! A refusal is an error here: the boxed error is a [`Rejection`](crate::Rejection), which
-//! [`downcast_ref`](std::error::Error#method.downcast_ref) returns.
 
 use std::{
     error::Error,
@@ -17,20 +14,21 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    ConfigError, KeyExtractor, OnLost, RequestLease,
-    exclusive::{Completion, Exclusive},
-    shared::{Carrier, Shared},
-    terms::Terms,
+    ConfigError, KeyExtractor, LossPolicy, RequestLease,
+    call::{Carrier, Completion, KeyedLocker, LockedCall},
+    request_lock::Locker,
 };
 
 /// The error of a service: that of the inner service, or a [`Rejection`](crate::Rejection).
-pub type BoxError = Box<dyn Error + Send + Sync>;
+pub type ServiceError = Box<dyn Error + Send + Sync>;
 
 /// Lets one request per resource at a time through to the inner service, across every replica.
 ///
-/// It does what [`crate::RedlockLayer`] does, for requests that are not HTTP requests, but for one thing.
+/// It does what [`RedlockLayer`](crate::RedlockLayer) does, for requests that are not HTTP requests, but for one thing.
 /// Such a request carries no lock from layer to layer: behind another layer with the same key, the inner one refuses every
 /// request as [`Misuse`](crate::RejectionKind::Misuse), because it would wait for the outer one.
+/// A refusal is an error here: the boxed error is a [`Rejection`](crate::Rejection), which
+/// [`downcast_ref`](std::error::Error#method.downcast_ref) returns.
 /// The layer holds the lock until the inner service's future ends, unless the service takes the lock out by
 /// [`RequestLease::into_owned`].
 /// [`KeyExtractor::granted`] puts the fencing token into a request that needs it.
@@ -40,7 +38,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 ///
 /// ```
 /// use redlock_core::{FencingToken, Redlock, ResourceKey, ResourceKeys};
-/// use redlock_tower::{KeyError, KeyExtractor, RequestLease, Rejection, RejectionKind, generic::RedlockLayer};
+/// use redlock_tower::{KeyError, KeyExtractor, RequestLease, Rejection, RejectionKind, GenericLayer};
 /// use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 ///
 /// struct Charge { account: u64, token: Option<FencingToken> }
@@ -61,7 +59,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// # async fn main() -> Result<(), BoxError> {
 /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
 /// let charge = service_fn(async |charge: Charge| Ok::<_, BoxError>(charge.token));
-/// let service = RedlockLayer::new(redlock.clone(), ByAccount).layer(charge);
+/// let service = GenericLayer::new(redlock.clone(), ByAccount).layer(charge);
 ///
 /// let token = service.clone().oneshot(Charge { account: 7, token: None }).await?;
 /// assert!(token.is_some());
@@ -74,34 +72,15 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// # }
 /// ```
 #[must_use = "a layer does nothing until it is put around a service"]
-pub struct RedlockLayer<K> {
-    shared: Arc<Shared<K>>,
+pub struct GenericLayer<K> {
+    keyed: Arc<KeyedLocker<K>>,
 }
 
-impl<K> RedlockLayer<K> {
+impl<K> GenericLayer<K> {
     /// Makes a layer that locks what `key` names, with the client's own time to live and wait.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_core::{Redlock, ResourceKey};
-    /// # use redlock_tower::{KeyError, generic::RedlockLayer};
-    /// # use tower::{Layer, ServiceExt, service_fn};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let by_itself = |number: &u64| -> Result<Option<ResourceKey>, KeyError> {
-    ///     Ok(Some(ResourceKey::new("number", *number)?))
-    /// };
-    /// let double = service_fn(async |number: u64| Ok::<_, std::io::Error>(2 * number));
-    /// let service = RedlockLayer::new(redlock, by_itself).layer(double);
-    /// assert_eq!(service.oneshot(21).await.map_err(|error| error.to_string())?, 42);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn new(redlock: Redlock, key: K) -> Self {
-        let terms = Terms::new(redlock, AcquireOptions::new(), OnLost::default());
-        Self::from_shared(Shared { terms, key })
+        let locker = Locker::new(redlock, AcquireOptions::new(), LossPolicy::default());
+        Self::from_keyed(KeyedLocker { locker, key })
     }
 
     /// Makes a layer that locks what `key` names as `options` say, and treats a loss as `on_lost` says.
@@ -114,7 +93,7 @@ impl<K> RedlockLayer<K> {
     ///
     /// ```
     /// # use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
-    /// # use redlock_tower::{KeyError, OnLost, generic::RedlockLayer};
+    /// # use redlock_tower::{KeyError, LossPolicy, GenericLayer};
     /// # use tower::{Layer, ServiceExt, service_fn};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -124,7 +103,7 @@ impl<K> RedlockLayer<K> {
     /// };
     /// let double = service_fn(async |number: u64| Ok::<_, std::io::Error>(2 * number));
     /// let at_once = AcquireOptions::new().wait(Wait::Never);
-    /// let layer = RedlockLayer::with_options(redlock.clone(), at_once, OnLost::Abort, by_itself)?;
+    /// let layer = GenericLayer::with_options(redlock.clone(), at_once, LossPolicy::Abort, by_itself)?;
     ///
     /// let another = redlock.acquire("number:21").await?;
     /// assert!(layer.layer(double).oneshot(21).await.is_err());
@@ -135,38 +114,38 @@ impl<K> RedlockLayer<K> {
     pub fn with_options(
         redlock: Redlock,
         options: AcquireOptions,
-        on_lost: OnLost,
+        on_lost: LossPolicy,
         key: K,
     ) -> Result<Self, ConfigError> {
         redlock.check(&options)?;
-        let terms = Terms::new(redlock, options, on_lost);
-        Ok(Self::from_shared(Shared { terms, key }))
+        let locker = Locker::new(redlock, options, on_lost);
+        Ok(Self::from_keyed(KeyedLocker { locker, key }))
     }
 
-    fn from_shared(shared: Shared<K>) -> Self {
+    fn from_keyed(keyed: KeyedLocker<K>) -> Self {
         Self {
-            shared: Arc::new(shared),
+            keyed: Arc::new(keyed),
         }
     }
 }
 
-impl<S, K> Layer<S> for RedlockLayer<K> {
-    type Service = RedlockService<S, K>;
+impl<S, K> Layer<S> for GenericLayer<K> {
+    type Service = GenericService<S, K>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        RedlockService {
+        GenericService {
             inner,
-            shared: Arc::clone(&self.shared),
+            keyed: Arc::clone(&self.keyed),
         }
     }
 }
 
-/// The service that [`RedlockLayer`] makes.
+/// The service that [`GenericLayer`] makes.
 ///
 /// # Readiness
 ///
 /// The service is always ready.
-/// The response's future makes the inner service ready after it has acquired the lock, as in [`crate::RedlockService`].
+/// The response's future makes the inner service ready after it has acquired the lock, as in [`RedlockService`](crate::RedlockService).
 ///
 /// # Examples
 ///
@@ -175,25 +154,25 @@ impl<S, K> Layer<S> for RedlockLayer<K> {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
 /// use redlock_core::ResourceKey;
-/// use redlock_tower::{KeyError, generic::{RedlockLayer, RedlockService}};
+/// use redlock_tower::{KeyError, GenericLayer, GenericService};
 /// use tower::Layer;
 ///
 /// let by_itself = |number: &u64| -> Result<Option<ResourceKey>, KeyError> {
 ///     Ok(Some(ResourceKey::new("number", *number)?))
 /// };
-/// let mut service: RedlockService<_, _> = RedlockLayer::new(redlock, by_itself).layer("any service");
+/// let mut service: GenericService<_, _> = GenericLayer::new(redlock, by_itself).layer("any service");
 /// assert_eq!(*service.get_ref(), "any service");
 /// *service.get_mut() = "another";
 /// assert_eq!(service.into_inner(), "another");
 /// # Ok(())
 /// # }
 /// ```
-pub struct RedlockService<S, K> {
+pub struct GenericService<S, K> {
     inner: S,
-    shared: Arc<Shared<K>>,
+    keyed: Arc<KeyedLocker<K>>,
 }
 
-impl<S, K> RedlockService<S, K> {
+impl<S, K> GenericService<S, K> {
     /// Returns the inner service; a call of it takes no lock.
     pub fn get_ref(&self) -> &S {
         &self.inner
@@ -221,35 +200,35 @@ impl<Req> Carrier<Req> for Nowhere {
     fn carry(_: &mut Req, _: RequestLease) {}
 }
 
-impl<S, K, Req> Service<Req> for RedlockService<S, K>
+impl<S, K, Req> Service<Req> for GenericService<S, K>
 where
     S: Service<Req> + Clone,
-    S::Error: Into<BoxError>,
+    S::Error: Into<ServiceError>,
     K: KeyExtractor<Req>,
     Req: Send + 'static,
 {
     type Response = S::Response;
-    type Error = BoxError;
-    type Future = ResponseFuture<S, Req>;
+    type Error = ServiceError;
+    type Future = GenericFuture<S, Req>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ServiceError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        let start = self
-            .shared
-            .start::<_, Nowhere>(request, AcquireOptions::new());
-        ResponseFuture {
+        let admission = self
+            .keyed
+            .admit::<_, Nowhere>(request, AcquireOptions::new());
+        GenericFuture {
             // `self.inner` was never made ready, so its clone may be taken instead of itself.
-            exclusive: Exclusive::new(self.inner.clone(), start),
-            redlock: self.shared.terms.redlock.clone(),
+            call: LockedCall::new(self.inner.clone(), admission),
+            redlock: self.keyed.locker.redlock.clone(),
         }
     }
 }
 
 pin_project! {
-    /// The response's future of [`RedlockService`].
+    /// The response's future of [`GenericService`].
     ///
     /// # Panics
     ///
@@ -260,26 +239,26 @@ pin_project! {
     /// Dropping the future at any point drops the inner future, and then gives up the place in the queue and the lock.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req>
+    pub struct GenericFuture<S, Req>
     where
         S: Service<Req>,
     {
         #[pin]
-        exclusive: Exclusive<S, Req>,
+        call: LockedCall<S, Req>,
         redlock: Redlock,
     }
 }
 
-impl<S, Req> Future for ResponseFuture<S, Req>
+impl<S, Req> Future for GenericFuture<S, Req>
 where
     S: Service<Req>,
-    S::Error: Into<BoxError>,
+    S::Error: Into<ServiceError>,
 {
-    type Output = Result<S::Response, BoxError>;
+    type Output = Result<S::Response, ServiceError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        Poll::Ready(match ready!(this.exclusive.poll(cx)) {
+        Poll::Ready(match ready!(this.call.poll(cx)) {
             // The work is done, and with it the hold.
             Completion::Served(response, locks) => {
                 if let Some(locks) = locks {
@@ -297,34 +276,34 @@ where
 }
 
 // By hand, because derived ones would ask for `K: Clone`.
-impl<K> Clone for RedlockLayer<K> {
+impl<K> Clone for GenericLayer<K> {
     fn clone(&self) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
+            keyed: Arc::clone(&self.keyed),
         }
     }
 }
 
-impl<S: Clone, K> Clone for RedlockService<S, K> {
+impl<S: Clone, K> Clone for GenericService<S, K> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            shared: Arc::clone(&self.shared),
+            keyed: Arc::clone(&self.keyed),
         }
     }
 }
 
-impl<K> fmt::Debug for RedlockLayer<K> {
+impl<K> fmt::Debug for GenericLayer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RedlockLayer").field(&self.shared).finish()
+        f.debug_tuple("GenericLayer").field(&self.keyed).finish()
     }
 }
 
-impl<S: fmt::Debug, K> fmt::Debug for RedlockService<S, K> {
+impl<S: fmt::Debug, K> fmt::Debug for GenericService<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedlockService")
+        f.debug_struct("GenericService")
             .field("inner", &self.inner)
-            .field("shared", &self.shared)
+            .field("keyed", &self.keyed)
             .finish()
     }
 }

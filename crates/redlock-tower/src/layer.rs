@@ -1,13 +1,26 @@
-use std::{fmt, sync::Arc};
+//! The layer for requests of HTTP, and its service.
 
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
 use redlock_core::{AcquireOptions, Redlock};
 use tower_layer::Layer;
+use tower_service::Service;
 
 use crate::{
-    OnLost, RedlockService, meter,
-    service::{Parts, Rules},
-    shared::Shared,
-    terms::Terms,
+    KeyExtractor, LossPolicy, RequestLease, ResponseBody, ResponseFuture,
+    call::{Admission, Carrier, KeyedLocker, LockedCall},
+    grpc::Protocol,
+    handler_locks::HandlerLocks,
+    metrics,
+    request_lock::Locker,
+    rules::HttpRules,
 };
 
 /// Lets one request per resource at a time through to the inner service, across every replica.
@@ -39,7 +52,8 @@ use crate::{
 /// ```
 #[must_use = "a layer does nothing until it is put around a service"]
 pub struct RedlockLayer<K> {
-    parts: Arc<Parts<K>>,
+    keyed: Arc<KeyedLocker<K>>,
+    rules: Arc<HttpRules>,
 }
 
 impl<K> RedlockLayer<K> {
@@ -63,20 +77,16 @@ impl<K> RedlockLayer<K> {
     /// # }
     /// ```
     pub fn new(redlock: Redlock, key: K) -> Self {
-        let terms = Terms::new(redlock, AcquireOptions::new(), OnLost::default());
-        let shared = Shared { terms, key };
-        Self::from_parts(shared, Rules::default())
+        let rules = HttpRules::new(redlock.clone());
+        let locker = Locker::new(redlock, AcquireOptions::new(), LossPolicy::default());
+        Self::from_parts(KeyedLocker { locker, key }, rules)
     }
 
-    pub(crate) fn from_parts(shared: Shared<K>, mut rules: Rules) -> Self {
-        meter::describe();
-        rules.answers.redlock = Some(shared.terms.redlock.clone());
+    pub(crate) fn from_parts(keyed: KeyedLocker<K>, rules: HttpRules) -> Self {
+        metrics::describe();
         Self {
-            parts: Arc::new(Parts {
-                shared: Arc::new(shared),
-                rules,
-                placement: Arc::default(),
-            }),
+            keyed: Arc::new(keyed),
+            rules: Arc::new(rules),
         }
     }
 }
@@ -85,15 +95,163 @@ impl<S, K> Layer<S> for RedlockLayer<K> {
     type Service = RedlockService<S, K>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        RedlockService::new(inner, Arc::clone(&self.parts))
+        RedlockService {
+            inner,
+            layer: self.clone(),
+        }
     }
 }
 
-// By hand, because a derived one would ask for `K: Clone`.
+/// The service that [`RedlockLayer`](crate::RedlockLayer) makes.
+///
+/// Its error type is that of the inner service, because every refusal is a response.
+///
+/// # Readiness
+///
+/// The service is always ready.
+/// The response's future makes the inner service ready after it has acquired the lock.
+/// If it did so before, readiness could reserve a place that other requests need, while the request only waits for a
+/// busy key.
+///
+/// # Panics of the inner service
+///
+/// A panic releases the lock and then reaches the outer layers: the connection breaks, or an outer layer such as
+/// `CatchPanicLayer` of tower-http answers.
+/// The handler's changes stay as they are, and the next request for the resource sees them, because nothing is
+/// poisoned.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use axum::{Router, body::Body, http::{Request, StatusCode}, routing::post};
+/// use redlock_core::Redlock;
+/// use redlock_tower::{PathKey, RedlockLayer};
+/// use tower::ServiceExt;
+/// use tower_http::catch_panic::CatchPanicLayer;
+///
+/// async fn pay() {
+///     panic!("the card reader is upside down");
+/// }
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+/// let app: Router = Router::new()
+///     .route("/orders/{order_id}/pay", post(pay).route_layer(lock))
+///     .layer(CatchPanicLayer::new());
+///
+/// let answer = app.oneshot(Request::post("/orders/42/pay").body(Body::empty())?).await?;
+/// assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+/// redlock.try_acquire("order:42").await?; // it is free
+/// # Ok(())
+/// # }
+/// ```
+pub struct RedlockService<S, K> {
+    inner: S,
+    layer: RedlockLayer<K>,
+}
+
+impl<S, K> RedlockService<S, K> {
+    /// Returns the inner service; a call of it takes no lock.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service, to be changed; a call of it takes no lock.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Takes the inner service out; a call of it takes no lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_tower::{HeaderKey, RedlockLayer};
+    /// use tower::Layer;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let key = HeaderKey::new("account", http::HeaderName::from_static("x-account"));
+    /// let mut service = RedlockLayer::new(redlock, key).layer("any service");
+    /// assert_eq!(*service.get_ref(), "any service");
+    /// *service.get_mut() = "another";
+    /// assert_eq!(service.into_inner(), "another");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+/// Requests of HTTP keep their leases in their extensions.
+struct Extensions;
+
+impl<B> Carrier<Request<B>> for Extensions {
+    fn carried(request: &Request<B>) -> Option<&RequestLease> {
+        request.extensions().get()
+    }
+
+    fn carry(request: &mut Request<B>, lease: RequestLease) {
+        request.extensions_mut().insert(lease);
+    }
+}
+
+impl<S, K, ReqBody, ResBody> Service<Request<ReqBody>> for RedlockService<S, K>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone,
+    K: KeyExtractor<Request<ReqBody>>,
+    ReqBody: Send + 'static,
+    ResBody: Body<Data = Bytes>,
+{
+    type Response = Response<ResponseBody<ResBody>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S, ReqBody>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+        let RedlockLayer { keyed, rules } = &self.layer;
+        let protocol = Protocol::of(request.headers());
+        let admission = if rules.lock(request.method()) {
+            let (options, mut request) = rules.options(request);
+            if keyed.key.leaves_it_to_the_handler() {
+                let locks = HandlerLocks::new(keyed.locker.with(options));
+                request.extensions_mut().insert(locks.downgrade());
+                Admission::InHandler(request, locks)
+            } else {
+                keyed.admit::<_, Extensions>(request, options)
+            }
+        } else {
+            Admission::Unlocked(request)
+        };
+        // `self.inner` was never made ready, so its clone may be taken instead of itself.
+        let call = LockedCall::new(self.inner.clone(), admission);
+        ResponseFuture::new(call, Arc::clone(rules), protocol)
+    }
+}
+
+// By hand, because derived ones would ask for `K: Clone`.
 impl<K> Clone for RedlockLayer<K> {
     fn clone(&self) -> Self {
         Self {
-            parts: Arc::clone(&self.parts),
+            keyed: Arc::clone(&self.keyed),
+            rules: Arc::clone(&self.rules),
+        }
+    }
+}
+
+impl<S: Clone, K> Clone for RedlockService<S, K> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            layer: self.layer.clone(),
         }
     }
 }
@@ -101,9 +259,17 @@ impl<K> Clone for RedlockLayer<K> {
 impl<K> fmt::Debug for RedlockLayer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedlockLayer")
-            .field("shared", &self.parts.shared)
-            .field("hold", &self.parts.rules.hold)
-            .field("answers", &self.parts.rules.answers)
+            .field("keyed", &self.keyed)
+            .field("rules", &self.rules)
+            .finish()
+    }
+}
+
+impl<S: fmt::Debug, K> fmt::Debug for RedlockService<S, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedlockService")
+            .field("inner", &self.inner)
+            .field("layer", &self.layer)
             .finish()
     }
 }

@@ -1,39 +1,29 @@
 #![doc = include_str!("../docs/crate.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod answers;
 #[cfg(feature = "axum")]
 mod axum;
 mod body;
 mod builder;
+mod call;
 mod config_error;
-mod exclusive;
 mod future;
-pub mod generic;
+mod generic;
 mod grpc;
-#[cfg(doc)]
-pub mod guide;
-mod held;
-mod hold;
-mod hold_time;
+mod handler_locks;
 mod key;
 mod layer;
 mod lease;
-mod locks;
-mod meter;
+#[cfg(not(feature = "metrics"))]
+mod metrics;
 #[cfg(feature = "metrics")]
 pub mod metrics;
-mod on_lost;
 mod owned;
-mod pace;
-mod placement;
-mod problem;
-mod protocol;
+mod policy;
 mod rejection;
-mod service;
-mod shared;
-mod slot;
-mod terms;
+mod request_lock;
+mod retry_after;
+mod rules;
 
 #[cfg(feature = "axum")]
 pub use self::{
@@ -45,14 +35,13 @@ pub use self::{
     builder::RedlockLayerBuilder,
     config_error::{ConfigError, ConfigErrorKind},
     future::ResponseFuture,
-    hold::Hold,
+    generic::{GenericFuture, GenericLayer, GenericService, ServiceError},
     key::{BoxedKey, ExtensionKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey},
-    layer::RedlockLayer,
+    layer::{RedlockLayer, RedlockService},
     lease::RequestLease,
-    on_lost::OnLost,
     owned::{LeaseTaken, OwnedLease},
+    policy::{Hold, LossPolicy},
     rejection::{Rejection, RejectionKind},
-    service::RedlockService,
 };
 
 // Its types are in this crate's signatures.
@@ -66,3 +55,38 @@ mod readme {
 
 /// The target of all events.
 const TARGET: &str = "redlock::http";
+
+#[cfg(doc)]
+pub mod guide {
+    //! Guides: one page for each question about services with locks.
+    //!
+    //! | page | answers |
+    //! |---|---|
+    //! | [`placement`] | Where does the layer go, beside CORS, time limits, other locks and WebSockets? |
+    //! | [`keys`] | How are a path, a user and a method made into one key? |
+    //! | [`shutdown`] | In which order does a service end, and how does Kubernetes know that it is ready? |
+    //! | [`testing`] | How are handlers tested without a server? |
+    //! | [`fencing`] | How does a database refuse a holder that comes too late? |
+    //!
+    //! The tests of this crate compile and run the code of each page.
+
+    /// Where the layer goes.
+    #[doc = include_str!("../docs/guide/placement.md")]
+    pub mod placement {}
+
+    /// Keys of several parts.
+    #[doc = include_str!("../docs/guide/keys.md")]
+    pub mod keys {}
+
+    /// Shutdown and readiness.
+    #[doc = include_str!("../docs/guide/shutdown.md")]
+    pub mod shutdown {}
+
+    /// Tests without a server.
+    #[doc = include_str!("../docs/guide/testing.md")]
+    pub mod testing {}
+
+    /// Fencing in SQL.
+    #[doc = include_str!("../docs/guide/fencing.md")]
+    pub mod fencing {}
+}

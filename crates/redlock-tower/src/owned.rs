@@ -1,16 +1,17 @@
-use std::{error::Error, fmt, future::poll_fn, pin::pin, time::Duration};
+use std::{error::Error, fmt, future::poll_fn, ops::Deref, pin::pin};
 
-use redlock_core::{FencingToken, LeaseLost, LockGuard, LossReason, ReleaseError};
+use redlock_core::{LeaseLost, LockGuard, ReleaseError};
 
-use crate::{OnLost, RequestLease};
+use crate::{LossPolicy, RequestLease};
 
 /// A lock that [`RequestLease::into_owned`] has taken out of its request, so that it outlives the request.
 ///
 /// Dropping it releases the lock, in whatever task it is then; the drop never blocks and needs no runtime.
-/// The layer's time to live, its renewal and its [`max_hold`](crate::RedlockLayerBuilder::max_hold) stay in force, and
+/// The layer's time to live, its renewal and its [`max_hold`](redlock_core::AcquireOptions::max_hold) stay in force, and
 /// [`run`](Self::run) treats a loss as the layer does.
 /// With the feature `axum` it is an extractor, which takes the lock out before the handler runs.
 /// If the handler does not move it elsewhere, the lock ends with the handler, and not with the response's body.
+/// It derefs to its [`RequestLease`], and so to the lease.
 ///
 /// # Examples
 ///
@@ -38,7 +39,7 @@ pub struct OwnedLease {
     // Dropped after what a view of it could still guard.
     guard: LockGuard,
     lease: RequestLease,
-    on_lost: OnLost,
+    on_lost: LossPolicy,
 }
 
 impl RequestLease {
@@ -67,9 +68,9 @@ impl RequestLease {
     /// }
     /// ```
     pub fn into_owned(self) -> Result<OwnedLease, LeaseTaken> {
-        let slot = self.slot().ok_or(LeaseTaken(()))?;
-        let guard = slot.take().ok_or(LeaseTaken(()))?;
-        let on_lost = slot.on_lost();
+        let cell = self.guard_cell().ok_or(LeaseTaken(()))?;
+        let guard = cell.take().ok_or(LeaseTaken(()))?;
+        let on_lost = cell.on_lost();
         Ok(OwnedLease {
             guard,
             lease: self,
@@ -83,7 +84,7 @@ impl OwnedLease {
     ///
     /// If the lease is lost, also because `max_hold` is over, this future drops `work` before another caller can get
     /// the resource.
-    /// With [`OnLost::Signal`], `work` goes on.
+    /// With [`LossPolicy::Signal`], `work` goes on.
     ///
     /// # Errors
     ///
@@ -127,119 +128,17 @@ impl OwnedLease {
     /// ```
     pub async fn run<F: Future>(self, work: F) -> Result<F::Output, LeaseLost> {
         match self.on_lost {
-            OnLost::Abort => self.lease.run(work).await,
-            OnLost::Signal => {
+            LossPolicy::Abort => self.lease.run(work).await,
+            LossPolicy::Signal => {
                 let mut work = pin!(work);
-                Ok(poll_fn(|cx| self.lease.view().within(|| work.as_mut().poll(cx))).await)
+                Ok(poll_fn(|cx| self.lease.within(|| work.as_mut().poll(cx))).await)
             }
         }
     }
 
     /// Returns a view of the lease, which can be cloned and passed to other code.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Router, body::Body, http::Request, routing::post};
-    /// # use redlock_core::Redlock;
-    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
-    /// let pay = async |lock: OwnedLease| {
-    ///     let view = lock.lease().clone();
-    ///     drop(lock);
-    ///     assert!(!view.is_held(), "a view keeps nothing locked");
-    /// };
-    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
-    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
-    /// # assert!(app.oneshot(request).await?.status().is_success());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lease(&self) -> &RequestLease {
         &self.lease
-    }
-
-    /// Returns the fencing token, as [`RequestLease::token`] does.
-    pub fn token(&self) -> FencingToken {
-        self.lease.token()
-    }
-
-    /// Returns whether the lease can be relied on at this moment.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Router, body::Body, http::Request, routing::post};
-    /// # use redlock_core::Redlock;
-    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
-    /// let pay = async |lock: OwnedLease| {
-    ///     assert!(lock.is_held() && !lock.remaining().is_zero());
-    ///     assert_eq!(lock.token(), lock.lease().token());
-    /// };
-    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
-    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
-    /// # assert!(app.oneshot(request).await?.status().is_success());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn is_held(&self) -> bool {
-        self.lease.is_held()
-    }
-
-    /// Returns how much longer the lease is valid, as [`RequestLease::remaining`] does.
-    pub fn remaining(&self) -> Duration {
-        self.lease.remaining()
-    }
-
-    /// Waits until the lease can no longer be relied on, as [`RequestLease::lost`] does.
-    ///
-    /// # Panics
-    ///
-    /// If the future is polled outside a tokio runtime with its timer enabled.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future has no effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # use axum::{Router, body::Body, http::Request, routing::post};
-    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # let done = redlock.acquire("order:42").await?;
-    /// # done.release().await?;
-    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
-    /// let pay = async |lock: OwnedLease| {
-    ///     // Goes on after the answer.
-    ///     tokio::spawn(async move {
-    ///         tokio::select! {
-    ///             biased;
-    ///             reason = lock.lost() => eprintln!("the payment is given up: {reason}"),
-    ///             () = async { /* the payment */ } => {}
-    ///         }
-    ///     });
-    /// };
-    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
-    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
-    /// # assert!(app.oneshot(request).await?.status().is_success());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn lost(&self) -> LossReason {
-        self.lease.lost().await
     }
 
     /// Releases the lock and waits until a majority has confirmed it, as [`LockGuard::release`] does.
@@ -309,6 +208,19 @@ impl OwnedLease {
     }
 }
 
+/// The view of the lease, whose methods read it and do not prolong it.
+///
+/// Two methods are not the view's: [`OwnedLease::run`] treats a loss as the layer does and releases the lock after the
+/// work, and [`OwnedLease::release`] releases it.
+/// A clone is a view, as that of [`OwnedLease::lease`] is: it keeps nothing locked.
+impl Deref for OwnedLease {
+    type Target = RequestLease;
+
+    fn deref(&self) -> &RequestLease {
+        &self.lease
+    }
+}
+
 impl fmt::Debug for OwnedLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnedLease")
@@ -320,29 +232,7 @@ impl fmt::Debug for OwnedLease {
 
 /// The error for a lock that cannot be taken out of its request: it was taken out before, or the request has ended.
 ///
-/// # Examples
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-/// # use axum::{Router, body::Body, http::Request, routing::post};
-/// # use redlock_tower::{PathKey, RedlockLayer};
-/// # use tower::ServiceExt;
-/// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
-/// use redlock_tower::{LeaseTaken, OwnedLease, RequestLease};
-///
-/// let pay = async |lease: RequestLease| {
-///     let taken: Result<OwnedLease, LeaseTaken> = lease.clone().into_owned();
-///     assert!(taken.is_ok());
-///     assert!(lease.into_owned().is_err(), "there is one, and it was taken");
-/// };
-/// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
-/// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
-/// # assert!(app.oneshot(request).await?.status().is_success());
-/// # Ok(())
-/// # }
-/// ```
+/// [`RequestLease::into_owned`] has an example.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LeaseTaken(());
 

@@ -1,13 +1,19 @@
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+//! Refused requests, and their answers as of RFC 9457, "Problem Details for HTTP APIs".
+
+use std::{
+    error::Error,
+    fmt::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode, header};
 use redlock_core::{AcquireError, AcquireErrorKind, LeaseLost, LossReason, Redlock};
 
 use crate::{
     KeyError,
-    pace::{OUTAGE, Pace, SOON, spread},
-    problem::problem,
+    retry_after::{HoldAverage, OUTAGE, SOON, spread},
 };
 
 /// A request that the layer has refused, or has cut off.
@@ -20,7 +26,7 @@ use crate::{
 ///
 /// ```
 /// use axum::{Router, body::Body, http::{Request, StatusCode}, middleware, response::Response, routing::post};
-/// use redlock_core::{Redlock, Wait};
+/// use redlock_core::{AcquireOptions, Redlock, Wait};
 /// use redlock_tower::{PathKey, RedlockLayer, Rejection, RejectionKind};
 /// use std::error::Error;
 /// use tower::ServiceExt;
@@ -38,7 +44,9 @@ use crate::{
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-/// let lock = RedlockLayer::builder(redlock.clone()).wait(Wait::Never).build(PathKey::new("order", "order_id"))?;
+/// let lock = RedlockLayer::builder(redlock.clone())
+///     .options(AcquireOptions::new().wait(Wait::Never))
+///     .build(PathKey::new("order", "order_id"))?;
 /// let app: Router = Router::new()
 ///     .route("/orders/{order_id}/pay", post(async || "paid").route_layer(lock))
 ///     .layer(middleware::map_response(report));
@@ -55,7 +63,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Rejection {
     cause: Cause,
-    contended: StatusCode,
     retry_after: Option<Duration>,
 }
 
@@ -90,31 +97,22 @@ pub enum RejectionKind {
 }
 
 impl Rejection {
-    fn new(cause: Cause, pace: &Pace) -> Self {
+    fn new(cause: Cause, average: &HoldAverage) -> Self {
         let mut rejection = Self {
             cause,
-            contended: StatusCode::CONFLICT,
             retry_after: None,
         };
-        rejection.retry_after = rejection.pause(pace).map(spread);
+        rejection.retry_after = rejection.pause(average).map(spread);
         rejection
     }
 
-    /// Makes the rejection of a request to a layer whose requests hold their locks as `pace` says.
-    pub(crate) fn acquire(error: AcquireError, pace: &Pace) -> Self {
-        Self::new(Cause::Acquire(Arc::new(error)), pace)
-    }
-
-    /// Returns the same, with this status in case that another request holds the resource.
-    pub(crate) fn when_contended(self, status: StatusCode) -> Self {
-        Self {
-            contended: status,
-            ..self
-        }
+    /// Makes the rejection of a request to a layer whose requests hold their locks for `average`.
+    pub(crate) fn acquire(error: AcquireError, average: &HoldAverage) -> Self {
+        Self::new(Cause::Acquire(Arc::new(error)), average)
     }
 
     pub(crate) fn lost(reason: LossReason) -> Self {
-        Self::new(Cause::Lost(reason), &Pace::default())
+        Self::new(Cause::Lost(reason), &HoldAverage::default())
     }
 
     /// Returns why the request was refused.
@@ -140,7 +138,7 @@ impl Rejection {
     /// Returns the status of the answer.
     pub fn status(&self) -> StatusCode {
         match self.kind() {
-            RejectionKind::Contended => self.contended,
+            RejectionKind::Contended => StatusCode::CONFLICT,
             RejectionKind::Misuse => StatusCode::INTERNAL_SERVER_ERROR,
             RejectionKind::Overloaded
             | RejectionKind::Unavailable
@@ -186,10 +184,10 @@ impl Rejection {
     }
 
     /// Returns when another try makes sense at the earliest.
-    fn pause(&self, pace: &Pace) -> Option<Duration> {
+    fn pause(&self, average: &HoldAverage) -> Option<Duration> {
         Some(match (self.kind(), &self.cause) {
             (RejectionKind::Contended | RejectionKind::Overloaded, Cause::Acquire(error)) => {
-                pace.until_free(error)
+                average.until_free(error)
             }
             // Nodes that may have forgotten leases say when they vote again.
             (RejectionKind::Unavailable, Cause::Acquire(error)) => {
@@ -262,13 +260,13 @@ impl Rejection {
 
 impl From<KeyError> for Rejection {
     fn from(error: KeyError) -> Self {
-        Self::new(Cause::Key(error), &Pace::default())
+        Self::new(Cause::Key(error), &HoldAverage::default())
     }
 }
 
 impl From<AcquireError> for Rejection {
     fn from(error: AcquireError) -> Self {
-        Self::acquire(error, &Pace::default())
+        Self::acquire(error, &HoldAverage::default())
     }
 }
 
@@ -295,5 +293,80 @@ impl Error for Rejection {
             Cause::Key(error) => Some(error),
             Cause::Lost(_) => None,
         }
+    }
+}
+
+/// Returns an answer that says what went wrong.
+pub(crate) fn problem(
+    status: StatusCode,
+    detail: &str,
+    retry_after: Option<Duration>,
+) -> Response<Bytes> {
+    // "When 'about:blank' is used, the title SHOULD be the same as the recommended HTTP status phrase."
+    let title = status.canonical_reason().unwrap_or_default();
+    let body = format!(
+        r#"{{"type":"about:blank","title":{},"status":{},"detail":{}}}"#,
+        json_string(title),
+        status.as_u16(),
+        json_string(detail),
+    );
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/problem+json"),
+    );
+    if let Some(after) = retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(after)));
+    }
+    response
+}
+
+/// Rounded up and never 0: a client that is told 0 comes back at once, and so do all the others.
+fn whole_seconds(duration: Duration) -> u64 {
+    let started = u64::from(duration.subsec_nanos() > 0);
+    duration.as_secs().saturating_add(started).max(1)
+}
+
+/// `text` in quotation marks, as JSON has it.
+fn json_string(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            c if c < ' ' => {
+                write!(json, "\\u{:04x}", u32::from(c))
+                    .expect("a string takes all that is written");
+            }
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_rounded_up_and_never_zero() {
+        let cases = [(0, 1), (1, 1), (999, 1), (1000, 1), (1001, 2), (5000, 5)];
+        for (ms, seconds) in cases {
+            assert_eq!(whole_seconds(Duration::from_millis(ms)), seconds, "{ms} ms");
+        }
+        assert_eq!(whole_seconds(Duration::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn any_detail_makes_valid_json() {
+        let detail = "quotes \" and \\ and\u{1}\n\u{7f} and ü 🔒";
+        let response = problem(StatusCode::IM_A_TEAPOT, detail, None);
+        let json: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+        assert_eq!(json["detail"], detail);
+        assert_eq!(json["title"], "I'm a teapot");
+        assert_eq!(json["status"], 418);
     }
 }

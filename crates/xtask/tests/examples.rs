@@ -1,4 +1,4 @@
-//! Each type and method that a user types has an example, or is in that of its type.
+//! Each type and method that a user types has an example, or is in that of its type, except a plain getter.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use syn::{Attribute, Expr, ImplItem, Item, Lit, Meta, TraitItem, Type, UseTree, Visibility};
+use syn::{
+    Attribute, Expr, ImplItem, Item, Lit, Meta, ReturnType, Signature, TraitItem, Type, UseTree,
+    Visibility,
+};
 
 /// The crates that a user names.
 const CRATES: [&str; 3] = ["core", "cron", "tower"];
@@ -67,6 +70,7 @@ impl Examples {
                     for part in &item.items {
                         if let ImplItem::Fn(method) = part
                             && is_public(&method.vis)
+                            && !is_getter(&method.sig)
                         {
                             let own = self.add(name.clone(), &method.attrs);
                             let method = method.sig.ident.to_string();
@@ -116,6 +120,19 @@ impl Examples {
         }
         missing
     }
+}
+
+/// Returns whether a method is a plain getter: it borrows the value, takes nothing else, waits for nothing and returns
+/// something.
+///
+/// Its signature and its first line say all of it, and an example would repeat them.
+/// Constructors, methods that consume or change the value, and methods that take arguments or wait are none.
+fn is_getter(method: &Signature) -> bool {
+    let borrows = method
+        .receiver()
+        .is_some_and(|own| own.reference.is_some() && own.mutability.is_none());
+    let returns = matches!(method.output, ReturnType::Type(..));
+    borrows && returns && method.inputs.len() == 1 && method.asyncness.is_none()
 }
 
 fn is_public(visibility: &Visibility) -> bool {
@@ -197,19 +214,34 @@ fn an_item_that_no_example_shows_is_found() {
         /// A thing.
         ///
         /// ```
-        /// let thing = Thing::new(1).grown();
+        /// let thing = Thing::of_size(1).grown();
         /// ```
         pub struct Thing;
 
         impl Thing {
             /// Makes one.
-            pub fn new(size: u32) -> Self { Self }
+            pub fn of_size(size: u32) -> Self { Self }
+
+            /// Makes one of the usual size.
+            pub fn new() -> Self { Self }
 
             /// Makes it grow.
             pub fn grown(self) -> Self { self }
 
             /// Makes it shrink, as `shrunk()`.
             pub fn shrunk(self) -> Self { self }
+
+            /// Returns the size.
+            pub fn size(&self) -> u32 { 1 }
+
+            /// Makes it grow in its place.
+            pub fn grow(&mut self) {}
+
+            /// Returns whether it is as large as `other`.
+            pub fn equals(&self, other: &Self) -> bool { true }
+
+            /// Waits until it has grown.
+            pub async fn has_grown(&self) -> u32 { 1 }
         }
 
         /// Another.
@@ -222,5 +254,13 @@ fn an_item_that_no_example_shows_is_found() {
     let mut examples = Examples::default();
     examples.of_items(&file.expect("it compiles").items);
     let names = BTreeSet::from(["Thing".to_owned(), "Other".to_owned()]);
-    assert_eq!(examples.missing(&names), ["Other", "Thing::shrunk"]);
+    let missing = [
+        "Other",
+        "Thing::new",
+        "Thing::shrunk",
+        "Thing::grow",
+        "Thing::equals",
+        "Thing::has_grown",
+    ];
+    assert_eq!(examples.missing(&names), missing);
 }

@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use redlock_core::Wait;
+use redlock_core::{AcquireOptions, Wait};
 use redlock_tower::{ConfigError, HeaderKey, InHandler, PathKey, RedlockLayer};
 
 use crate::{
@@ -18,12 +18,14 @@ use crate::{
 /// Returns the routes of one replica.
 pub fn app(service: Service) -> Result<Router, ConfigError> {
     let redlock = || service.redlock.clone();
-    let layer = || RedlockLayer::builder(redlock()).max_hold(REQUEST_MAY_TAKE);
+    let layer = || {
+        RedlockLayer::builder(redlock()).options(AcquireOptions::new().max_hold(REQUEST_MAY_TAKE))
+    };
     let room = layer().build(PathKey::new("room", "room").parsed::<u32>())?;
     let payment = layer().build(HeaderKey::new("payment", IDEMPOTENCY_KEY))?;
     // A clerk at the desk waits for the answer to a move, so it must come soon.
     let both_rooms = layer()
-        .wait(Wait::UpTo(Duration::from_secs(2)))
+        .options(AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(2))))
         .build(InHandler)?;
     Ok(Router::new()
         .route(

@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     routing::post,
 };
-use redlock_core::{Config, Redlock, Wait};
+use redlock_core::{AcquireOptions, Config, Redlock, Wait};
 use redlock_tower::{PathKey, RedlockLayer};
 use tokio::{net::TcpListener, task::JoinSet};
 
@@ -39,7 +39,7 @@ impl Replica {
         let redlock = builder.build().await?;
         // The one line that an existing service needs.
         let one_per_customer = RedlockLayer::builder(redlock.clone())
-            .wait(Wait::UpTo(Duration::from_secs(10)))
+            .options(AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(10))))
             .build(PathKey::new("customer", "customer").parsed::<usize>())?;
         let mut servers = JoinSet::new();
         let router = router(bank).route_layer(one_per_customer);

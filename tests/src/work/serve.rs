@@ -9,7 +9,7 @@ use std::{
 };
 
 use axum::{Router, routing::post};
-use redlock_core::Wait;
+use redlock_core::{AcquireOptions, Wait};
 use redlock_tower::{PathKey, RedlockLayer, RequestLease};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, time::sleep};
@@ -37,12 +37,12 @@ impl Serve {
         let leases = Arc::new(AtomicU64::new(0));
         let handler = async move |lease: RequestLease| {
             let id = leases.fetch_add(1, Ordering::Relaxed);
-            history.write(&Event::of(lease.view(), id, Moment::Acquired));
+            history.write(&Event::of(&lease, id, Moment::Acquired));
             sleep(self.work).await;
-            history.write(&Event::of(lease.view(), id, Moment::Releasing));
+            history.write(&Event::of(&lease, id, Moment::Releasing));
         };
         let layer = RedlockLayer::builder(self.connect.client().await)
-            .wait(Wait::UpTo(self.wait))
+            .options(AcquireOptions::new().wait(Wait::UpTo(self.wait)))
             .build(PathKey::new("name", "name"))
             .map_err(io::Error::other)?;
         let app = Router::new().route("/work/{name}", post(handler).layer(layer));

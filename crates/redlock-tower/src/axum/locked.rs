@@ -5,10 +5,9 @@ use ::axum::{
     response::{IntoResponse, Response},
 };
 use http::request::Parts;
-use redlock_core::LeaseLost;
 
-use super::lease::{Missing, MissingLease};
-use crate::{LockKey, Rejection, RequestLease, locks::ToDesk};
+use super::{Missing, MissingLease};
+use crate::{LockKey, Rejection, RequestLease, handler_locks::HandlerLocksRef};
 
 /// Extracts `E`, and takes the lock that it names before the handler runs.
 ///
@@ -53,7 +52,9 @@ use crate::{LockKey, Rejection, RequestLease, locks::ToDesk};
 ///
 /// async fn transfer(transfer: Locked<Json<Transfer>>) -> String {
 ///     // No other transfer from or to one of these accounts runs now, on any replica.
-///     format!("{} cents under token {}", transfer.cents, transfer.lease().token())
+///     let token = transfer.lease().token();
+///     let Json(Transfer { cents, .. }) = transfer.into_inner(); // the request keeps the lock
+///     format!("{cents} cents under token {token}")
 /// }
 ///
 /// fn app(redlock: Redlock) -> Router {
@@ -70,111 +71,14 @@ pub struct Locked<E> {
 impl<E> Locked<E> {
     /// Returns the lease.
     ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
-    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
-    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[derive(serde::Deserialize)]
-    /// # struct Payment { order: u64 }
-    /// # impl LockKey for Payment {
-    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
-    /// # }
-    /// async fn pay(payment: Locked<Json<Payment>>) -> String {
-    ///     payment.lease().key().as_str().to_owned()
-    /// }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock, InHandler);
-    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
-    /// # let request = Request::post("/payments").header("content-type", "application/json");
-    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
-    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "order:42");
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// `Locked` derefs to the value, as extractors do, so the lease has this method.
+    /// `locked.lease().run(work)` drops `work` alone when the lease is lost, which matters under
+    /// [`LossPolicy::Signal`](crate::LossPolicy::Signal): otherwise the layer drops the whole handler.
     pub fn lease(&self) -> &RequestLease {
         &self.lease
     }
 
-    /// Runs `work` for as long as the lease is valid, as [`RequestLease::run`] does.
-    ///
-    /// If the lease is lost, the layer drops the whole handler.
-    /// With [`OnLost::Signal`](crate::OnLost::Signal) the layer does not, and this method drops only the part that must
-    /// be exclusive.
-    ///
-    /// # Errors
-    ///
-    /// The lease was lost, and `work` was dropped unfinished.
-    /// The `?` operator makes a [`Rejection`] of the error, which is the response 503.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops `work`; the request keeps the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
-    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
-    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer, Rejection};
-    /// # use tower::ServiceExt;
-    /// # #[derive(serde::Deserialize)]
-    /// # struct Payment { order: u64 }
-    /// # impl LockKey for Payment {
-    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
-    /// # }
-    /// async fn pay(payment: Locked<Json<Payment>>) -> Result<String, Rejection> {
-    ///     let order = payment.run(async { payment.order }).await?;
-    ///     Ok(format!("{order} is paid"))
-    /// }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock, InHandler);
-    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
-    /// # let request = Request::post("/payments").header("content-type", "application/json");
-    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
-    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "42 is paid");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
-        self.lease().run(work).await
-    }
-
     /// Takes the value out; the request keeps the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
-    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
-    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[derive(serde::Deserialize)]
-    /// # struct Payment { order: u64 }
-    /// # impl LockKey for Payment {
-    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
-    /// # }
-    /// async fn pay(payment: Locked<Json<Payment>>) -> String {
-    ///     let Json(Payment { order }) = payment.into_inner();
-    ///     format!("{order} is paid")
-    /// }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock, InHandler);
-    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
-    /// # let request = Request::post("/payments").header("content-type", "application/json");
-    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
-    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "42 is paid");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn into_inner(self) -> E {
         self.value
     }
@@ -196,10 +100,10 @@ where
     type Rejection = LockedRejection<E::Rejection>;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let desk = parts.extensions.get().cloned();
+        let locks = parts.extensions.get().cloned();
         let value = E::from_request_parts(parts, state).await;
         let value = value.map_err(LockedRejection::Value)?;
-        let lease = lock(&value, desk, parts.extensions.get().cloned()).await?;
+        let lease = lock(&value, locks, parts.extensions.get().cloned()).await?;
         // For what comes after it: another argument, or a service that the handler calls.
         parts.extensions.insert(lease.clone());
         Ok(Self { value, lease })
@@ -214,11 +118,11 @@ where
     type Rejection = LockedRejection<E::Rejection>;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
-        let desk = request.extensions().get().cloned();
+        let locks = request.extensions().get().cloned();
         let carried = request.extensions().get().cloned();
         let value = E::from_request(request, state).await;
         let value = value.map_err(LockedRejection::Value)?;
-        let lease = lock(&value, desk, carried).await?;
+        let lease = lock(&value, locks, carried).await?;
         Ok(Self { value, lease })
     }
 }
@@ -226,19 +130,19 @@ where
 /// Takes the lock; the future has nothing of `value`, which need not be `Sync`.
 fn lock<E: LockKey, R>(
     value: &E,
-    desk: Option<ToDesk>,
+    locks: Option<HandlerLocksRef>,
     carried: Option<RequestLease>,
 ) -> impl Future<Output = Result<RequestLease, LockedRejection<R>>> + Send + use<E, R> {
     let (key, options) = (value.lock_key(), value.options());
     async move {
         let missing = || LockedRejection::Layer(MissingLease(Missing::Layer));
-        let desk = desk.ok_or_else(missing)?;
+        let locks = locks.ok_or_else(missing)?;
         let key = key.map_err(|error| {
             let rejection = Rejection::from(error);
-            desk.refused(&rejection);
+            locks.refused(&rejection);
             LockedRejection::Lock(rejection)
         })?;
-        let taken = desk.take(key, options, carried.as_ref()).await;
+        let taken = locks.take(key, options, carried.as_ref()).await;
         taken.ok_or_else(missing)?.map_err(LockedRejection::Lock)
     }
 }
@@ -273,13 +177,14 @@ fn lock<E: LockKey, R>(
 ///     }
 /// }
 /// # use axum::{Router, body::Body, http::Request, routing::post};
-/// # use redlock_core::{Redlock, Wait};
+/// # use redlock_core::{AcquireOptions, Redlock, Wait};
 /// # use redlock_tower::{InHandler, RedlockLayer};
 /// # use tower::ServiceExt;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-/// # let lock = RedlockLayer::builder(redlock.clone()).wait(Wait::Never).build(InHandler)?;
+/// # let at_once = AcquireOptions::new().wait(Wait::Never);
+/// # let lock = RedlockLayer::builder(redlock.clone()).options(at_once).build(InHandler)?;
 /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
 /// # let ask = async |body: &'static str| {
 /// #     let request = Request::post("/payments").header("content-type", "application/json");

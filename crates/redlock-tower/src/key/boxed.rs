@@ -52,23 +52,6 @@ trait Erased<Req>: Send + Sync {
 
 impl<Req> BoxedKey<Req> {
     /// Boxes `key`, and hides its type.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use http::{HeaderName, Request};
-    /// use redlock_tower::{BoxedKey, HeaderKey, RedlockLayer};
-    ///
-    /// // A type that can be written down in the field of a struct.
-    /// let key = HeaderKey::new("account", HeaderName::from_static("x-account"));
-    /// let lock: RedlockLayer<BoxedKey<Request<String>>> = RedlockLayer::new(redlock, BoxedKey::new(key));
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn new<K: KeyExtractor<Req>>(key: K) -> Self {
         Self(Arc::new(key))
     }

@@ -43,17 +43,6 @@ impl KeyError {
     /// Makes an answer with `status` and with `detail` as its text for the client.
     ///
     /// Do not repeat the key in `detail`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use http::StatusCode;
-    /// use redlock_tower::KeyError;
-    ///
-    /// let error = KeyError::new(StatusCode::UNAUTHORIZED, "log in first");
-    /// assert_eq!(error.status(), StatusCode::UNAUTHORIZED);
-    /// assert_eq!(error.detail(), "log in first");
-    /// ```
     pub fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             status,

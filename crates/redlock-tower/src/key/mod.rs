@@ -2,19 +2,18 @@
 
 mod boxed;
 mod error;
-mod extension;
 mod header;
-mod in_handler;
 mod lock_key;
-mod named;
 #[cfg(feature = "axum")]
 mod path;
 
 #[cfg(feature = "axum")]
 pub use self::path::PathKey;
 pub use self::{
-    boxed::BoxedKey, error::KeyError, extension::ExtensionKey, header::HeaderKey,
-    in_handler::InHandler, lock_key::LockKey,
+    boxed::BoxedKey,
+    error::KeyError,
+    header::HeaderKey,
+    lock_key::{ExtensionKey, InHandler, LockKey},
 };
 
 use std::future;
@@ -111,16 +110,16 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     ///
     /// The layer calls it when it knows the keys.
     /// The default sets no option.
-    /// For HTTP requests, [`wait_with`](crate::RedlockLayerBuilder::wait_with) and
-    /// [`ttl_with`](crate::RedlockLayerBuilder::ttl_with) are simpler; these options take precedence over both.
+    /// For HTTP requests, [`options_with`](crate::RedlockLayerBuilder::options_with) is simpler; these options take
+    /// precedence over its options.
     ///
     /// # Examples
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), redlock_tower::generic::BoxError> {
+    /// # async fn main() -> Result<(), redlock_tower::ServiceError> {
     /// use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
-    /// use redlock_tower::{KeyError, KeyExtractor, generic::RedlockLayer};
+    /// use redlock_tower::{KeyError, KeyExtractor, GenericLayer};
     /// use tower::{Layer, ServiceExt, service_fn};
     ///
     /// struct Charge { account: u64, is_urgent: bool }
@@ -140,7 +139,7 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     ///
     /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
     /// let charge = service_fn(async |_: Charge| Ok::<_, std::io::Error>("charged"));
-    /// let service = RedlockLayer::new(redlock.clone(), ByAccount).layer(charge);
+    /// let service = GenericLayer::new(redlock.clone(), ByAccount).layer(charge);
     ///
     /// let another = redlock.acquire("account:7").await?;
     /// let urgent = Charge { account: 7, is_urgent: true };

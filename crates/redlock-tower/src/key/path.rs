@@ -6,7 +6,7 @@ use ::axum::extract::{
 use http::{Request, StatusCode};
 use redlock_core::{ResourceKey, ResourceKeys};
 
-use super::named::Named;
+use super::header::Named;
 use crate::{KeyError, KeyExtractor};
 
 /// Locks the resource that a path parameter of an axum route names.
@@ -72,21 +72,6 @@ struct Part {
 
 impl PathKey {
     /// Locks the resource of the class `class` that the path parameter `parameter` names.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_tower::{PathKey, RedlockLayer};
-    ///
-    /// // For routes such as "/orders/{order_id}/pay".
-    /// let one_per_order = RedlockLayer::new(redlock, PathKey::new("order", "order_id"));
-    /// # drop(one_per_order);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn new(class: &'static str, parameter: &'static str) -> Self {
         let named = Named::new(class);
         Self {

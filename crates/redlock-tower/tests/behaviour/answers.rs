@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use axum::{Router, body::Body, http::HeaderMap, middleware, response::Response, routing::get};
 use http::{Request, StatusCode, Version};
-use redlock_core::{Redlock, ResourceKey, Wait};
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
 use redlock_tower::{KeyError, PathKey, RedlockLayer, Rejection, RequestLease};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::kit::{Answer, HEADER, KEY, LONG, Nodes, Server, again_in, by_header, 
 /// A server behind one layer, which locks by header.
 async fn serve(redlock: &Redlock, wait: Wait, http: Version) -> Site {
     let layer = RedlockLayer::builder(redlock.clone())
-        .wait(wait)
+        .options(AcquireOptions::new().wait(wait))
         .build(by_header().optional())
         .unwrap();
     serve_app(
@@ -298,7 +298,7 @@ async fn nodes_that_may_have_forgotten_leases_are_503_for_as_long_as_that_takes(
     let max_ttl = Duration::from_secs(20);
     let redlock = nodes.client().max_ttl(max_ttl).wait(Wait::Never).build();
     let layer = RedlockLayer::builder(redlock.await.unwrap())
-        .wait(Wait::Never)
+        .options(AcquireOptions::new().wait(Wait::Never))
         .build(by_header())
         .unwrap();
     let server = serve_app(

@@ -176,7 +176,7 @@ fn half_an_upload() -> Vec<u8> {
 #[tokio::test]
 async fn half_an_upload_waits_no_longer_than_others_do() {
     let wait = Duration::from_millis(500);
-    let site = site(|builder| builder.wait(Wait::UpTo(wait))).await;
+    let site = site(|builder| builder.options(AcquireOptions::new().wait(Wait::UpTo(wait)))).await;
     let holder = site.redlock.acquire(format!("test:{KEY}")).await.unwrap();
     let start = Instant::now();
     // The client can send all of it only once the server reads it, which the server does not do.
@@ -206,7 +206,7 @@ async fn half_an_upload_waits_no_longer_than_others_do() {
 
 #[tokio::test]
 async fn half_an_upload_that_gets_the_lock_gives_it_back() {
-    let site = site(|builder| builder.wait(LONG)).await;
+    let site = site(|builder| builder.options(AcquireOptions::new().wait(LONG))).await;
     let holder = site.redlock.acquire(format!("test:{KEY}")).await.unwrap();
     let mut stream = site.server.raw().await;
     let upload = half_an_upload();
@@ -224,7 +224,7 @@ async fn half_an_upload_that_gets_the_lock_gives_it_back() {
 #[tokio::test]
 async fn an_upload_that_never_ends_is_answered_when_its_hold_does() {
     let max_hold = Duration::from_millis(400);
-    let site = site(|builder| builder.max_hold(max_hold)).await;
+    let site = site(|builder| builder.options(AcquireOptions::new().max_hold(max_hold))).await;
     let mut stream = site.send(&half_an_upload()[..10_000]).await;
     let mut answer = vec![0; 12];
     in_time(stream.read_exact(&mut answer)).await.unwrap();

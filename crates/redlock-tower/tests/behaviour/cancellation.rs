@@ -13,7 +13,7 @@ use futures_util::stream;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, StreamBody};
-use redlock_core::Redlock;
+use redlock_core::{AcquireOptions, Redlock};
 use redlock_tower::{RedlockLayer, RequestLease};
 use tokio::{sync::mpsc, task::yield_now};
 use tower::{Layer, Service};
@@ -71,7 +71,7 @@ async fn cut_off_after<F: Future>(polls: usize, work: F) -> Option<F::Output> {
 
 async fn whole_exchange(redlock: Redlock) {
     let layer = RedlockLayer::builder(redlock)
-        .wait(LONG)
+        .options(AcquireOptions::new().wait(LONG))
         .build(by_header())
         .unwrap();
     let response = layer
@@ -202,7 +202,7 @@ async fn a_client_that_disconnects_frees_the_lock_and_its_place() {
     let redlock = nodes.client().build().await.unwrap();
     let (entered, mut enters) = mpsc::unbounded_channel();
     let layer = RedlockLayer::builder(redlock.clone())
-        .wait(LONG)
+        .options(AcquireOptions::new().wait(LONG))
         .build(by_header())
         .unwrap();
     let handler = move || {

@@ -8,7 +8,7 @@ use std::{
 
 use axum::body::Body;
 use http::{Request, Response};
-use redlock_core::{Redlock, Wait};
+use redlock_core::{AcquireOptions, Redlock, Wait};
 use redlock_tower::{ConfigError, ConfigErrorKind, HeaderKey, RedlockLayer};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn, util::ServiceFn};
@@ -17,7 +17,7 @@ use crate::kit::{KEY, Nodes, by_header, request, virtual_client};
 
 fn with_ttl(redlock: &Redlock, ttl: Duration) -> Result<RedlockLayer<HeaderKey>, ConfigError> {
     RedlockLayer::builder(redlock.clone())
-        .ttl(ttl)
+        .options(AcquireOptions::new().ttl(ttl))
         .build(by_header())
 }
 
@@ -59,8 +59,18 @@ async fn a_request_waits_as_long_as_it_was_asked_to() {
     let _holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
     let default = RedlockLayer::builder(redlock.clone());
     let waits = [
-        (default.clone().wait(Wait::Never), Duration::ZERO),
-        (default.clone().wait(Wait::UpTo(WAIT)), WAIT),
+        (
+            default
+                .clone()
+                .options(AcquireOptions::new().wait(Wait::Never)),
+            Duration::ZERO,
+        ),
+        (
+            default
+                .clone()
+                .options(AcquireOptions::new().wait(Wait::UpTo(WAIT))),
+            WAIT,
+        ),
         (default, Duration::from_secs(5)),
     ];
     for (builder, wait) in waits {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures_util::{future::join_all, poll};
 use http::{Request, Response};
 use http_body_util::Full;
-use redlock_core::Redlock;
-use redlock_tower::{HeaderKey, RedlockLayer, RedlockService, generic};
+use redlock_core::{AcquireOptions, Redlock};
+use redlock_tower::{GenericLayer, HeaderKey, RedlockLayer, RedlockService};
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_test::mock::{self, Mock};
 
@@ -35,7 +35,7 @@ async fn the_inner_service_can_be_looked_at_changed_and_taken_out() {
     let mut http = RedlockLayer::new(redlock.clone(), by_header()).layer(1);
     *http.get_mut() += 1;
     assert_eq!((*http.get_ref(), http.into_inner()), (2, 2));
-    let mut other = generic::RedlockLayer::new(redlock, by_header()).layer(1);
+    let mut other = GenericLayer::new(redlock, by_header()).layer(1);
     *other.get_mut() += 1;
     assert_eq!((*other.get_ref(), other.into_inner()), (2, 2));
 }
@@ -124,7 +124,7 @@ async fn a_storm_of_clones_never_overlaps_on_a_key() {
         }
     });
     let layer = RedlockLayer::builder(redlock)
-        .wait(LONG)
+        .options(AcquireOptions::new().wait(LONG))
         .build(by_header())
         .unwrap();
     let service = layer.layer(handler);

@@ -5,6 +5,7 @@ use std::{convert::Infallible, task::Context};
 use axum::{Router, body::Body, routing::get};
 use futures_util::{StreamExt, stream::FuturesUnordered, task::noop_waker_ref};
 use http::{Request, Response};
+use redlock_core::AcquireOptions;
 use redlock_tower::RedlockLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -18,7 +19,7 @@ const WAIT: usize = 1_024;
 async fn those_who_may_not_wait_cost_no_memory_and_those_who_do_are_served() {
     let redlock = virtual_client(&Nodes::new()).await;
     let handler = async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty()));
-    let layer = RedlockLayer::builder(redlock.clone()).wait(LONG);
+    let layer = RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(LONG));
     let service = layer.build(by_header()).unwrap().layer(service_fn(handler));
     let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
 
@@ -57,7 +58,7 @@ async fn each_of_a_crowd_is_answered() {
     const CONNECTIONS: usize = 50;
     let nodes = Nodes::new();
     let redlock = nodes.client().build().await.unwrap();
-    let layer = RedlockLayer::builder(redlock.clone()).wait(LONG);
+    let layer = RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(LONG));
     let layer = layer.build(by_header()).unwrap();
     let server = Server::start(Router::new().route("/", get(async || "done")).layer(layer)).await;
     let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();

@@ -45,7 +45,7 @@ async fn a_view_answers_for_itself_what_its_lease_answers() {
     let kept = Arc::new(Mutex::new(None::<RequestLease>));
     let keep = Arc::clone(&kept);
     let handler = async move |lease: RequestLease| {
-        let view = lease.view();
+        let view: &redlock_core::Lease = &lease;
         assert_eq!(lease.keys(), view.keys());
         assert_eq!((lease.class(), lease.token()), (Some("test"), view.token()));
         assert_eq!(lease.remaining(), view.remaining());

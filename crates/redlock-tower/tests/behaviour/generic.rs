@@ -10,8 +10,8 @@ use std::{
 use futures_util::{future::join_all, poll};
 use redlock_core::{AcquireOptions, FencingToken, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    ConfigError, KeyError, KeyExtractor, OnLost, Rejection, RejectionKind, RequestLease,
-    generic::{BoxError, RedlockLayer, RedlockService},
+    ConfigError, GenericLayer, GenericService, KeyError, KeyExtractor, LossPolicy, Rejection,
+    RejectionKind, RequestLease, ServiceError,
 };
 use tokio::task::yield_now;
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -39,16 +39,21 @@ impl KeyExtractor<u32> for ByNumber {
     }
 }
 
-fn layer(redlock: &Redlock) -> RedlockLayer<ByNumber> {
-    RedlockLayer::new(redlock.clone(), ByNumber::default())
+fn layer(redlock: &Redlock) -> GenericLayer<ByNumber> {
+    GenericLayer::new(redlock.clone(), ByNumber::default())
 }
 
-fn with(redlock: &Redlock, options: AcquireOptions) -> Result<RedlockLayer<ByNumber>, ConfigError> {
-    RedlockLayer::with_options(redlock.clone(), options, OnLost::Abort, ByNumber::default())
+fn with(redlock: &Redlock, options: AcquireOptions) -> Result<GenericLayer<ByNumber>, ConfigError> {
+    GenericLayer::with_options(
+        redlock.clone(),
+        options,
+        LossPolicy::Abort,
+        ByNumber::default(),
+    )
 }
 
 #[track_caller]
-fn kind(outcome: Result<u32, BoxError>) -> RejectionKind {
+fn kind(outcome: Result<u32, ServiceError>) -> RejectionKind {
     let error = outcome.unwrap_err();
     error.downcast_ref::<Rejection>().unwrap().kind()
 }
@@ -66,7 +71,7 @@ async fn a_request_is_served_under_its_lock_or_without_one() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
     let key = ByNumber::default();
-    let service = RedlockLayer::new(redlock.clone(), key.clone()).layer(service_fn(double));
+    let service = GenericLayer::new(redlock.clone(), key.clone()).layer(service_fn(double));
     for number in [0, 7, 7] {
         assert_eq!(service.clone().oneshot(number).await.unwrap(), 2 * number);
     }
@@ -125,10 +130,10 @@ async fn a_signalled_service_finishes_after_a_loss() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         double(number).await
     });
-    for (on_lost, finishes) in [(OnLost::Signal, true), (OnLost::Abort, false)] {
+    for (on_lost, finishes) in [(LossPolicy::Signal, true), (LossPolicy::Abort, false)] {
         let options = AcquireOptions::new().ttl(Duration::from_secs(1));
         let key = ByNumber::default();
-        let layer = RedlockLayer::with_options(redlock.clone(), options, on_lost, key).unwrap();
+        let layer = GenericLayer::with_options(redlock.clone(), options, on_lost, key).unwrap();
         let outcome = layer.layer(slow).oneshot(7);
         let trouble = async {
             nodes.have_keys(1).await;
@@ -160,7 +165,7 @@ async fn closing_ends_a_wait() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-type Guarded = RedlockService<Mock<u32, u32>, ByNumber>;
+type Guarded = GenericService<Mock<u32, u32>, ByNumber>;
 
 fn mocked(redlock: &Redlock) -> (Guarded, mock::Handle<u32, u32>) {
     let (inner, handle) = mock::pair();

@@ -3,7 +3,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt, stream};
-use redlock_core::{Redlock, Wait};
+use redlock_core::{AcquireOptions, Redlock, Wait};
 use redlock_tower::{KeyExtractor, PathKey, RedlockLayer, RedlockLayerBuilder};
 use tokio::{net::TcpListener, sync::Notify, task::JoinSet};
 use tonic::{
@@ -82,7 +82,8 @@ impl Site {
     where
         K: KeyExtractor<http::Request<tonic::body::Body>>,
     {
-        let builder = RedlockLayer::builder(redlock.clone()).wait(Wait::Never);
+        let builder =
+            RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(Wait::Never));
         let stuck = Arc::new(Notify::new());
         let service = HealthServer::new(Patient {
             stuck: Arc::clone(&stuck),
@@ -185,8 +186,11 @@ async fn too_many_waiting_calls_are_resource_exhausted() {
     let nodes = Nodes::new();
     let redlock = nodes.client().build().await.unwrap();
     let full = |builder: RedlockLayerBuilder| {
-        let waits = builder.wait(Wait::UpTo(Duration::from_secs(5)));
-        waits.max_waiters_per_key(0).build(by_header()).unwrap()
+        let waits = builder.options(AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(5))));
+        waits
+            .options(AcquireOptions::new().max_waiters_per_key(0))
+            .build(by_header())
+            .unwrap()
     };
     let site = Site::behind(nodes, redlock, full).await;
     let _holder = site.redlock.acquire(format!("test:{KEY}")).await.unwrap();

@@ -30,7 +30,7 @@ async fn site() -> Site {
 async fn site_of(client: impl FnOnce(RedlockBuilder) -> RedlockBuilder) -> Site {
     let nodes = Nodes::new();
     let redlock = client(nodes.client()).build().await.unwrap();
-    let layer = RedlockLayer::builder(redlock.clone()).wait(LONG);
+    let layer = RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(LONG));
     let (enters, entered) = mpsc::unbounded_channel();
     let stuck = async move || {
         enters.send(()).unwrap();

@@ -5,6 +5,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use axum::body::Body;
 use futures_util::future::join_all;
 use http::{Request, Response};
+use redlock_core::AcquireOptions;
 use redlock_tower::RedlockLayer;
 use tokio::{sync::Semaphore, time::Instant};
 use tower::{ServiceBuilder, ServiceExt, limit::GlobalConcurrencyLimitLayer, service_fn};
@@ -21,7 +22,7 @@ async fn a_hot_key_does_not_slow_an_unrelated_one_behind_an_inner_limit() {
     let service = ServiceBuilder::new()
         .layer(
             RedlockLayer::builder(redlock)
-                .wait(LONG)
+                .options(AcquireOptions::new().wait(LONG))
                 .build(by_header())
                 .unwrap(),
         )

@@ -18,7 +18,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use redlock_core::{AcquireErrorKind, MemoryNode, Redlock, RedlockBuilder, Wait};
-use redlock_tower::HeaderKey;
+use redlock_tower::{HeaderKey, Rejection, RejectionKind};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
@@ -299,6 +299,15 @@ impl Answer {
 /// After how many seconds the answer with these headers tells its client to come again.
 pub(crate) fn again_in(headers: &HeaderMap) -> u64 {
     headers["retry-after"].to_str().unwrap().parse().unwrap()
+}
+
+/// Answers with 423 if another request holds the resource, and otherwise as the layer does.
+pub(crate) fn locked_as_423(rejection: &Rejection) -> Response<Bytes> {
+    let mut response = rejection.problem();
+    if rejection.kind() == RejectionKind::Contended {
+        *response.status_mut() = StatusCode::LOCKED;
+    }
+    response
 }
 
 /// A wait that no test outlasts.

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use redlock_core::{LossReason, Redlock};
+use redlock_core::{AcquireOptions, LossReason, Redlock};
 use redlock_tower::{
-    OnLost, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease,
+    LossPolicy, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease,
 };
 use tokio::{io::AsyncWriteExt, time::Instant};
 use tower::{Layer, ServiceExt, service_fn};
@@ -21,7 +21,7 @@ use crate::kit::{
 const MAX_HOLD: Duration = Duration::from_millis(400);
 
 fn limited(redlock: &Redlock) -> RedlockLayerBuilder {
-    RedlockLayer::builder(redlock.clone()).max_hold(MAX_HOLD)
+    RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().max_hold(MAX_HOLD))
 }
 
 async fn stuck(_: Request<Body>) -> Result<Response<Body>, Infallible> {
@@ -53,7 +53,7 @@ async fn a_stuck_handler_is_answered_for_when_its_hold_ends() {
 #[tokio::test(start_paused = true)]
 async fn the_hold_ends_though_only_a_signal_was_asked_for() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let builder = limited(&redlock).on_lost(OnLost::Signal);
+    let builder = limited(&redlock).on_lost(LossPolicy::Signal);
     let handler = service_fn(async |request: Request<Body>| {
         let lease = request.extensions().get::<RequestLease>().unwrap().clone();
         assert_eq!(lease.lost().await, LossReason::MaxHold);
@@ -111,7 +111,8 @@ async fn a_body_is_cut_off_when_its_hold_ends() {
 async fn a_client_that_does_not_read_keeps_others_out_no_longer_than_the_hold() {
     let redlock = Nodes::new().client().build().await.unwrap();
     // The nodes have the key for as long as it was renewed.
-    let builder = limited(&redlock).ttl(Duration::from_secs(1)).wait(LONG);
+    let builder =
+        limited(&redlock).options(AcquireOptions::new().ttl(Duration::from_secs(1)).wait(LONG));
     let layer = builder.build(by_header()).unwrap();
     let app = Router::new()
         .route("/endless", get(async || endless()))

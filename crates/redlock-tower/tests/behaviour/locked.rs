@@ -22,14 +22,14 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    Hold, InHandler, KeyError, LockKey, Locked, OnLost, RedlockLayer, RedlockLayerBuilder,
+    Hold, InHandler, KeyError, LockKey, Locked, LossPolicy, RedlockLayer, RedlockLayerBuilder,
     Rejection,
 };
 use serde::Deserialize;
 use tokio::time::Instant;
 use tower::ServiceExt;
 
-use crate::kit::{KEY, Nodes, again_in, in_time, is_free, virtual_client};
+use crate::kit::{KEY, Nodes, again_in, in_time, is_free, locked_as_423, virtual_client};
 
 #[derive(Deserialize)]
 pub(crate) struct Order {
@@ -83,7 +83,7 @@ fn app_with(redlock: &Redlock, layer: RedlockLayerBuilder) -> (Router, Arc<Atomi
     };
     let to_the_end = async |State(state): State<AppState>, order: Locked<Path<Order>>| {
         state.entered.fetch_add(1, SeqCst);
-        order.run(std::future::pending::<()>()).await?;
+        order.lease().run(std::future::pending::<()>()).await?;
         Ok::<_, Rejection>(())
     };
     let stuck = async |State(state): State<AppState>, _order: Locked<Path<Order>>| {
@@ -276,7 +276,8 @@ async fn a_handler_whose_lease_is_lost_is_dropped() {
 async fn the_longest_hold_of_the_layer_ends_a_handler_too() {
     let redlock = virtual_client(&Nodes::new()).await;
     let hold = Duration::from_secs(3);
-    let layer = RedlockLayer::builder(redlock.clone()).max_hold(hold);
+    let layer =
+        RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().max_hold(hold));
     let (app, _) = app_with(&redlock, layer);
     let start = Instant::now();
     assert_eq!(ask(&app, to("/pending/7")).await.status(), 503);
@@ -311,8 +312,8 @@ async fn the_lock_is_held_until_the_body_has_ended() {
 async fn the_settings_of_the_layer_are_those_of_the_handlers_locks() {
     let redlock = virtual_client(&Nodes::new()).await;
     let layer = RedlockLayer::builder(redlock.clone())
-        .wait(Wait::UpTo(Duration::from_secs(2)))
-        .contended_status(StatusCode::LOCKED);
+        .options(AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(2))))
+        .reject_with(locked_as_423);
     let (app, _) = app_with(&redlock, layer);
     let _holder = redlock.acquire("test:7").await.unwrap();
     // The value of the first says not to wait, and that of the second nothing.
@@ -338,7 +339,7 @@ async fn the_settings_of_the_layer_are_those_of_the_handlers_locks() {
 async fn a_loss_that_is_only_signalled_leaves_the_handler_to_decide() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
-    let layer = RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
+    let layer = RedlockLayer::builder(redlock.clone()).on_lost(LossPolicy::Signal);
     let (app, entered) = app_with(&redlock, layer);
     let trouble = async {
         while entered.load(SeqCst) == 0 {
@@ -346,7 +347,7 @@ async fn a_loss_that_is_only_signalled_leaves_the_handler_to_decide() {
         }
         nodes.drop_locks();
     };
-    // This one asks for it, by `Locked::run`.
+    // This one asks for it, by `Lease::run`.
     let (response, ()) = tokio::join!(ask(&app, to("/stuck/7")), trouble);
     assert_eq!(response.status(), 503);
 }

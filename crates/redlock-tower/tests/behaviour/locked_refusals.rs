@@ -12,14 +12,14 @@ use http::{HeaderValue, Response, StatusCode, header};
 use redlock_tower::{InHandler, Locked, LockedRejection, RedlockLayer};
 
 use crate::{
-    kit::{Nodes, again_in, virtual_client},
+    kit::{Nodes, again_in, locked_as_423, virtual_client},
     locked::{Order, ask, to},
 };
 
 #[tokio::test(start_paused = true)]
 async fn what_layers_in_between_add_to_a_refusal_is_kept() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let lock = RedlockLayer::builder(redlock.clone()).contended_status(StatusCode::LOCKED);
+    let lock = RedlockLayer::builder(redlock.clone()).reject_with(locked_as_423);
     let lock = lock.build(InHandler).unwrap();
     let number = async |mut response: Response<Body>| {
         let headers = response.headers_mut();
@@ -46,7 +46,7 @@ async fn what_layers_in_between_add_to_a_refusal_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_to_which_the_handler_gives_a_status_is_its_own_answer() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let lock = RedlockLayer::builder(redlock.clone()).contended_status(StatusCode::LOCKED);
+    let lock = RedlockLayer::builder(redlock.clone()).reject_with(locked_as_423);
     let lock = lock.build(InHandler).unwrap();
     let handler =
         async |order: Result<Locked<Path<Order>>, LockedRejection<PathRejection>>| match order {

@@ -151,7 +151,7 @@ async fn slow_client(nodes: &Nodes) -> (Redlock, Arc<AtomicU64>) {
 
 /// One exchange from the request to the end of the body, with a time limit on each half.
 async fn exchange(redlock: Redlock, inner: Stuck, limit: Duration) {
-    let layer = RedlockLayer::builder(redlock).wait(LONG);
+    let layer = RedlockLayer::builder(redlock).options(AcquireOptions::new().wait(LONG));
     let stack = ServiceBuilder::new()
         .layer(ResponseBodyTimeoutLayer::new(limit))
         .layer(TimeoutLayer::with_status_code(

@@ -18,8 +18,8 @@ use futures_util::{FutureExt, StreamExt, stream};
 use http::{Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
-use redlock_core::{LossReason, Redlock};
-use redlock_tower::{OnLost, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease};
+use redlock_core::{AcquireOptions, LossReason, Redlock};
+use redlock_tower::{LossPolicy, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -146,7 +146,8 @@ async fn an_upgraded_connection_is_closed_when_its_lease_is_lost() {
 async fn the_longest_hold_of_the_layer_ends_an_upgraded_connection() {
     let nodes = Nodes::new();
     let redlock = nodes.client().build().await.unwrap();
-    let layer = RedlockLayer::builder(redlock.clone()).max_hold(Duration::from_millis(700));
+    let layer = RedlockLayer::builder(redlock.clone())
+        .options(AcquireOptions::new().max_hold(Duration::from_millis(700)));
     let (server, _tasks) = echo(layer, true).await;
     let mut socket = upgraded(&server).await;
     assert!(is_echoed(&mut socket).await);
@@ -197,11 +198,16 @@ async fn work_that_goes_on_without_its_request_obeys_the_rules_of_the_layer() {
     assert!(is_free(&redlock, KEY).await);
 
     let hold = Duration::from_secs(3);
-    let lock = taken_out(layer().max_hold(hold)).await;
+    let lock = taken_out(layer().options(AcquireOptions::new().max_hold(hold))).await;
     let lost = in_time(lock.run(pending::<()>())).await;
     assert_eq!(lost.unwrap_err().reason(), LossReason::MaxHold);
 
-    let lock = taken_out(layer().max_hold(hold).on_lost(OnLost::Signal)).await;
+    let lock = taken_out(
+        layer()
+            .options(AcquireOptions::new().max_hold(hold))
+            .on_lost(LossPolicy::Signal),
+    )
+    .await;
     let lease = lock.lease().clone();
     let done = lock.run(async move {
         let reason = lease.lost().await;

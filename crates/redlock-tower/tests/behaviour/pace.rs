@@ -34,8 +34,9 @@ async fn asking(layer: &RedlockLayer<HeaderKey>) -> Asking {
 }
 
 fn layer(redlock: &Redlock, waiters: usize) -> RedlockLayer<HeaderKey> {
-    let builder = RedlockLayer::builder(redlock.clone()).wait(Wait::UpTo(60 * SECOND));
-    let builder = builder.max_waiters_per_key(waiters);
+    let builder = RedlockLayer::builder(redlock.clone())
+        .options(AcquireOptions::new().wait(Wait::UpTo(60 * SECOND)));
+    let builder = builder.options(AcquireOptions::new().max_waiters_per_key(waiters));
     builder.build(by_header()).unwrap()
 }
 
@@ -79,7 +80,7 @@ async fn a_holder_elsewhere_counts_until_its_key_ends_at_most() {
     let nodes = Nodes::new();
     let [redlock, elsewhere] = [virtual_client(&nodes).await, virtual_client(&nodes).await];
     let layer = RedlockLayer::builder(redlock)
-        .wait(Wait::Never)
+        .options(AcquireOptions::new().wait(Wait::Never))
         .build(by_header())
         .unwrap();
     assert_eq!(ask(&layer, "another").await.status(), 200);

@@ -13,8 +13,8 @@ use axum::{Router, body::Body, extract::FromRequestParts, routing::get};
 use http::{Method, Request, StatusCode, request::Parts};
 use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    BoxedKey, ExtensionKey, InHandler, KeyError, KeyExtractor, LockKey, Locked, OnLost,
-    RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease, generic,
+    BoxedKey, ExtensionKey, GenericLayer, InHandler, KeyError, KeyExtractor, LockKey, Locked,
+    LossPolicy, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease,
 };
 use tokio::time::Instant;
 use tower::{BoxError, Layer, ServiceExt, service_fn};
@@ -48,10 +48,12 @@ fn asks(head: &Parts) -> Asks {
 /// A layer whose requests wait for a second and have ten to live, unless they ask for something else.
 fn by_head(redlock: &Redlock) -> RedlockLayerBuilder {
     RedlockLayer::builder(redlock.clone())
-        .wait(Wait::UpTo(SECOND))
-        .ttl(10 * SECOND)
-        .wait_with(|head| asks(head).wait.map(Wait::UpTo))
-        .ttl_with(|head| asks(head).ttl)
+        .options(
+            AcquireOptions::new()
+                .wait(Wait::UpTo(SECOND))
+                .ttl(10 * SECOND),
+        )
+        .options_with(|head| options(asks(head)))
 }
 
 /// Answers with the time that its lease has left.
@@ -163,9 +165,9 @@ async fn a_request_that_the_layer_does_not_lock_is_not_asked() {
     let counted = Arc::clone(&asked);
     let layer = by_head(&redlock)
         .only([Method::POST])
-        .wait_with(move |_| {
+        .options_with(move |_| {
             counted.fetch_add(1, SeqCst);
-            None
+            AcquireOptions::new()
         })
         .build(by_header())
         .unwrap();
@@ -207,9 +209,10 @@ fn options(Asks { wait, ttl }: Asks) -> AcquireOptions {
 async fn what_a_key_says_goes_before_what_the_head_says() {
     let redlock = virtual_client(&Nodes::new()).await;
     let from_the_head = |builder: RedlockLayerBuilder| {
-        builder
-            .wait_with(|_| Some(Wait::UpTo(5 * SECOND)))
-            .ttl_with(|_| Some(7 * SECOND))
+        builder.options_with(|_| {
+            let options = AcquireOptions::new();
+            options.wait(Wait::UpTo(5 * SECOND)).ttl(7 * SECOND)
+        })
     };
     let boxed = BoxedKey::<Request<Body>>::new(ExtensionKey::<Batch>::new());
     let layer = from_the_head(by_head(&redlock)).build(boxed).unwrap();
@@ -253,8 +256,7 @@ async fn a_request_of_another_protocol_is_locked_as_its_key_says() {
         wait: Some(SECOND),
         ttl: Some(10 * SECOND),
     });
-    let layer =
-        generic::RedlockLayer::with_options(redlock.clone(), defaults, OnLost::Abort, ByCharge);
+    let layer = GenericLayer::with_options(redlock.clone(), defaults, LossPolicy::Abort, ByCharge);
     let service = layer.unwrap().layer(service_fn(async |charge: Charge| {
         Ok::<_, BoxError>(charge.left)
     }));

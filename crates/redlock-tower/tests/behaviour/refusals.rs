@@ -10,13 +10,15 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use redlock_core::{Redlock, Wait};
+use redlock_core::{AcquireOptions, Redlock, Wait};
 use redlock_tower::{
     PathKey, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, ResponseBody,
 };
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::kit::{KEY, Nodes, again_in, by_header, in_time, request, virtual_client};
+use crate::kit::{
+    KEY, Nodes, again_in, by_header, in_time, locked_as_423, request, virtual_client,
+};
 
 async fn stuck(_: Request<Body>) -> Result<Response<Body>, Infallible> {
     std::future::pending().await
@@ -34,32 +36,20 @@ async fn client() -> Redlock {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_resource_is_answered_with_the_chosen_status() {
-    let redlock = client().await;
-    let _holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
-    for status in [
-        StatusCode::LOCKED,
-        StatusCode::TOO_MANY_REQUESTS,
-        StatusCode::CONFLICT,
-    ] {
-        let builder = RedlockLayer::builder(redlock.clone()).wait(Wait::Never);
-        let answer = answer(builder.contended_status(status), request(KEY)).await;
-        assert_eq!(answer.status(), status);
-        assert!((1..=2).contains(&again_in(answer.headers())));
-        let rejection = answer.extensions().get::<Rejection>().unwrap();
-        assert_eq!(rejection.kind(), RejectionKind::Contended);
-        assert_eq!(rejection.status(), status, "also for layers further out");
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(problem["status"], status.as_u16());
-        assert_eq!(problem["title"], status.canonical_reason().unwrap());
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_chosen_status_is_for_held_resources_only() {
     let redlock = client().await;
-    let builder = RedlockLayer::builder(redlock.clone()).contended_status(StatusCode::LOCKED);
+    let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
+    let builder = RedlockLayer::builder(redlock.clone())
+        .options(AcquireOptions::new().wait(Wait::Never))
+        .reject_with(locked_as_423);
+    let held = answer(builder.clone(), request(KEY)).await;
+    assert_eq!(held.status(), 423);
+    assert!((1..=2).contains(&again_in(held.headers())));
+    let rejection = held.extensions().get::<Rejection>().unwrap();
+    assert_eq!(rejection.kind(), RejectionKind::Contended);
+    assert_eq!(rejection.status(), 409, "that of the layer itself");
+    holder.release().await.unwrap();
+
     let nameless = Request::new(Body::empty());
     assert_eq!(answer(builder.clone(), nameless).await.status(), 400);
     redlock.close().await;
@@ -72,19 +62,13 @@ async fn a_setting_that_cannot_be_is_refused_by_name_when_the_layer_is_built() {
     let builder = || RedlockLayer::builder(redlock.clone());
     let cases = [
         (
-            "contended_status",
-            builder().contended_status(StatusCode::OK),
+            "max_hold",
+            builder().options(AcquireOptions::new().max_hold(Duration::ZERO)),
         ),
         (
-            "contended_status",
-            builder().contended_status(StatusCode::CONTINUE),
+            "ttl",
+            builder().options(AcquireOptions::new().ttl(Duration::ZERO)),
         ),
-        (
-            "contended_status",
-            builder().contended_status(StatusCode::SEE_OTHER),
-        ),
-        ("max_hold", builder().max_hold(Duration::ZERO)),
-        ("ttl", builder().ttl(Duration::ZERO)),
     ];
     for (field, builder) in cases {
         let error = builder.build(by_header()).unwrap_err();
@@ -94,13 +78,6 @@ async fn a_setting_that_cannot_be_is_refused_by_name_when_the_layer_is_built() {
             "{error}"
         );
     }
-    let status = StatusCode::from_u16(599).unwrap();
-    assert!(
-        builder()
-            .contended_status(status)
-            .build(by_header())
-            .is_ok()
-    );
 }
 
 /// Makes each answer by itself, and remembers what it was asked for.
@@ -142,18 +119,21 @@ async fn assert_own(answer: Answer, kind: RejectionKind) {
 async fn every_kind_of_refusal_can_be_put_in_own_words() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
-    let builder = || RedlockLayer::builder(redlock.clone()).wait(Wait::Never);
+    let builder =
+        || RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(Wait::Never));
     let nameless = Request::new(Body::empty());
     assert_own_words(builder(), nameless, RejectionKind::Key).await;
 
-    let lost = builder().max_hold(Duration::from_millis(200));
+    let lost = builder().options(AcquireOptions::new().max_hold(Duration::from_millis(200)));
     assert_own_words(lost, request(KEY), RejectionKind::Lost).await;
 
     let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
     assert_own_words(builder(), request(KEY), RejectionKind::Contended).await;
-    let full = builder()
-        .wait(Wait::UpTo(Duration::from_secs(5)))
-        .max_waiters_per_key(0);
+    let full = builder().options(
+        AcquireOptions::new()
+            .wait(Wait::UpTo(Duration::from_secs(5)))
+            .max_waiters_per_key(0),
+    );
     assert_own_words(full, request(KEY), RejectionKind::Overloaded).await;
     drop(holder);
 

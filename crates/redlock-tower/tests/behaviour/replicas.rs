@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use axum::body::Body;
 use http::{Request, Response};
+use redlock_core::AcquireOptions;
 use redlock_tower::RedlockLayer;
 use tokio::task::JoinSet;
 use tower::{Layer, ServiceExt, service_fn};
@@ -20,7 +21,7 @@ async fn two_replicas_never_overlap_on_a_key_and_lose_no_request() {
     for _ in 0..2 {
         let redlock = nodes.client().build().await.unwrap();
         let layer = RedlockLayer::builder(redlock)
-            .wait(LONG)
+            .options(AcquireOptions::new().wait(LONG))
             .build(by_header())
             .unwrap();
         let gauge = gauge.clone();

@@ -11,9 +11,9 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use http::{HeaderName, Request, Response, request::Parts};
 use http_body_util::BodyExt;
-use redlock_core::{Redlock, ResourceKey, ResourceKeys};
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys};
 use redlock_tower::{
-    HeaderKey, Hold, InHandler, KeyError, LockKey, Locked, OnLost, OwnedLease, RedlockLayer,
+    HeaderKey, Hold, InHandler, KeyError, LockKey, Locked, LossPolicy, OwnedLease, RedlockLayer,
     Rejection, RejectionKind, RequestLease,
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -171,7 +171,7 @@ async fn two_extractors_in_one_handler_share_a_lock_until_the_request_is_over() 
 async fn a_lost_lock_ends_the_inner_request_though_the_outer_goes_on() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
-    let outer = RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
+    let outer = RedlockLayer::builder(redlock.clone()).on_lost(LossPolicy::Signal);
     let stack = ServiceBuilder::new()
         .layer(outer.build(by_header()).unwrap())
         .layer(RedlockLayer::new(redlock, by_header()));
@@ -195,8 +195,11 @@ async fn a_lost_lock_ends_the_inner_request_though_the_outer_goes_on() {
 async fn a_lock_that_is_lost_before_it_is_used_again_lets_nothing_through() {
     let redlock = virtual_client(&Nodes::new()).await;
     let hold = Duration::from_millis(300);
-    let layer = || RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
-    let outer = layer().max_hold(hold).build(by_header()).unwrap();
+    let layer = || RedlockLayer::builder(redlock.clone()).on_lost(LossPolicy::Signal);
+    let outer = layer()
+        .options(AcquireOptions::new().max_hold(hold))
+        .build(by_header())
+        .unwrap();
     let layers = [
         RedlockLayer::new(redlock.clone(), by_header()),
         // It would let work go on that has begun, and this has not.
@@ -292,7 +295,8 @@ async fn a_loss_does_not_end_the_body_behind_two_layers_whose_lock_was_taken_out
         }))
     };
     let hold = Duration::from_secs(3);
-    let lock = || RedlockLayer::builder(redlock.clone()).max_hold(hold);
+    let lock =
+        || RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().max_hold(hold));
     let lock = || lock().build(by_header()).unwrap();
     let handler = get(handler).route_layer(lock()).route_layer(lock());
     let app: Router = Router::new().route("/", handler);

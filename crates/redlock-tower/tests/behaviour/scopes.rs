@@ -6,7 +6,7 @@ use axum::body::Body;
 use futures_util::{StreamExt, stream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use redlock_core::Wait;
+use redlock_core::{AcquireOptions, Wait};
 use redlock_tower::RedlockLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -39,7 +39,8 @@ async fn requests_of_one_scope_do_not_share_their_lock() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok::<_, Infallible>(Response::new(Body::empty()))
     });
-    let layer = RedlockLayer::builder(redlock.clone()).wait(Wait::Never);
+    let layer =
+        RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(Wait::Never));
     let service = layer.build(by_header()).unwrap().layer(slow);
     let two = [0; 2].map(|_| service.clone().oneshot(request("a")));
     let answers = redlock.scope(futures_util::future::join_all(two));

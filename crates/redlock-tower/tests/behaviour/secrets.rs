@@ -12,10 +12,10 @@ use std::{
 use axum::{Router, body::Body, extract::Path, routing::get};
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use redlock_core::{ResourceKey, ResourceKeys, Wait};
+use redlock_core::{AcquireOptions, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    KeyError, LockKey, Locked, OwnedLease, RedlockLayer, RedlockLayerBuilder, Rejection,
-    RejectionKind, RequestLease, generic,
+    GenericLayer, KeyError, LockKey, Locked, OwnedLease, RedlockLayer, RedlockLayerBuilder,
+    Rejection, RejectionKind, RequestLease,
 };
 use tower::{Layer, ServiceExt, service_fn};
 use tracing::Level;
@@ -128,7 +128,8 @@ async fn a_key_is_in_no_log_above_trace_and_in_no_answer() {
 
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
-    let builder = || RedlockLayer::builder(redlock.clone()).wait(Wait::Never);
+    let builder =
+        || RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(Wait::Never));
     let mut seen = Vec::new();
     let long = request(&KEY.repeat(100));
     seen.push(refusal(builder(), long).await);
@@ -139,7 +140,7 @@ async fn a_key_is_in_no_log_above_trace_and_in_no_answer() {
         nodes.drop_locks();
     };
     seen.push(tokio::join!(lost, trouble).0);
-    let short = builder().max_hold(Duration::from_millis(200));
+    let short = builder().options(AcquireOptions::new().max_hold(Duration::from_millis(200)));
     seen.push(refusal(short, request(KEY)).await);
     let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
     seen.push((
@@ -147,8 +148,14 @@ async fn a_key_is_in_no_log_above_trace_and_in_no_answer() {
         format!("{holder:?} {:?}", holder.lease()),
     ));
     seen.push(refusal(builder(), request(KEY)).await);
-    let full = builder().wait(Wait::UpTo(Duration::from_secs(5)));
-    seen.push(refusal(full.max_waiters_per_key(0), request(KEY)).await);
+    let full = builder().options(AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(5))));
+    seen.push(
+        refusal(
+            full.options(AcquireOptions::new().max_waiters_per_key(0)),
+            request(KEY),
+        )
+        .await,
+    );
     nodes.stop();
     assert_eq!(
         holder.lease().lost().await,
@@ -215,7 +222,7 @@ async fn a_layer_that_is_set_up_wrongly_is_an_error_in_the_log() {
         service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
     let service = RedlockLayer::new(redlock.clone(), wrong).layer(inner);
     assert_eq!(service.oneshot(request(KEY)).await.unwrap().status(), 500);
-    let generic = generic::RedlockLayer::new(redlock.clone(), wrong).layer(inner);
+    let generic = GenericLayer::new(redlock.clone(), wrong).layer(inner);
     assert!(generic.oneshot(request(KEY)).await.is_err());
     let log = log.text();
     let origin = format!("client={} namespace=\"redlock\"", redlock.id());

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use axum::{Router, routing::get};
+use redlock_core::AcquireOptions;
 use redlock_tower::RedlockLayer;
 use tokio::task::JoinSet;
 
@@ -27,7 +28,7 @@ async fn connections_exclude_each_other_wherever_the_layer_is() {
     for position in positions {
         let redlock = Nodes::new().client().build().await.unwrap();
         let layer = RedlockLayer::builder(redlock)
-            .wait(LONG)
+            .options(AcquireOptions::new().wait(LONG))
             .build(by_header())
             .unwrap();
         let gauge = Gauge::default();

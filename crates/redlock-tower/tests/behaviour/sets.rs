@@ -4,7 +4,9 @@ use std::{convert::Infallible, time::Duration};
 
 use axum::{Json, Router, body::Body, routing::post};
 use http::{Request, Response};
-use redlock_core::{AcquireError, AcquireErrorKind, Redlock, ResourceKey, ResourceKeys, Wait};
+use redlock_core::{
+    AcquireError, AcquireErrorKind, AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait,
+};
 use redlock_tower::{
     InHandler, KeyError, LockKey, Locked, RedlockLayer, Rejection, RejectionKind, RequestLease,
 };
@@ -51,7 +53,8 @@ async fn transfers_between_the_same_accounts_never_overlap_and_never_wait_for_ea
     for from in 0..4 {
         for to in (0..4).filter(|to| *to != from) {
             let redlock = replicas[(from + to) % 2].clone();
-            let layer = RedlockLayer::builder(redlock).wait(Wait::UpTo(Duration::from_secs(60)));
+            let layer = RedlockLayer::builder(redlock)
+                .options(AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(60))));
             let service = layer.build(by_path).unwrap().layer(transfer.clone());
             transfers.spawn(service.oneshot(get(&format!("/{from}/{to}"))));
         }

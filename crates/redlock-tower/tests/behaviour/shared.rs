@@ -11,17 +11,22 @@ use std::{
 
 use axum::body::Body;
 use http::{Method, Request, Response};
-use redlock_core::{Mode, Redlock, Wait};
+use redlock_core::{AcquireOptions, Mode, Redlock, Wait};
 use redlock_tower::{RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind};
 use tokio::task::JoinSet;
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::kit::{Nodes, by_header, in_time, request, virtual_client};
 
+fn shared_if(shares: bool) -> AcquireOptions {
+    let options = AcquireOptions::new();
+    if shares { options.shared() } else { options }
+}
+
 fn by_method(redlock: &Redlock) -> RedlockLayerBuilder {
     RedlockLayer::builder(redlock.clone())
-        .shared_when(|head| head.method.is_safe())
-        .wait(Wait::UpTo(Duration::from_secs(60)))
+        .options_with(|head| shared_if(head.method.is_safe()))
+        .options(AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(60))))
 }
 
 fn asks(method: Method) -> Request<Body> {
@@ -101,7 +106,7 @@ async fn requests_that_read_run_together_on_all_replicas_and_those_that_write_al
 async fn a_request_that_shares_a_key_does_not_get_it_alone_and_the_other_way_round_it_does() {
     let redlock = virtual_client(&Nodes::new()).await;
     let outer = |shares: bool| {
-        let layer = RedlockLayer::builder(redlock.clone()).shared_when(move |_| shares);
+        let layer = RedlockLayer::builder(redlock.clone()).options_with(move |_| shared_if(shares));
         layer.build(by_header()).unwrap()
     };
     let served =
@@ -132,6 +137,18 @@ async fn a_request_that_shares_a_key_does_not_get_it_alone_and_the_other_way_rou
 #[tokio::test(start_paused = true)]
 async fn a_layer_with_slots_shares_nothing() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let refused = by_method(&redlock).slots(2).build(by_header()).unwrap_err();
-    assert_eq!(refused.field(), "shared_when");
+    let slots = || RedlockLayer::builder(redlock.clone()).slots(2);
+    let refused = slots().options(shared_if(true)).build(by_header());
+    assert_eq!(refused.unwrap_err().field(), "shared");
+
+    let some = slots().options_with(|head| shared_if(head.method.is_safe()));
+    let served =
+        service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
+    let service = some.build(by_header()).unwrap().layer(served);
+    let writes = service.clone().oneshot(asks(Method::PUT)).await.unwrap();
+    assert_eq!(writes.status(), 200);
+    let reads = service.oneshot(asks(Method::GET)).await.unwrap();
+    assert_eq!(reads.status(), 500);
+    let rejection = reads.extensions().get::<Rejection>().unwrap();
+    assert_eq!(rejection.kind(), RejectionKind::Misuse);
 }

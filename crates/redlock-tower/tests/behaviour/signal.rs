@@ -7,14 +7,14 @@ use futures_util::{StreamExt, poll, stream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::{LossReason, Redlock};
-use redlock_tower::{OnLost, RedlockLayer, RedlockService, RequestLease};
+use redlock_tower::{LossPolicy, RedlockLayer, RedlockService, RequestLease};
 use tokio::sync::{Notify, mpsc};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::kit::{KEY, Nodes, by_header, in_time, is_free, request, virtual_client};
 
 fn signalling<S>(redlock: &Redlock, inner: S) -> RedlockService<S, redlock_tower::HeaderKey> {
-    let builder = RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
+    let builder = RedlockLayer::builder(redlock.clone()).on_lost(LossPolicy::Signal);
     builder.build(by_header()).unwrap().layer(inner)
 }
 

@@ -4,7 +4,7 @@ use std::{convert::Infallible, time::Duration};
 
 use axum::body::Body;
 use http::{Request, Response};
-use redlock_core::{ResourceKeys, Slots, Wait};
+use redlock_core::{AcquireOptions, ResourceKeys, Slots, Wait};
 use redlock_tower::{
     ConfigErrorKind, KeyError, RedlockLayer, Rejection, RejectionKind, RequestLease,
 };
@@ -23,7 +23,7 @@ async fn as_many_requests_run_at_once_as_a_key_has_slots_on_all_replicas() {
     for _ in 0..2 {
         let layer = RedlockLayer::builder(virtual_client(&nodes).await)
             .slots(SLOTS)
-            .wait(Wait::UpTo(Duration::from_secs(60)))
+            .options(AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(60))))
             .build(by_header())
             .unwrap();
         let inside = gauge.clone();
@@ -56,7 +56,7 @@ async fn a_request_that_finds_no_slot_is_contended_and_one_with_several_keys_is_
         service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
     let layer = RedlockLayer::builder(redlock.clone())
         .slots(1)
-        .wait(Wait::Never);
+        .options(AcquireOptions::new().wait(Wait::Never));
     let one = layer.clone().build(by_header()).unwrap().layer(served);
     let held = redlock.slots("test:a", 1).unwrap().acquire().await.unwrap();
     let answer = one.clone().oneshot(request("a")).await.unwrap();
@@ -94,7 +94,7 @@ async fn two_layers_with_the_same_slots_are_one_slot() {
         let layer = || {
             RedlockLayer::builder(redlock.clone())
                 .slots(slots)
-                .wait(Wait::Never)
+                .options(AcquireOptions::new().wait(Wait::Never))
         };
         let [outer, inner] = [0; 2].map(|_| layer().build(by_header()).unwrap());
         let handler = service_fn(async |request: Request<Body>| {

@@ -19,9 +19,9 @@ use axum::{
 use futures_util::{FutureExt, stream};
 use http::Extensions;
 use http_body_util::BodyExt;
-use redlock_core::{LossReason, Redlock, Wait};
+use redlock_core::{AcquireOptions, LossReason, Redlock, Wait};
 use redlock_tower::{
-    InHandler, Locked, OnLost, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease,
+    InHandler, Locked, LossPolicy, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease,
 };
 use tokio::sync::{mpsc, oneshot};
 use tower::ServiceExt;
@@ -42,7 +42,7 @@ async fn acquire(redlock: &Redlock) -> redlock_core::LockGuard {
 }
 
 fn impatient(redlock: &Redlock) -> RedlockLayerBuilder {
-    RedlockLayer::builder(redlock.clone()).wait(Wait::Never)
+    RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(Wait::Never))
 }
 
 fn at_root(handler: MethodRouter) -> Router {
@@ -89,7 +89,7 @@ fn apps(layer: impl Fn() -> RedlockLayerBuilder) -> ([Router; 2], Arc<Mutex<Exte
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_a_request_that_is_over_lets_no_other_request_through() {
-    for on_lost in [OnLost::Abort, OnLost::Signal] {
+    for on_lost in [LossPolicy::Abort, LossPolicy::Signal] {
         let (redlock, other) = two_clients().await;
         let (apps, seen) = apps(|| impatient(&redlock).on_lost(on_lost));
         for app in apps {
@@ -122,7 +122,7 @@ async fn a_lease_that_a_request_has_lost_is_no_loss_of_the_next_one() {
             assert_ne!(in_time(lease.lost()).await, LossReason::Released);
         }
     };
-    let lock = impatient(&redlock).on_lost(OnLost::Signal);
+    let lock = impatient(&redlock).on_lost(LossPolicy::Signal);
     let app = at_root(get(handler).route_layer(lock.build(by_header()).unwrap()));
     assert_eq!(status(&app, request(KEY)).await, 200);
     let stale = shown.lock().unwrap().clone().unwrap();

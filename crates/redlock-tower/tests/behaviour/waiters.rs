@@ -5,7 +5,7 @@ use std::{convert::Infallible, pin::Pin};
 use axum::body::Body;
 use futures_util::poll;
 use http::{Request, Response};
-use redlock_core::{LockGuard, Redlock};
+use redlock_core::{AcquireOptions, LockGuard, Redlock};
 use redlock_tower::{RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -17,7 +17,11 @@ type Asking = Pin<Box<dyn Future<Output = Outcome>>>;
 
 /// A request for `key` to a layer of its own, as every connection has one.
 fn ask(builder: &RedlockLayerBuilder, key: &str) -> Asking {
-    let layer = builder.clone().wait(LONG).build(by_header()).unwrap();
+    let layer = builder
+        .clone()
+        .options(AcquireOptions::new().wait(LONG))
+        .build(by_header())
+        .unwrap();
     let handler = async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty()));
     let response = layer.layer(service_fn(handler)).oneshot(request(key));
     Box::pin(async {
@@ -49,7 +53,8 @@ async fn hold(redlock: &Redlock, key: &str) -> LockGuard {
 #[tokio::test(start_paused = true)]
 async fn with_no_waiters_per_key_a_request_never_waits_for_another_of_this_replica() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let builder = RedlockLayer::builder(redlock.clone()).max_waiters_per_key(0);
+    let builder = RedlockLayer::builder(redlock.clone())
+        .options(AcquireOptions::new().max_waiters_per_key(0));
     let holder = hold(&redlock, KEY).await;
     refused(&builder, KEY).await;
     assert_eq!(ask(&builder, "other").await, None);
@@ -61,7 +66,8 @@ async fn with_no_waiters_per_key_a_request_never_waits_for_another_of_this_repli
 async fn with_no_waiters_per_key_a_request_still_waits_for_another_replica() {
     let nodes = Nodes::new();
     let (redlock, replica) = (virtual_client(&nodes).await, virtual_client(&nodes).await);
-    let builder = RedlockLayer::builder(redlock).max_waiters_per_key(0);
+    let builder =
+        RedlockLayer::builder(redlock).options(AcquireOptions::new().max_waiters_per_key(0));
     let holder = hold(&replica, KEY).await;
     let waits = waiting(&builder, KEY).await;
     drop(holder);
@@ -71,7 +77,8 @@ async fn with_no_waiters_per_key_a_request_still_waits_for_another_replica() {
 #[tokio::test(start_paused = true)]
 async fn with_one_waiter_per_key_the_second_is_refused_at_once() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let builder = RedlockLayer::builder(redlock.clone()).max_waiters_per_key(1);
+    let builder = RedlockLayer::builder(redlock.clone())
+        .options(AcquireOptions::new().max_waiters_per_key(1));
     let holder = hold(&redlock, KEY).await;
     let first = waiting(&builder, KEY).await;
     refused(&builder, KEY).await;
@@ -95,7 +102,8 @@ async fn with_one_waiter_per_key_the_second_is_refused_at_once() {
 #[tokio::test(start_paused = true)]
 async fn waiters_are_bounded_over_all_keys() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let builder = RedlockLayer::builder(redlock.clone()).max_waiters(1);
+    let builder =
+        RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().max_waiters(1));
     let holders = [hold(&redlock, "a").await, hold(&redlock, "b").await];
     let first = waiting(&builder, "a").await;
     refused(&builder, "a").await;
@@ -109,8 +117,10 @@ async fn waiters_are_bounded_over_all_keys() {
 #[tokio::test(start_paused = true)]
 async fn each_layer_has_its_bound_and_counts_all_who_wait() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let strict = RedlockLayer::builder(redlock.clone()).max_waiters_per_key(1);
-    let lax = RedlockLayer::builder(redlock.clone()).max_waiters_per_key(2);
+    let strict = RedlockLayer::builder(redlock.clone())
+        .options(AcquireOptions::new().max_waiters_per_key(1));
+    let lax = RedlockLayer::builder(redlock.clone())
+        .options(AcquireOptions::new().max_waiters_per_key(2));
     let holder = hold(&redlock, KEY).await;
     let first = waiting(&lax, KEY).await;
     refused(&strict, KEY).await;

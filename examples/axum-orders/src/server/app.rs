@@ -4,7 +4,7 @@ use axum::{
     Router,
     routing::{MethodRouter, get, post, put},
 };
-use redlock_core::{Redlock, Wait};
+use redlock_core::{AcquireOptions, Redlock, Wait};
 use redlock_tower::{ConfigError, PathKey, RedlockLayer};
 
 use super::{handlers, state::App};
@@ -54,12 +54,13 @@ impl Locks {
         let order = PathKey::new("order", "order_id").parsed::<i64>();
         let product = PathKey::new("product", "product_id").parsed::<i64>();
         let tenant = PathKey::new("tenant", "tenant").parsed::<i64>();
-        let layer = || RedlockLayer::builder(redlock.clone());
+        let layer =
+            |wait| RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(wait));
         Ok(Self {
-            order: layer().wait(SHORT_WORK).build(order)?,
-            product: layer().wait(SHORT_WORK).build(product)?,
+            order: layer(SHORT_WORK).build(order)?,
+            product: layer(SHORT_WORK).build(product)?,
             // An import takes long, so a second request is refused at once.
-            tenant: layer().wait(Wait::Never).build(tenant)?,
+            tenant: layer(Wait::Never).build(tenant)?,
         })
     }
 }

@@ -8,41 +8,45 @@ use std::{
 
 use redlock_core::{LossReason, ResourceKeys};
 
-use crate::{Rejection, RejectionKind, RequestLease, held::Held, meter::Told, terms::Terms};
+use crate::{
+    Rejection, RejectionKind, RequestLease,
+    metrics::RequestOutcome,
+    request_lock::{Locker, RequestLock},
+};
 
 /// The locks of one request; dropping it releases them.
 #[derive(Debug)]
-pub(crate) enum Locks {
+pub(crate) enum RequestLocks {
     /// That of the layer.
-    Layer(Held),
+    Layer(RequestLock),
     /// Those that the handler has taken so far.
-    Handler(Arc<Desk>),
+    Handler(Arc<HandlerLocks>),
 }
 
-/// Where a handler takes its locks, and leaves them for the layer around it to hold and to watch.
+/// The place where a handler takes its locks, and leaves them for the layer around it to hold and to watch.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    terms: Terms,
-    held: Mutex<Vec<Held>>,
+pub(crate) struct HandlerLocks {
+    locker: Locker,
+    locks: Mutex<Vec<RequestLock>>,
     /// Why the first of those was refused that could not be taken.
     refused: OnceLock<RejectionKind>,
 }
 
-/// The way to the desk, in the extensions of a request; it ends with the request.
+/// A reference to the locks, in the extensions of a request; it ends with the request.
 #[derive(Clone, Debug)]
-pub(crate) struct ToDesk(Weak<Desk>);
+pub(crate) struct HandlerLocksRef(Weak<HandlerLocks>);
 
-impl Desk {
-    pub(crate) fn new(terms: Terms) -> Arc<Self> {
+impl HandlerLocks {
+    pub(crate) fn new(locker: Locker) -> Arc<Self> {
         Arc::new(Self {
-            terms,
-            held: Mutex::default(),
+            locker,
+            locks: Mutex::default(),
             refused: OnceLock::new(),
         })
     }
 
-    pub(crate) fn way(self: &Arc<Self>) -> ToDesk {
-        ToDesk(Arc::downgrade(self))
+    pub(crate) fn downgrade(self: &Arc<Self>) -> HandlerLocksRef {
+        HandlerLocksRef(Arc::downgrade(self))
     }
 
     /// Returns whether the handler could not take a lock.
@@ -51,19 +55,19 @@ impl Desk {
     }
 
     /// Returns what is counted of a request that the handler has answered by itself.
-    pub(crate) fn told(&self) -> Told {
-        if !self.held().is_empty() {
-            return Told::Served;
+    pub(crate) fn outcome(&self) -> RequestOutcome {
+        if !self.locks().is_empty() {
+            return RequestOutcome::Served;
         }
         self.refused
             .get()
             .copied()
-            .map_or(Told::Unlocked, Told::Refused)
+            .map_or(RequestOutcome::Unlocked, RequestOutcome::Refused)
     }
 
-    fn held(&self) -> MutexGuard<'_, Vec<Held>> {
+    fn locks(&self) -> MutexGuard<'_, Vec<RequestLock>> {
         // Nothing panics while it is locked, and the list is whole at every moment.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,12 +75,12 @@ impl Desk {
     not(feature = "axum"),
     expect(dead_code, reason = "its users are extractors of axum")
 )]
-impl ToDesk {
+impl HandlerLocksRef {
     /// Notes that the handler is told of a lock that it cannot have.
     pub(crate) fn refused(&self, rejection: &Rejection) {
-        if let Some(desk) = self.0.upgrade() {
+        if let Some(locks) = self.0.upgrade() {
             // The first stays.
-            let _ = desk.refused.set(rejection.kind());
+            let _ = locks.refused.set(rejection.kind());
         }
     }
 
@@ -87,45 +91,48 @@ impl ToDesk {
         options: redlock_core::AcquireOptions,
         carried: Option<&RequestLease>,
     ) -> Option<Result<RequestLease, Rejection>> {
-        let terms = self.0.upgrade()?.terms.clone();
-        let held = match Held::take(&terms, options, keys, carried).await {
-            Ok(held) => held,
+        let locker = self.0.upgrade()?.locker.clone();
+        let lock = match RequestLock::take(&locker, options, keys, carried).await {
+            Ok(lock) => lock,
             Err(rejection) => {
                 self.refused(&rejection);
                 return Some(Err(rejection));
             }
         };
-        let lease = held.lease().clone();
-        self.0.upgrade()?.held().push(held);
+        let lease = lock.lease().clone();
+        self.0.upgrade()?.locks().push(lock);
         // What follows in the handler is polled under it.
-        polled_anew().await;
+        next_poll().await;
         Some(Ok(lease))
     }
 }
 
-impl Locks {
+impl RequestLocks {
     /// Calls `work` as work under the locks, which cannot take them again.
     pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
         match self {
-            Self::Layer(held) => held.within(work),
-            Self::Handler(desk) => {
+            Self::Layer(lock) => lock.within(work),
+            Self::Handler(locks) => {
                 // The handler takes more of them meanwhile.
-                let held = desk.held();
-                let leases: Vec<RequestLease> =
-                    held.iter().filter_map(Held::owned).cloned().collect();
-                drop(held);
+                let taken = locks.locks();
+                let leases: Vec<RequestLease> = taken
+                    .iter()
+                    .filter_map(RequestLock::owned)
+                    .cloned()
+                    .collect();
+                drop(taken);
                 within(&leases, work)
             }
         }
     }
 
-    /// Looks at each of them as [`Held::poll_lost`] does.
+    /// Looks at each of them as [`RequestLock::poll_lost`] does.
     pub(crate) fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LossReason> {
         match self {
-            Self::Layer(held) => held.poll_lost(cx),
-            Self::Handler(desk) => {
-                for held in &mut *desk.held() {
-                    if let Poll::Ready(reason) = held.poll_lost(cx) {
+            Self::Layer(lock) => lock.poll_lost(cx),
+            Self::Handler(locks) => {
+                for lock in &mut *locks.locks() {
+                    if let Poll::Ready(reason) = lock.poll_lost(cx) {
                         return Poll::Ready(reason);
                     }
                 }
@@ -137,19 +144,19 @@ impl Locks {
     /// Lets them go with the response's head, or with what else is the end of the work; what goes on is not ended by it.
     pub(crate) fn let_go(mut self) {
         match &mut self {
-            Self::Layer(held) => held.let_go(),
-            Self::Handler(desk) => desk.held().iter_mut().for_each(Held::let_go),
+            Self::Layer(lock) => lock.let_go(),
+            Self::Handler(locks) => locks.locks().iter_mut().for_each(RequestLock::let_go),
         }
     }
 
     /// Keeps those that the request holds beyond the response's head; `None` if there are none.
     pub(crate) fn beyond_the_head(self) -> Option<Self> {
         let goes_on = match &self {
-            Self::Layer(held) => held.goes_on(),
-            Self::Handler(desk) => {
-                let mut held = desk.held();
-                held.retain(Held::goes_on);
-                !held.is_empty()
+            Self::Layer(lock) => lock.goes_on(),
+            Self::Handler(locks) => {
+                let mut taken = locks.locks();
+                taken.retain(RequestLock::goes_on);
+                !taken.is_empty()
             }
         };
         goes_on.then_some(self)
@@ -161,7 +168,7 @@ fn within<R>(leases: &[RequestLease], work: impl FnOnce() -> R) -> R {
     fn nested(leases: &[RequestLease], work: &mut dyn FnMut()) {
         match leases.split_first() {
             None => work(),
-            Some((lease, rest)) => lease.view().within(|| nested(rest, work)),
+            Some((lease, rest)) => lease.within(|| nested(rest, work)),
         }
     }
     let mut work = Some(work);
@@ -171,7 +178,7 @@ fn within<R>(leases: &[RequestLease], work: impl FnOnce() -> R) -> R {
 }
 
 /// Waits until the task is polled the next time, which is at once.
-async fn polled_anew() {
+async fn next_poll() {
     let mut was_polled = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut was_polled, true) {

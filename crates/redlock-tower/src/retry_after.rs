@@ -8,17 +8,17 @@ use std::{
 
 use redlock_core::AcquireError;
 
-/// How long the requests of a layer have held their locks of late.
+/// The average time for which recent requests of a layer have held their locks.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct HoldAverage {
     /// In nanoseconds; 0 before the first.
     usual: AtomicU64,
     /// How many hold a key at once, beyond one.
     others: u32,
 }
 
-impl Pace {
-    /// Makes that of a layer with so many slots for each key.
+impl HoldAverage {
+    /// Makes the average of a layer with `slots` slots for each key.
     pub(crate) fn of_slots(slots: usize) -> Self {
         Self {
             usual: AtomicU64::new(0),
@@ -26,8 +26,8 @@ impl Pace {
         }
     }
 
-    /// A request has held its lock for so long.
-    pub(crate) fn held(&self, time: Duration) {
+    /// Adds the time for which a request has held its lock.
+    pub(crate) fn add(&self, time: Duration) {
         let latest = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
         // One of two that come at the same moment may be forgotten.
         let usual = match self.usual.load(Ordering::Relaxed) {
@@ -88,16 +88,16 @@ mod tests {
 
     #[test]
     fn what_is_usual_follows_what_requests_do() {
-        let pace = Pace::default();
-        assert_eq!(pace.usual(), None);
-        pace.held(8 * SECOND);
-        assert_eq!(pace.usual(), Some(8 * SECOND));
-        pace.held(16 * SECOND);
-        assert_eq!(pace.usual(), Some(9 * SECOND));
-        (0..200).for_each(|_| pace.held(Duration::ZERO));
-        assert!(pace.usual().unwrap() < Duration::from_micros(1));
-        pace.held(Duration::MAX);
-        assert!(pace.usual().unwrap() > SECOND);
+        let average = HoldAverage::default();
+        assert_eq!(average.usual(), None);
+        average.add(8 * SECOND);
+        assert_eq!(average.usual(), Some(8 * SECOND));
+        average.add(16 * SECOND);
+        assert_eq!(average.usual(), Some(9 * SECOND));
+        (0..200).for_each(|_| average.add(Duration::ZERO));
+        assert!(average.usual().unwrap() < Duration::from_micros(1));
+        average.add(Duration::MAX);
+        assert!(average.usual().unwrap() > SECOND);
     }
 
     #[test]
