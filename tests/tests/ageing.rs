@@ -46,6 +46,7 @@ async fn left(redlock: &Redlock) -> Duration {
     within("a node in quarantine", SOON, look).await
 }
 
+// Shows: L1.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_client_lets_a_quarantine_age() {
     let nodes = Nodes::start(3);
@@ -66,6 +67,7 @@ async fn an_idle_client_lets_a_quarantine_age() {
     idle.close().await;
 }
 
+// Shows: L1.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_client_a_quarantine_stands_still_and_the_next_client_goes_on_with_it() {
     let nodes = Nodes::start(3);

@@ -40,6 +40,7 @@ async fn l03_an_acquire_dropped_at_any_moment_leaves_no_key() {
     }
 }
 
+// Shows: T5.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l03_an_acquire_dropped_on_each_leg_of_a_slow_network_leaves_no_key() {
     let nodes = Nodes::start(3);
@@ -83,6 +84,7 @@ async fn l03_a_waiter_that_goes_away_takes_back_what_it_got_and_asks_no_more() {
     assert_eq!(nodes.grants_in_all(), grants, "nobody waits any more");
 }
 
+// Shows: T5.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l03_a_dropped_guard_leaves_no_key_wherever_it_is_dropped() {
     let nodes = Nodes::start(5);

@@ -88,6 +88,7 @@ async fn a_claim_takes_two_round_trips() {
 }
 
 /// The commit is on its way when a master dies that has granted the claim, whichever of the three it is.
+// Shows: T4.14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_dies_between_claim_and_commit_neither_burns_the_tick_nor_blocks_the_job() {
     for dies in 0..3 {
@@ -116,6 +117,7 @@ async fn a_master_that_dies_between_claim_and_commit_neither_burns_the_tick_nor_
     }
 }
 
+// Shows: T4.9.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_tick_is_started_once_by_replicas_that_come_to_it_at_once_and_later() {
     let nodes = Nodes::start(3);
@@ -161,6 +163,7 @@ async fn each_tick_is_started_once_by_replicas_that_come_to_it_at_once_and_later
 }
 
 /// All masters forget the tick, one after the other, so that there is a majority that votes at every moment.
+// Shows: T4.7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tick_is_not_started_again_when_every_master_has_come_back_empty() {
     let mut nodes = Nodes::start(3);
@@ -190,6 +193,7 @@ async fn a_tick_is_not_started_again_when_every_master_has_come_back_empty() {
     assert!(later.unwrap().won().is_some());
 }
 
+// Shows: T4.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clock_is_a_majority_of_the_masters() {
     let nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
@@ -220,6 +224,7 @@ async fn the_clock_is_a_majority_of_the_masters() {
 }
 
 /// A machine that starts with a wrong clock, and whose time service sets it right after a while.
+// Shows: T4.8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn masters_that_come_back_empty_with_a_wrong_clock_give_no_tick_away_again() {
     let mut nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());

@@ -40,6 +40,7 @@ fn valid_until(history: &History) -> Duration {
     known.map(|event| event.until).max().unwrap_or_default()
 }
 
+// Shows: T1.6, T5.9.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_outlives_its_killed_holder_for_its_time_to_live_and_not_longer() {
     let nodes = Nodes::start(5);
@@ -72,6 +73,7 @@ async fn a_lease_outlives_its_killed_holder_for_its_time_to_live_and_not_longer(
     drop(guard);
 }
 
+// Shows: T2.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_that_was_paused_beyond_its_lease_does_nothing_more_under_it() {
     let nodes = Nodes::start(5);

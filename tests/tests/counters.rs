@@ -23,6 +23,7 @@ fn shard(nodes: &Nodes, node: usize) -> String {
     shard
 }
 
+// Shows: T3.10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_counter_beyond_its_range_costs_one_vote_and_no_more() {
     let mut nodes = Nodes::start(3);
@@ -91,6 +92,7 @@ async fn votes(redlock: &Redlock, node: usize, is_to: bool) {
     within("it stands so", SOON * 2, stands).await;
 }
 
+// Shows: T3.10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_counter_beyond_its_range_keeps_no_other_node_in_quarantine() {
     let mut nodes = Nodes::start(5);

@@ -34,6 +34,7 @@ async fn says(redlock: &Redlock, node: usize, words: &str) {
     panic!("no {words:?} in: {said}");
 }
 
+// Shows: E8, R1.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_waited_votes_a_tenth_of_the_longest_lease_later_at_most() {
     let mut nodes = Nodes::start(3);
@@ -55,6 +56,7 @@ async fn a_master_that_waited_votes_a_tenth_of_the_longest_lease_later_at_most()
     nodes.thaw(1..2);
 }
 
+// Shows: R1.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_did_not_wait_is_kept_from_voting_by_who_saw_it_before() {
     let max_ttl = TTL / 10;
@@ -68,6 +70,7 @@ async fn a_master_that_did_not_wait_is_kept_from_voting_by_who_saw_it_before() {
     assert!(now() - stopped > max_ttl, "leases may have been valid");
 }
 
+// Shows: R1.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_was_emptied_is_quarantined_though_restarts_are_delayed() {
     let nodes = Nodes::start(3);

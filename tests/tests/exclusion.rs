@@ -7,6 +7,7 @@ use redlock_tests::{ClientProcess, Connect, History, Load, LoadSummary, Nodes, W
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const ACQUISITIONS: i64 = 10_000;
 
+// Shows: T1.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ten_thousand_holds_of_two_processes_never_overlap() {
     let nodes = Nodes::start(5);

@@ -12,6 +12,7 @@ const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const TTL: Duration = Duration::from_secs(3);
 const ACQUISITIONS: i64 = 10_000;
 
+// Shows: T1.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn crashes_hangs_and_cancelled_callers_cost_neither_exclusion_nor_time() {
     // A kill leaves to the kernel what was written, so nothing needs to wait for the disk: a busy one

@@ -26,6 +26,7 @@ async fn acquires(redlock: &Redlock) -> Vec<Duration> {
     times
 }
 
+// Shows: T6.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l01_a_hung_minority_does_not_delay_an_acquire() {
     let nodes = Nodes::start(5);
@@ -50,6 +51,7 @@ async fn l01_a_hung_minority_does_not_delay_an_acquire() {
     );
 }
 
+// Shows: T6.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l02_a_dead_minority_does_not_fail_an_acquire() {
     let mut nodes = Nodes::start(5);

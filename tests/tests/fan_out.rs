@@ -17,6 +17,7 @@ async fn narrow(nodes: &Nodes) -> Redlock {
     narrow
 }
 
+// Shows: T6.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bare_majority_keeps_everybody_out() {
     let nodes = Nodes::start(5);
@@ -43,6 +44,7 @@ async fn a_bare_majority_keeps_everybody_out() {
     }
 }
 
+// Shows: T6.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_lasts_outlives_nodes_that_were_asked_first() {
     let mut nodes = Nodes::start(5);
@@ -55,6 +57,7 @@ async fn a_lease_that_lasts_outlives_nodes_that_were_asked_first() {
     guard.release().await.unwrap();
 }
 
+// Shows: T6.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_for_whose_renewals_nodes_take_turns_stays_on_all_of_them_and_outlives_a_minority()
 {
@@ -87,6 +90,7 @@ async fn for_as_long_as(time: Duration, look: impl Fn()) {
     }
 }
 
+// Shows: T6.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l01_a_hung_and_a_dead_node_cost_those_that_ask_a_majority_first_little() {
     let mut nodes = Nodes::start(5);
@@ -159,11 +163,13 @@ async fn outlive_all(nodes: usize) {
     }
 }
 
+// Shows: T6.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_five_nodes_that_is_lost_in_the_first_300_ms_ends_no_lease() {
     outlive_all(5).await;
 }
 
+// Shows: T6.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_three_nodes_that_is_lost_in_the_first_300_ms_ends_no_lease() {
     outlive_all(3).await;

@@ -11,6 +11,7 @@ const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const FENCE: &str = "{redlock}:fence";
 const TTL: Duration = Duration::from_secs(10);
 
+// Shows: T3.6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn s22_tokens_of_two_processes_grow_while_masters_lose_their_counters() {
     let mut nodes = Nodes::start(5);
@@ -66,6 +67,7 @@ async fn s22_tokens_of_two_processes_grow_while_masters_lose_their_counters() {
     assert!(holds.len() > 3_000 && leases.len() == 6, "{leases:?}");
 }
 
+// Shows: T3.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s22_a_token_that_one_node_has_alone_is_stored_on_a_majority_before_it_is_handed_out() {
     let nodes = Nodes::start(3);

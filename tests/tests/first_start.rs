@@ -76,6 +76,7 @@ async fn a_first_start_waits_for_the_quarantine_unless_somebody_vouches() {
         .unwrap();
 }
 
+// Shows: L3.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s22_masters_that_lost_their_counters_count_on_from_where_the_others_are() {
     let mut nodes = Nodes::start(5);
@@ -114,6 +115,7 @@ async fn s22_masters_that_lost_their_counters_count_on_from_where_the_others_are
     }
 }
 
+// Shows: L3.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s22_one_server_under_two_addresses_cannot_say_what_the_others_knew() {
     let mut nodes = Nodes::start(3);
@@ -164,6 +166,7 @@ async fn s22_one_server_under_two_addresses_cannot_say_what_the_others_knew() {
     assert!(guard.token().to_string().as_str() > ahead, "{guard:?}");
 }
 
+// Shows: L3.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s22_a_master_that_may_not_vote_keeps_none_that_restarted_from_voting() {
     let mut nodes = Nodes::start(3);

@@ -63,6 +63,7 @@ fn used(nodes: &Nodes, node: usize) -> u64 {
 }
 
 // One test, because memory is counted for the whole process.
+// Shows: T5.8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l09_keys_that_are_used_once_leave_no_memory_behind() {
     let nodes = Nodes::start(3);

@@ -45,6 +45,7 @@ async fn queue(redlock: &Redlock, callers: u64) -> Vec<(u64, u64)> {
     got
 }
 
+// Shows: T3.8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_of_a_process_follow_each_other_in_order_and_with_greater_tokens() {
     let nodes = Nodes::start(5);
@@ -74,6 +75,7 @@ async fn without_hand_overs_the_nodes_are_asked_for_each_lease() {
     assert_eq!(nodes.grants(0) - before, 31);
 }
 
+// Shows: R2.11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_process_gets_its_turn_while_a_queue_never_ends() {
     let nodes = Nodes::start(5);

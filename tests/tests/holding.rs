@@ -12,6 +12,7 @@ const KEY: &str = "{redlock}:lock:a";
 const FENCE: &str = "{redlock}:fence";
 const SOON: Duration = Duration::from_secs(2);
 
+// Shows: T1.9, T3.9.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_one_node_lost_comes_back_with_the_next_renewal_and_counts_afterwards() {
     let ttl = Duration::from_secs(3);
@@ -54,6 +55,7 @@ async fn a_key_that_one_node_lost_comes_back_with_the_next_renewal_and_counts_af
     assert_eq!(nodes.pttl(1, KEY), None);
 }
 
+// Shows: T2.6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_ends_after_the_longest_hold_though_its_renewals_succeed() {
     let ttl = Duration::from_millis(900);
@@ -89,6 +91,7 @@ async fn a_lease_ends_after_the_longest_hold_though_its_renewals_succeed() {
     nodes.become_empty(SOON).await;
 }
 
+// Shows: T1.12.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resource_rests_after_a_holder_that_was_killed_and_not_after_a_release() {
     let (ttl, delay) = (Duration::from_millis(1_500), Duration::from_secs(2));

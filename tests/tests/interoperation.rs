@@ -25,6 +25,7 @@ async fn both(nodes: &Nodes) -> (Redlock, LockManager) {
     (ours, theirs)
 }
 
+// Shows: N1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rslock_keeps_us_out_and_we_keep_rslock_out() {
     let nodes = Nodes::start(5);
@@ -51,6 +52,7 @@ async fn rslock_keeps_us_out_and_we_keep_rslock_out() {
     }
 }
 
+// Shows: N1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neither_is_let_in_while_the_other_holds_the_key() {
     let nodes = Nodes::start(5);

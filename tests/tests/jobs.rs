@@ -43,6 +43,7 @@ fn count(log: &JobLog, job: &str, replica: &str, outcome: &str) -> usize {
         .count()
 }
 
+// Shows: T4.9.
 #[tokio::test]
 async fn eleven_ticks_are_eleven_runs_over_skewed_clocks_and_clocks_an_hour_off_do_no_harm() {
     let nodes = Nodes::start(3);
@@ -102,6 +103,7 @@ async fn eleven_ticks_are_eleven_runs_over_skewed_clocks_and_clocks_an_hour_off_
     assert!(skipped.count() > 0, "{:?}", log.outcomes("overrunning"));
 }
 
+// Shows: T4.9.
 #[tokio::test]
 async fn a_master_down_costs_nothing_a_majority_stops_all_and_none_that_comes_back_empty_repeats_a_tick()
  {

@@ -27,11 +27,13 @@ const LEAD: Duration = Duration::from_millis(1_500);
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(200);
 
+// Shows: T4.9.
 #[tokio::test]
 async fn what_is_due_at_both_changes_of_berlin_and_of_new_york_runs_once() {
     tokio::join!(live_through(&BERLIN, 1), live_through(&NEW_YORK, -1));
 }
 
+// Shows: T4.9.
 #[tokio::test]
 async fn what_is_due_at_both_changes_of_lord_howe_and_of_sao_paulo_runs_once() {
     tokio::join!(live_through(&LORD_HOWE, 1), live_through(&SAO_PAULO, -1));

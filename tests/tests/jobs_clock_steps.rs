@@ -13,6 +13,7 @@ const REPLICA: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const MINUTE: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
+// Shows: T4.2.
 #[tokio::test]
 async fn a_replica_whose_clock_was_ahead_takes_part_again_once_it_is_set_right() {
     let nodes = Nodes::start(3);

@@ -44,6 +44,7 @@ async fn freeze(nodes: &Nodes) -> Vec<Duration> {
     }
 }
 
+// Shows: T2.7.
 #[tokio::test]
 async fn a_run_is_told_before_its_lease_can_be_anothers_though_no_master_answers() {
     let nodes = Nodes::start(3);

@@ -217,6 +217,7 @@ async fn runs_that_may_overlap_go_on_side_by_side_in_different_processes_and_no_
     fleet.log.assert_none_twice();
 }
 
+// Shows: R5.3.
 #[tokio::test]
 async fn up_to_two_runs_go_on_at_once_in_three_processes_and_no_tick_twice() {
     let nodes = Nodes::start(3);

@@ -15,6 +15,7 @@ fn pttl_at(nodes: &Nodes, node: usize) -> (Range<Duration>, Option<Duration>) {
     (before..now(), left)
 }
 
+// Shows: T1.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s27_nodes_keep_the_key_for_the_time_to_live() {
     let ttl = Duration::from_millis(7_300);
@@ -47,6 +48,7 @@ async fn assert_kept(nodes: &Nodes, started: Duration, ttl: Duration) {
     }
 }
 
+// Shows: T2.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s06_the_loss_is_told_before_the_first_node_forgets_though_all_are_black_holed() {
     let ttl = Duration::from_secs(5);
@@ -114,6 +116,7 @@ async fn s06_the_loss_is_told_before_the_first_node_forgets_though_all_are_black
 }
 
 /// The only thread of this runtime is blocked, as by a handler that calculates or waits for a disk.
+// Shows: T2.3.
 #[tokio::test(flavor = "current_thread")]
 async fn a_thread_that_blocks_delays_no_renewal() {
     let ttl = Duration::from_secs(3);
@@ -129,6 +132,7 @@ async fn a_thread_that_blocks_delays_no_renewal() {
     nodes.become_empty(ttl).await;
 }
 
+// Shows: T2.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s05_a_short_outage_of_a_majority_costs_neither_the_lease_nor_its_keys() {
     let ttl = Duration::from_secs(4);

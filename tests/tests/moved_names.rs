@@ -49,6 +49,7 @@ fn follow(nodes: &Nodes, node: usize, master: usize) {
     nodes.ask(node, &["REPLICAOF", "127.0.0.1", &port]);
 }
 
+// Shows: E11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_client_follows_a_name_that_leads_to_the_promoted_replica() {
     let copied = Copied::start().await;
@@ -70,6 +71,7 @@ async fn a_running_client_follows_a_name_that_leads_to_the_promoted_replica() {
     guard.release().await.unwrap();
 }
 
+// Shows: E11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_still_leads_to_the_old_master_is_tried_once_a_second() {
     let copied = Copied::start().await;

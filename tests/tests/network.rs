@@ -24,6 +24,7 @@ async fn behind_proxies(nodes: &Nodes) -> (Proxies, Redlock) {
     (proxies, redlock)
 }
 
+// Shows: T5.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s28_a_request_that_arrives_after_its_caller_gave_up_leaves_no_key() {
     let nodes = Nodes::start(3);
@@ -65,6 +66,7 @@ async fn catch_up(nodes: &Nodes, redlock: &Redlock) {
     }
 }
 
+// Shows: T5.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s28_a_late_request_to_one_node_leaves_no_key_though_the_lease_came_and_went() {
     let nodes = Nodes::start(3);
@@ -77,6 +79,7 @@ async fn s28_a_late_request_to_one_node_leaves_no_key_though_the_lease_came_and_
     nodes.become_empty(SOON).await;
 }
 
+// Shows: T5.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s28_a_request_on_a_connection_that_was_given_up_leaves_no_key_when_it_arrives_at_last() {
     let nodes = Nodes::start(3);
@@ -136,6 +139,7 @@ async fn a_grant_that_is_told_too_late_does_not_count_and_is_given_back() {
     nodes.become_empty(LATE / 2).await;
 }
 
+// Shows: T5.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s17_a_grant_whose_reply_was_lost_is_given_back_after_the_reconnection() {
     let nodes = Nodes::start(3);
@@ -172,6 +176,7 @@ async fn s17_a_grant_whose_reply_was_lost_is_given_back_after_the_reconnection()
     nodes.become_empty(SOON).await;
 }
 
+// Shows: T5.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s17_a_release_whose_reply_was_lost_is_repeated_and_harms_nobody() {
     let nodes = Nodes::start(3);
@@ -203,6 +208,7 @@ async fn s17_a_release_whose_reply_was_lost_is_repeated_and_harms_nobody() {
     assert_eq!(proxies.0[0].cuts(), 3);
 }
 
+// Shows: T1.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s03_a_late_confirmation_never_counts_from_its_arrival() {
     let nodes = Nodes::start(3);

@@ -64,6 +64,7 @@ async fn does_not_count(redlock: &Redlock, node: usize) -> String {
     line
 }
 
+// Shows: E10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s11_a_replica_is_told_to_be_one_and_does_not_vote() {
     let mut nodes = Nodes::start(4);
@@ -80,6 +81,7 @@ async fn s11_a_replica_is_told_to_be_one_and_does_not_vote() {
     assert_eq!(reason(&redlock, 0).await, NotAVote::Alone);
 }
 
+// Shows: L2.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s11_one_server_under_two_addresses_has_one_vote() {
     let mut nodes = Nodes::start(2);
@@ -94,6 +96,7 @@ async fn s11_one_server_under_two_addresses_has_one_vote() {
     assert!(line.contains("it is the same server as nodes[0]"), "{line}");
 }
 
+// Shows: A3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_evicts_keys_does_not_vote_until_that_is_changed() {
     let mut nodes = Nodes::start(3);
@@ -126,6 +129,7 @@ async fn a_node_that_evicts_keys_does_not_vote_until_that_is_changed() {
     assert!(line.contains("set it to noeviction"), "{line}");
 }
 
+// Shows: A4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
     let mut nodes = Nodes::start(3);
@@ -154,6 +158,7 @@ async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
     assert!(line.contains(words), "{line}");
 }
 
+// Shows: A4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_of_another_version_gets_nothing_and_is_told_why() {
     let nodes = Nodes::start(3);
@@ -195,6 +200,7 @@ async fn a_client_of_another_version_gets_nothing_and_is_told_why() {
     assert!(last.token() > token);
 }
 
+// Shows: E12.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s16_a_master_with_a_replica_does_not_vote_unless_that_is_accepted() {
     let nodes = Nodes::start(4);
@@ -254,6 +260,7 @@ async fn a_cluster_is_refused() {
     assert!(line.contains("give independent masters"), "{line}");
 }
 
+// Shows: A3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn persistence_that_is_trusted_must_be_there() {
     let mut nodes = Nodes::start(3);
@@ -272,6 +279,7 @@ async fn persistence_that_is_trusted_must_be_there() {
     assert!(line.contains("with appendfsync always"), "{line}");
 }
 
+// Shows: A3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn persistence_that_is_trusted_must_be_on_disk_before_the_answer() {
     let options = ServerOptions::default().persistence(Persistence::AppendOnly);
@@ -297,6 +305,7 @@ async fn persistence_that_is_trusted_must_be_on_disk_before_the_answer() {
     assert!(redlock.namespace("other").build().await.is_ok());
 }
 
+// Shows: A3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn persistence_that_is_trusted_lets_a_node_vote_at_once_after_a_restart() {
     let options = ServerOptions::default().persistence(Persistence::AppendOnly);

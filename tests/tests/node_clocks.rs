@@ -31,6 +31,7 @@ const DISAGREES: NodeAnswer = NodeAnswer::NotAVote {
     reason: NotAVote::Clock,
 };
 
+// Shows: L2.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s14_a_node_whose_clock_is_an_hour_off_does_not_vote_until_it_is_right() {
     let mut nodes = nodes(3);
@@ -84,6 +85,7 @@ async fn s14_clocks_of_which_no_majority_agrees_are_a_build_error_that_says_so()
     );
 }
 
+// Shows: L2.3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s14_a_clock_that_is_stepped_over_a_lease_lets_no_second_holder_in() {
     let nodes = nodes(3);
@@ -115,6 +117,7 @@ async fn s14_a_clock_that_is_stepped_over_a_lease_lets_no_second_holder_in() {
     guard.release().await.unwrap();
 }
 
+// Shows: L1.4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s14_clocks_that_are_set_forward_do_not_end_a_quarantine() {
     let max_ttl = Duration::from_millis(1_500);

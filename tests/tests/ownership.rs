@@ -35,6 +35,7 @@ fn keys(nodes: &Nodes) -> Vec<(String, String)> {
     owners.zip(nodes.ask_all(&["PEXPIRETIME", KEY])).collect()
 }
 
+// Shows: T1.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s21_what_is_left_of_a_lost_lease_changes_nothing_of_the_next_owners() {
     let nodes = Nodes::start(5);
@@ -68,6 +69,7 @@ async fn s21_what_is_left_of_a_lost_lease_changes_nothing_of_the_next_owners() {
     }
 }
 
+// Shows: T1.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s21_a_release_by_one_that_knows_nothing_of_its_loss_changes_nothing_either() {
     let nodes = Nodes::start(5);
@@ -103,6 +105,7 @@ async fn s21_a_release_by_one_that_knows_nothing_of_its_loss_changes_nothing_eit
     }
 }
 
+// Shows: T1.8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s04_an_extension_never_creates_a_key_again() {
     let nodes = Nodes::start(5);
@@ -122,6 +125,7 @@ async fn s04_an_extension_never_creates_a_key_again() {
     nodes.become_empty(TTL / 10).await;
 }
 
+// Shows: A3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_whose_keys_are_gone_from_a_majority_is_found_lost_by_its_renewal() {
     let nodes = Nodes::start(5);
@@ -137,6 +141,7 @@ async fn a_lease_whose_keys_are_gone_from_a_majority_is_found_lost_by_its_renewa
 }
 
 /// redis-py's token was the thread's, redlock-py's guessable: leases of one handle must have different owners.
+// Shows: G3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s18_every_attempt_through_one_handle_has_an_owner_of_its_own() {
     let nodes = Nodes::start(3);

@@ -283,37 +283,44 @@ async fn holds_with_the_guard(fault: Fault) {
     assert!(waited < MAX_TTL * 2, "{guarded:?}");
 }
 
+// Shows: E1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s15_a_master_that_crashed_and_forgot_lets_no_second_holder_in() {
     breaks_without_the_guard_only(Fault::Crash).await;
 }
 
+// Shows: E2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s15_a_master_with_a_stale_snapshot_lets_no_second_holder_in() {
     breaks_without_the_guard_only(Fault::StaleSnapshot).await;
 }
 
+// Shows: E2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s15_an_append_only_file_that_is_synced_every_second_is_not_trusted() {
     // What the file has lost cannot be told, so here it has lost nothing, and it is waited for all the same.
     holds_with_the_guard(Fault::AppendOnlyFile).await;
 }
 
+// Shows: E7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s15_a_master_that_was_flushed_lets_no_second_holder_in() {
     breaks_without_the_guard_only(Fault::Flush).await;
 }
 
+// Shows: E4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s16_a_promoted_replica_lets_no_second_holder_in() {
     breaks_without_the_guard_only(Fault::Failover).await;
 }
 
+// Shows: E5, G2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s16_a_master_that_copied_its_own_replica_lets_no_second_holder_in() {
     breaks_without_the_guard_only(Fault::Failback).await;
 }
 
+// Shows: E3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s15_a_restart_behind_a_connection_that_stays_is_noticed_all_the_same() {
     let mut nodes = Nodes::start(3);

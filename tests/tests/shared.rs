@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 
 /// A node is killed, another stands still for a while, and acquires are dropped at random.
+// Shows: R4.9.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s26_readers_of_three_processes_share_a_key_and_writers_have_it_alone_though_a_node_dies() {
     let mut nodes = Nodes::start(5);
@@ -64,6 +65,7 @@ async fn s26_readers_of_three_processes_share_a_key_and_writers_have_it_alone_th
 }
 
 /// The key ends for a reader that was killed with its time to live, as for any holder, and others go on reading.
+// Shows: R4.2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s26_a_reader_that_is_killed_keeps_writers_out_for_its_time_to_live_and_readers_not_at_all()
 {

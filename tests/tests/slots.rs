@@ -9,6 +9,7 @@ use tokio::time::sleep;
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const SLOTS: usize = 4;
 
+// Shows: R5.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s25_slots_of_three_processes_never_have_two_holders_though_a_node_dies() {
     let mut nodes = Nodes::start(3);
@@ -52,6 +53,7 @@ async fn s25_slots_of_three_processes_never_have_two_holders_though_a_node_dies(
 }
 
 /// By functions and by the script; the number is not forgotten with the slots that are released.
+// Shows: R5.2.
 #[tokio::test]
 async fn s25_nodes_refuse_a_client_that_gives_another_number_of_slots() {
     const TTL: Duration = Duration::from_secs(2);
@@ -83,6 +85,7 @@ async fn s25_nodes_refuse_a_client_that_gives_another_number_of_slots() {
 }
 
 /// What shares a call with it is done as well.
+// Shows: R5.2.
 #[tokio::test]
 async fn a_slot_that_its_holder_shares_spoils_no_call_to_a_node() {
     const TTL: Duration = Duration::from_secs(2);

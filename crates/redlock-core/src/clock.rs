@@ -151,6 +151,7 @@ fn since_boot() -> Duration {
 mod tests {
     use super::*;
 
+    // Shows: G5.
     #[test]
     fn the_clock_goes_forward() {
         let before = Clock::Boot.now();

@@ -58,16 +58,27 @@ impl Mutation {
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            // Shows: T3.3.
             Self::NoWriteBack => "no-write-back",
+            // Shows: T3.3.
             Self::WriteBackWithoutKey => "write-back-without-key",
+            // Shows: T3.3.
             Self::WriteBackUncounted => "write-back-uncounted",
+            // Shows: T3.4.
             Self::LateVoteUnbounded => "late-vote-unbounded",
+            // Shows: L3.3.
             Self::NoSeed => "no-seed",
+            // Shows: L3.1.
             Self::SeedEarly => "seed-early",
+            // Shows: T3.1.
             Self::NoIncrement => "no-increment",
+            // Shows: T3.2.
             Self::MinimumToken => "minimum-token",
+            // Shows: L1.1.
             Self::QuarantinedVotes => "quarantined-votes",
+            // Shows: L3.4.
             Self::DegradedFloor => "degraded-floor",
+            // Shows: L3.4.
             Self::FloorUnread => "floor-unread",
             Self::RaiseWithoutKey => "raise-without-key",
             Self::VoteConfirms => "vote-confirms",

@@ -18,6 +18,7 @@ fn run(roles: &[Role], crashes: u8) -> LeaseReport {
     report
 }
 
+// Shows: R4.1.
 #[test]
 fn leases_are_alone_or_shared_and_counted_when_nodes_lose_their_data() {
     let report = run(&[Writer, Reader], 1);
@@ -26,6 +27,7 @@ fn leases_are_alone_or_shared_and_counted_when_nodes_lose_their_data() {
     run(&[Writer, Writer], 1);
 }
 
+// Shows: R4.3.
 #[test]
 fn a_key_that_was_had_alone_is_shared_when_nodes_lose_their_data() {
     let report = run(&[WriterThenReader, Reader], 1);
@@ -34,6 +36,7 @@ fn a_key_that_was_had_alone_is_shared_when_nodes_lose_their_data() {
 }
 
 /// The third is there for what a late request of the first does to the key of the second.
+// Shows: R4.3.
 #[test]
 fn nobody_has_alone_what_another_has_joined_after_a_downgrade() {
     let report = run(&[WriterThenReader, Reader, Writer], 0);
@@ -41,6 +44,7 @@ fn nobody_has_alone_what_another_has_joined_after_a_downgrade() {
 }
 
 /// No other client has the key exclusively between the shared lease and its upgrade either.
+// Shows: R4.4.
 #[test]
 fn s26_nobody_has_alone_what_a_reader_beside_others_tries_to_have_alone() {
     let report = run(&[Reader, Upgrade], 1);

@@ -2,6 +2,7 @@
 
 use redlock_model::{TickCheck, TickMutation};
 
+// Shows: T4.7.
 #[test]
 fn no_tick_starts_twice_when_a_node_loses_its_data_between_claim_and_commit() {
     let report = TickCheck::new(2, 1).unwrap().run();

@@ -12,6 +12,7 @@ fn run(nodes: usize, clients: usize, crashes: u8, proposals: u8) -> Report {
     report
 }
 
+// Shows: T3.5.
 #[test]
 fn tokens_keep_their_order_whatever_comes_when() {
     for nodes in 1..=5 {
@@ -22,6 +23,7 @@ fn tokens_keep_their_order_whatever_comes_when() {
     }
 }
 
+// Shows: T3.5.
 #[test]
 fn tokens_keep_their_order_among_three_clients() {
     for (nodes, proposals) in [(1, 3), (2, 3), (3, 2)] {
@@ -29,6 +31,7 @@ fn tokens_keep_their_order_among_three_clients() {
     }
 }
 
+// Shows: L3.4.
 #[test]
 fn tokens_keep_their_order_when_nodes_lose_their_counters() {
     // A floor takes a majority of voting nodes besides the one that it is for.

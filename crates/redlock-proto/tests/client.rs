@@ -178,6 +178,7 @@ impl Bench {
     }
 }
 
+// Shows: T1.2.
 #[test]
 fn an_answer_that_is_told_twice_is_heard_once() {
     let mut bench = Bench::new(3);
@@ -198,6 +199,7 @@ fn an_answer_that_is_told_twice_is_heard_once() {
     assert_eq!(bench.client.open_requests(), 0);
 }
 
+// Shows: T2.5.
 #[test]
 fn a_lease_that_has_been_held_for_its_longest_before_it_is_won_is_not_handed_out() {
     let mut bench = Bench::new(3);
@@ -222,6 +224,7 @@ fn a_lease_may_be_asked_to_end_before_the_least_validity() {
 }
 
 /// A round of which only one node has answered ends after a later one, by its time limit.
+// Shows: T5.1.
 #[test]
 fn what_a_node_said_before_it_was_healed_is_not_believed_after() {
     let mut bench = Bench::new(3);

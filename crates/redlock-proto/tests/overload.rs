@@ -168,6 +168,7 @@ impl Bench {
     }
 }
 
+// Shows: T6.10.
 #[test]
 fn acquires_wait_in_order_while_requests_wait_to_be_sent_and_all_win() {
     let mut bench = Bench::new();
@@ -189,6 +190,7 @@ fn acquires_wait_in_order_while_requests_wait_to_be_sent_and_all_win() {
     assert!(asked < 300, "work is multiplied: {asked} requests");
 }
 
+// Shows: T6.10.
 #[test]
 fn the_time_of_a_node_counts_from_when_its_request_was_written() {
     let mut bench = Bench::new();
@@ -205,6 +207,7 @@ fn the_time_of_a_node_counts_from_when_its_request_was_written() {
     assert_eq!(bench.verbs(0), ["acquire", "release"]);
 }
 
+// Shows: T6.10.
 #[test]
 fn a_slow_attempt_is_no_outage_while_nodes_answer_others() {
     let mut bench = Bench::new();
@@ -220,6 +223,7 @@ fn a_slow_attempt_is_no_outage_while_nodes_answer_others() {
     assert_eq!(bench.won, [2]);
 }
 
+// Shows: T6.10.
 #[test]
 fn an_attempt_that_leaves_too_little_of_its_lease_is_made_again() {
     let mut bench = Bench::new();
@@ -233,6 +237,7 @@ fn an_attempt_that_leaves_too_little_of_its_lease_is_made_again() {
     assert_eq!((&bench.won[..], &bench.failed[..]), (&[1][..], &[][..]));
 }
 
+// Shows: T6.10.
 #[test]
 fn renewals_are_sent_before_acquires_that_wait() {
     let mut bench = Bench::new();
@@ -257,6 +262,7 @@ fn renewals_are_sent_before_acquires_that_wait() {
     assert!(renewal < acquire, "{verbs:?}");
 }
 
+// Shows: T6.10.
 #[test]
 fn a_wait_that_ends_in_the_client_says_so() {
     let mut bench = Bench::new();

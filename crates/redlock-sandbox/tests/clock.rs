@@ -210,6 +210,7 @@ fn the_clocks_of_two_servers_are_independent() {
     assert!(exists(&servers[1], "key"));
 }
 
+// Shows: G2.
 #[test]
 fn the_uptime_lies_after_a_step_and_the_run_id_does_not() {
     let mut server = start();

@@ -67,15 +67,22 @@ impl Plan {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
+            // Shows: A2.
             Self::ClockSteps => "clock-steps",
+            // Shows: A3.
             Self::Rollback => "rollback",
+            // Shows: A4.
             Self::Strangers => "strangers",
+            // Shows: T6.3, T6.6.
             Self::OneGone => "one-gone",
             Self::Sets => "sets",
+            // Shows: R4.8.
             Self::Shared => "shared",
             Self::Slices => "slices",
+            // Shows: T4.10.
             Self::Ticks => "ticks",
             Self::TicksClocks => "ticks-clocks",
+            // Shows: A5.
             Self::TicksBack => "ticks-back",
         }
     }

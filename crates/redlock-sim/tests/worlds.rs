@@ -72,6 +72,7 @@ const OF_ASSUMPTIONS: [&str; 8] = [
     "worlds with ticks started twice",
 ];
 
+// Shows: J2, T1.2.
 #[test]
 fn nothing_goes_wrong_while_everything_is_at_work() {
     let outcome = campaign(Plan::Default, 0, 300);
@@ -100,6 +101,7 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
 }
 
 /// The acquires ask a majority first, so each lease is young on a bare majority when its node may be lost.
+// Shows: T6.3.
 #[test]
 fn no_lease_and_no_acquire_fails_while_one_node_is_lost_at_any_moment() {
     let outcome = campaign(Plan::OneGone, 0, 200);
@@ -128,6 +130,7 @@ fn nothing_fails_because_clients_get_their_cpu_in_slices() {
     assert!(counters.too_slow * 50 <= counters.acquisitions);
 }
 
+// Shows: R3.6.
 #[test]
 fn nothing_goes_wrong_where_some_lock_several_keys_together() {
     let outcome = campaign(Plan::Sets, 0, 200);
@@ -143,6 +146,7 @@ fn nothing_goes_wrong_where_some_lock_several_keys_together() {
     assert!(counters.heals >= counters.seeds / 4);
 }
 
+// Shows: R4.9.
 #[test]
 fn nothing_goes_wrong_where_many_share_what_they_lock() {
     let outcome = campaign(Plan::Shared, 0, 300);
@@ -160,11 +164,13 @@ fn nothing_goes_wrong_where_many_share_what_they_lock() {
 
 /// A node comes back with a key that it had lost, and is asked to extend it, just before the lease is let go: its
 /// client cannot know, and the node does not vote for as long as the key can last.
+// Shows: T5.11.
 #[test]
 fn a_key_that_comes_back_with_old_data_is_not_its_clients_to_release() {
     assert_nothing_went_wrong(&campaign(Plan::Default, 3_249, 1));
 }
 
+// Shows: A2.
 #[test]
 fn clocks_that_are_set_break_nothing_but_exclusion() {
     let outcome = campaign(Plan::ClockSteps, 0, 100);
@@ -174,6 +180,7 @@ fn clocks_that_are_set_break_nothing_but_exclusion() {
 }
 
 /// The world notices when a node that lives loses what it knew, and nothing else depends on that.
+// Shows: A3.
 #[test]
 fn data_that_is_set_back_unseen_breaks_nothing_but_exclusion_and_order() {
     let outcome = campaign(Plan::Rollback, 0, 300);
@@ -182,6 +189,7 @@ fn data_that_is_set_back_unseen_breaks_nothing_but_exclusion_and_order() {
     assert!(outcome.counters.overlaps > 0);
 }
 
+// Shows: A4.
 #[test]
 fn strangers_who_take_another_time_to_be_the_longest_are_refused() {
     let outcome = campaign(Plan::Strangers, 0, 150);
@@ -192,6 +200,7 @@ fn strangers_who_take_another_time_to_be_the_longest_are_refused() {
 }
 
 /// A client lets a key go over the address over which it took it, and that leads to another server by then.
+// Shows: T5.10.
 #[test]
 fn a_key_stays_for_its_time_to_live_where_its_address_leads_elsewhere() {
     let outcome = campaign(Plan::Default, 32, 1);
@@ -201,6 +210,7 @@ fn a_key_stays_for_its_time_to_live_where_its_address_leads_elsewhere() {
 
 /// One of five nodes was started again, two have lost their data and another is out of reach: no majority is left to
 /// say which tokens there were, whatever the one that was started again still knows.
+// Shows: L3.7.
 #[test]
 fn a_node_that_was_started_again_is_out_like_one_that_lost_its_counters() {
     assert_nothing_went_wrong(&campaign(Plan::Default, 24_445, 1));
@@ -212,6 +222,7 @@ fn a_tombstone_that_ended_because_a_clock_was_set_is_not_missed_when_it_is_set_r
     assert_nothing_went_wrong(&campaign(Plan::ClockSteps, 1_132, 1));
 }
 
+// Shows: T4.9.
 #[test]
 fn no_tick_starts_twice_while_everything_is_at_work() {
     let outcome = campaign(Plan::Ticks, 0, 300);
@@ -238,6 +249,7 @@ fn no_tick_starts_twice_while_everything_is_at_work() {
 }
 
 /// All wall clocks are set all the time, and nodes lose data: that costs order and exclusion, and no tick starts twice.
+// Shows: T4.9.
 #[test]
 fn no_tick_starts_twice_while_clocks_are_set() {
     let outcome = campaign(Plan::TicksClocks, 0, 210);
@@ -268,6 +280,7 @@ fn no_tick_starts_twice_while_clocks_are_set() {
 }
 
 /// The world notices when the assumption about ticks is broken, and nothing else depends on that.
+// Shows: A5.
 #[test]
 fn clocks_that_are_all_set_back_while_nodes_lose_data_let_ticks_start_twice() {
     let outcome = campaign(Plan::TicksBack, 0, 120);

@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod docker;
+mod evidence;
 mod features;
 mod install;
 mod modules;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         (Some("test"), _) => test::run(&rest),
         (Some("ci"), true) => ci::run(),
         (Some("docker"), true) => docker::alone(),
+        (Some("evidence"), true) => evidence::run(),
         (Some("features"), true) => features::run(),
         (Some("modules"), true) => modules::run(),
         (Some("package"), true) => published::package(),
@@ -65,6 +67,8 @@ usage: cargo xtask <verb>
                     documentation, dependencies, the files of docker/, tests
   docker            has the files of docker/ read by what they are for: systemd, Prometheus, the
                     schemas of Kubernetes and Grafana
+  evidence          prints which tests and mutants show each step of the safety argument,
+                    and fails if a step has none
   features          checks each published library with every set of its features
   modules           looks for circles among the modules of each crate
   package           makes the packages of the published crates, and compiles what is in them

@@ -348,6 +348,7 @@ mod tests {
         holding.park(lease)
     }
 
+    // Shows: T1.11.
     #[tokio::test(start_paused = true)]
     async fn a_hand_over_wakes_the_driver_only_if_it_has_seen_the_lease_parked() {
         let clock = clock();
@@ -364,6 +365,7 @@ mod tests {
         drop(holding);
     }
 
+    // Shows: T1.11.
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_lost_at_the_moment_of_its_hand_over_is_nobodys() {
         let clock = clock();
@@ -379,6 +381,7 @@ mod tests {
         );
     }
 
+    // Shows: T1.11.
     #[tokio::test(start_paused = true)]
     async fn an_extension_that_is_confirmed_at_the_moment_of_a_hand_over_is_the_next_holders() {
         let clock = clock();

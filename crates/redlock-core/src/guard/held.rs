@@ -348,6 +348,7 @@ mod tests {
         (0..2).take_while(looked).count()
     }
 
+    // Shows: T2.3.
     #[tokio::test(start_paused = true)]
     async fn whoever_is_woken_by_a_loss_can_look_at_the_lease() {
         let lost = |held: &HeldLease| {
@@ -357,6 +358,7 @@ mod tests {
         assert_eq!(looks_at_the_end(lost).await, 2);
     }
 
+    // Shows: T2.3.
     #[tokio::test(start_paused = true)]
     async fn whoever_is_woken_by_the_end_of_a_scope_can_look_at_the_lease() {
         let ended = |held: &HeldLease| assert!(held.end_with_its_scope());

@@ -25,6 +25,7 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
     (Lease::new(Arc::new(shared)), clock)
 }
 
+// Shows: T2.2.
 #[tokio::test(start_paused = true)]
 async fn the_loss_is_told_at_the_deadline() {
     let (lease, clock) = lease(Duration::from_secs(5));
@@ -89,6 +90,7 @@ async fn danger_is_told_with_a_third_of_the_time_to_live_left_and_a_thirtieth() 
     assert_eq!(clock.now().saturating_since(start), told);
 }
 
+// Shows: T1.8, T2.4.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_seen_to_expire_never_comes_back() {
     let (lease, clock) = lease(Duration::from_secs(5));
@@ -98,6 +100,7 @@ async fn a_lease_that_was_seen_to_expire_never_comes_back() {
     assert!(!lease.is_held());
 }
 
+// Shows: T1.11.
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_that_of_the_next_holder_whichever_holder_is_told_of_it() {
     let (lease, _) = lease(Duration::from_secs(5));

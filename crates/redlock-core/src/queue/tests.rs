@@ -30,6 +30,7 @@ fn is_empty(queue: &Queue<()>) -> bool {
     state.queue.callers() == 0 && state.waiting.is_empty()
 }
 
+// Shows: T1.11.
 #[tokio::test]
 async fn turns_come_in_order_and_leave_nothing() {
     let queue = queue();

@@ -319,11 +319,13 @@ async fn bless(session: &mut dyn Session) {
     assert_eq!(answer.standing.expect("it looked").state, MarkState::Voting);
 }
 
+// Shows: G1.
 #[tokio::test]
 async fn a_node_in_memory_conforms() {
     conforms(Arc::new(MemoryNode::new())).await;
 }
 
+// Shows: G1.
 #[tokio::test]
 async fn a_redis_server_conforms() {
     let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));

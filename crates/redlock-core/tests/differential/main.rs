@@ -33,11 +33,13 @@ use crate::{
 
 /// With `REDLOCK_SEED=7` the sequences begin with the seventh; with `REDLOCK_OPERATIONS=1000000` there are as
 /// many as make up a million operations.
+// Shows: E13, G1.
 #[tokio::test]
 async fn the_script_and_the_model_answer_alike() {
     alike(Form::Script).await;
 }
 
+// Shows: G1, R2.6.
 #[tokio::test]
 async fn the_functions_and_the_model_answer_alike() {
     alike(Form::Functions).await;

@@ -54,6 +54,7 @@ async fn without_functions_none_is_loaded() {
     assert!(master.libraries().is_empty());
 }
 
+// Shows: R2.6.
 #[tokio::test]
 async fn both_forms_serve_one_namespace() {
     let mut master = Master::witnessed().await;
@@ -138,6 +139,7 @@ async fn users_who_may_not_load_the_library_call_it_if_it_is_there() {
     assert_eq!(use_once(&mut master).await, (3, 0));
 }
 
+// Shows: R2.5.
 #[tokio::test]
 async fn a_library_of_this_name_that_somebody_else_made_is_left_alone() {
     let mut master = Master::start(ServerOptions::default()).await;

@@ -43,6 +43,7 @@ async fn opened() -> Master {
     master
 }
 
+// Shows: R1.1.
 #[tokio::test]
 async fn a_new_run_without_data_waits_for_its_floor_only() {
     let mut master = opened().await;
@@ -55,6 +56,7 @@ async fn a_new_run_without_data_waits_for_its_floor_only() {
     assert!(is_aged(&answer.standing.unwrap().state));
 }
 
+// Shows: R1.1.
 #[tokio::test]
 async fn a_master_that_is_emptied_while_it_runs_is_quarantined() {
     let mut master = opened().await;
@@ -66,6 +68,7 @@ async fn a_master_that_is_emptied_while_it_runs_is_quarantined() {
     assert!(is_quarantined(&inspected(&mut master).await));
 }
 
+// Shows: R1.3.
 #[tokio::test]
 async fn a_master_whose_mark_outlived_its_run_is_quarantined() {
     let mut master = opened().await;
@@ -75,6 +78,7 @@ async fn a_master_whose_mark_outlived_its_run_is_quarantined() {
     assert!(is_quarantined(&inspected(&mut master).await));
 }
 
+// Shows: R1.2.
 #[tokio::test]
 async fn a_replica_that_leads_is_quarantined_though_it_has_no_mark() {
     let master = Master::start(debuggable()).await;
@@ -95,6 +99,7 @@ async fn a_master_that_is_not_called_by_functions_is_quarantined() {
     assert!(is_quarantined(&inspected(&mut master).await));
 }
 
+// Shows: R1.1.
 #[tokio::test]
 async fn a_client_without_functions_lets_a_master_that_forgot_in_for_nobody() {
     let mut master = opened().await;

@@ -13,6 +13,7 @@ async fn extended(master: &mut Master, key: &str) -> Reply {
     answer.replies[0].clone().unwrap()
 }
 
+// Shows: R2.11.
 #[tokio::test]
 async fn a_holder_hears_whether_somebody_was_refused_its_key_lately() {
     let mut master = Master::witnessed().await;
@@ -50,6 +51,7 @@ async fn a_holder_hears_whether_somebody_was_refused_its_key_lately() {
 }
 
 /// A claim, and requests for locks of other kinds, are left to the script, within the library.
+// Shows: R2.11.
 #[tokio::test]
 async fn whoever_was_refused_a_key_was_refused_it() {
     let mut master = Master::witnessed().await;
@@ -117,6 +119,7 @@ async fn whoever_was_refused_a_key_was_refused_it() {
 }
 
 /// There is room for so many keys in each of two periods; with more, all are disputed.
+// Shows: R2.11.
 #[tokio::test]
 async fn what_there_is_no_room_for_is_disputed() {
     let mut master = Master::witnessed().await;

@@ -5,6 +5,7 @@ use redlock_proto::Shard;
 
 use crate::fixtures::{EXTEND, Master, RELEASE, TTL, acquire, request, request_of};
 
+// Shows: R2.6.
 #[tokio::test]
 async fn a_key_of_another_type_is_neither_overwritten_nor_let_go() {
     let mut master = Master::witnessed().await;
@@ -75,6 +76,7 @@ async fn many_in_one_call_are_answered_in_their_order() {
 }
 
 /// The lists of a call outlive it. Each owner has a tombstone, which must not occur twice in a call of a function.
+// Shows: R2.9.
 #[tokio::test]
 async fn a_call_does_nothing_of_what_calls_before_it_did() {
     let mut master = Master::witnessed().await;
@@ -125,6 +127,7 @@ async fn a_call_does_nothing_of_what_calls_before_it_did() {
 }
 
 /// One that was refused must not hide among those that were done, wherever it stands.
+// Shows: R2.8.
 #[tokio::test]
 async fn one_that_is_refused_among_many_is_said() {
     let mut master = Master::witnessed().await;

@@ -5,6 +5,7 @@ use redlock_proto::MarkState;
 
 use crate::fixtures::{EXTEND, Master, RELEASE, acquire, keyspace, request};
 
+// Shows: R2.4.
 #[tokio::test]
 async fn a_library_that_was_dropped_costs_no_call_and_is_loaded_again() {
     let mut master = Master::witnessed().await;
@@ -22,6 +23,7 @@ async fn a_library_that_was_dropped_costs_no_call_and_is_loaded_again() {
     assert!(master.is_quick().await);
 }
 
+// Shows: R2.7.
 #[tokio::test]
 async fn a_call_that_others_follow_is_not_made_again() {
     let mut master = Master::witnessed().await;
@@ -44,6 +46,7 @@ async fn a_call_that_others_follow_is_not_made_again() {
     }
 }
 
+// Shows: R2.7.
 #[tokio::test]
 async fn without_memory_leases_are_kept_and_let_go_by_functions() {
     let mut master = Master::witnessed().await;

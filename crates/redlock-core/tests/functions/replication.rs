@@ -34,6 +34,7 @@ async fn caught_up(replica: &Master, master: &Master) {
     replica.until("replication", offset.unwrap()).await;
 }
 
+// Shows: R2.3.
 #[tokio::test]
 async fn a_promoted_replica_has_the_library_and_knows_nothing() {
     let (master, mut replica) = pair().await;
@@ -44,6 +45,7 @@ async fn a_promoted_replica_has_the_library_and_knows_nothing() {
     assert!(is_quarantined(&replica.state().await));
 }
 
+// Shows: R2.3.
 #[tokio::test]
 async fn a_master_that_copied_its_replica_does_not_vote() {
     let (mut master, replica) = pair().await;
@@ -65,6 +67,7 @@ async fn a_master_that_copied_its_replica_does_not_vote() {
 /// The variables of the library live through this, and the mark is what it was.
 ///
 /// While another server leads, keys end by that one's clock.
+// Shows: E6, G2, R2.4.
 #[tokio::test]
 async fn a_master_that_got_from_its_replica_only_what_it_had_missed_does_not_vote() {
     let (mut master, replica) = pair().await;

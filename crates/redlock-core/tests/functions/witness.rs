@@ -9,6 +9,7 @@ use crate::fixtures::{
     EXTEND, Master, TTL, acquire, connect, debuggable, is_quarantined, keyspace, request,
 };
 
+// Shows: R2.2.
 #[tokio::test]
 async fn a_mark_that_is_known_needs_no_whole_look() {
     let mut master = Master::start(debuggable()).await;
@@ -27,6 +28,7 @@ async fn a_mark_that_is_known_needs_no_whole_look() {
     assert_eq!(master.calls("info") - before, 10 + 3);
 }
 
+// Shows: G2, R2.3.
 #[tokio::test]
 async fn a_restart_from_a_snapshot_that_says_it_votes_is_noticed() {
     let mut master = Master::witnessed().await;
@@ -39,6 +41,7 @@ async fn a_restart_from_a_snapshot_that_says_it_votes_is_noticed() {
     assert!(is_quarantined(&master.state().await));
 }
 
+// Shows: E13, R2.4.
 #[tokio::test]
 async fn after_a_reload_the_mark_is_looked_at_again() {
     let mut master = Master::witnessed().await;
@@ -48,6 +51,7 @@ async fn after_a_reload_the_mark_is_looked_at_again() {
     assert!(master.is_quick().await);
 }
 
+// Shows: E7, R2.2.
 #[tokio::test]
 async fn a_mark_that_is_gone_is_noticed() {
     for command in [&["FLUSHALL"][..], &["DEL", "{fn}:mark"]] {
@@ -59,6 +63,7 @@ async fn a_mark_that_is_gone_is_noticed() {
     }
 }
 
+// Shows: R2.2.
 #[tokio::test]
 async fn a_mark_that_was_changed_is_noticed() {
     let mut master = Master::witnessed().await;
@@ -68,6 +73,7 @@ async fn a_mark_that_was_changed_is_noticed() {
     assert!(is_quarantined(&master.state().await));
 }
 
+// Shows: E14, R2.1.
 #[tokio::test]
 async fn a_database_that_takes_the_place_of_another_is_judged_by_its_own_mark() {
     let mut master = Master::witnessed().await;
@@ -81,6 +87,7 @@ async fn a_database_that_takes_the_place_of_another_is_judged_by_its_own_mark() 
     assert_eq!(answer.standing.unwrap().state, MarkState::Voting);
 }
 
+// Shows: R2.10.
 #[tokio::test]
 async fn a_node_that_votes_again_with_other_data_is_looked_at_once() {
     let mut master = Master::witnessed().await;
@@ -90,6 +97,7 @@ async fn a_node_that_votes_again_with_other_data_is_looked_at_once() {
     master.witness().await;
 }
 
+// Shows: R2.1.
 #[tokio::test]
 async fn clients_of_another_policy_are_refused_though_the_mark_is_known() {
     let mut master = Master::witnessed().await;
@@ -103,6 +111,7 @@ async fn clients_of_another_policy_are_refused_though_the_mark_is_known() {
     assert!(master.is_quick().await);
 }
 
+// Shows: R2.5.
 #[tokio::test]
 async fn libraries_of_two_versions_live_side_by_side() {
     let mut master = Master::witnessed().await;

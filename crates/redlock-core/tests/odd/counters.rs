@@ -45,6 +45,7 @@ async fn counts_nothing(fixture: &mut Fixture, words: &str) {
     assert_eq!(fixture.dump(FENCE), before);
 }
 
+// Shows: T3.1.
 #[tokio::test]
 async fn without_a_place_for_counters_nothing_is_granted() {
     let mut fixture = Fixture::voting().await;
@@ -72,6 +73,7 @@ const DAMAGED: [&str; 10] = [
     "000000000000001\n",
 ];
 
+// Shows: T3.1.
 #[tokio::test]
 async fn a_damaged_counter_grants_nothing() {
     let mut fixture = Fixture::voting().await;
@@ -89,6 +91,7 @@ async fn a_damaged_counter_grants_nothing() {
     }
 }
 
+// Shows: T3.1.
 #[tokio::test]
 async fn a_call_that_meets_a_damaged_counter_does_what_needs_none() {
     let mut fixture = Fixture::voting().await;
@@ -136,6 +139,7 @@ async fn a_call_that_meets_a_damaged_counter_does_what_needs_none() {
     }
 }
 
+// Shows: L3.3.
 #[tokio::test]
 async fn a_node_without_a_place_for_its_floor_does_not_begin_to_vote() {
     let mut fixture = Fixture::new().await;

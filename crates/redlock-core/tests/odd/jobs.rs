@@ -13,6 +13,7 @@ fn is_claimed(reply: &Replied) -> bool {
     matches!(reply, Ok(Reply::Claimed { .. }))
 }
 
+// Shows: T4.4.
 #[tokio::test]
 async fn a_tick_is_claimed_and_remembered_for_good() {
     let mut fixture = Fixture::voting().await;
@@ -25,6 +26,7 @@ async fn a_tick_is_claimed_and_remembered_for_good() {
     assert_eq!(fixture.ask(job(record(1))).await, Ok(Reply::Done));
 }
 
+// Shows: T4.4.
 #[tokio::test]
 async fn what_cannot_be_read_gives_no_tick_away_and_stays_as_it_is() {
     let mut fixture = Fixture::voting().await;
@@ -63,6 +65,7 @@ async fn a_key_of_another_type_is_not_overwritten() {
     assert_eq!(fixture.dump(JOB), before);
 }
 
+// Shows: T4.7.
 #[tokio::test]
 async fn a_damaged_horizon_gives_no_tick_away_and_lets_no_node_vote() {
     let mut fixture = Fixture::voting().await;

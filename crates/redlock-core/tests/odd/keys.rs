@@ -60,6 +60,7 @@ async fn a_key_of_another_type_is_somebody_elses_and_stays_as_it_is() {
     }
 }
 
+// Shows: R3.1.
 #[tokio::test]
 async fn a_set_with_a_key_of_another_type_takes_nothing() {
     let mut fixture = Fixture::voting().await;

@@ -36,6 +36,7 @@ async fn refuses(fixture: &mut Fixture) {
     assert!(matches!(standing.state, MarkState::Quarantined { .. }));
 }
 
+// Shows: E9.
 #[tokio::test]
 async fn a_damaged_mark_is_not_read_as_a_vote() {
     let mut fixture = Fixture::voting().await;
@@ -66,6 +67,7 @@ async fn a_damaged_mark_is_not_read_as_a_vote() {
     }
 }
 
+// Shows: E9.
 #[tokio::test]
 async fn a_mark_of_another_type_is_not_overwritten() {
     let mut fixture = Fixture::voting().await;

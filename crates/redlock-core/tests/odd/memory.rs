@@ -17,6 +17,7 @@ impl Fixture {
     }
 }
 
+// Shows: T5.6.
 #[tokio::test]
 async fn without_memory_nothing_is_taken_and_everything_can_be_let_go() {
     let mut fixture = Fixture::voting().await;
@@ -58,6 +59,7 @@ async fn without_memory_nothing_is_taken_and_everything_can_be_let_go() {
     }
 }
 
+// Shows: T3.3.
 #[tokio::test]
 async fn a_lease_that_cannot_be_counted_is_not_prolonged() {
     let mut fixture = Fixture::voting().await;
@@ -89,6 +91,7 @@ async fn a_set_that_cannot_be_counted_confirms_nothing_behind_it() {
     assert!(answer.replies.iter().all(refused), "{answer:?}");
 }
 
+// Shows: T5.6.
 #[tokio::test]
 async fn burying_lets_the_key_go_without_memory() {
     let mut fixture = Fixture::voting().await;
@@ -103,6 +106,7 @@ async fn burying_lets_the_key_go_without_memory() {
     assert!(!fixture.exists("{odd}:lock:a"));
 }
 
+// Shows: L2.1.
 #[tokio::test]
 async fn a_node_without_memory_for_its_mark_does_not_vote() {
     let mut fixture = Fixture::voting().await;

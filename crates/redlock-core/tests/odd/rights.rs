@@ -182,6 +182,7 @@ async fn verbatim_keys_take_their_patterns() {
     redlock.close().await;
 }
 
+// Shows: G4.
 #[tokio::test]
 async fn other_keys_are_out_of_reach() {
     let fixture = Fixture::new().await;

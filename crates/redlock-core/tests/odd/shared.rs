@@ -28,6 +28,7 @@ async fn shared_by_three() -> Fixture {
     fixture
 }
 
+// Shows: R4.2.
 #[tokio::test]
 async fn without_memory_whoever_shares_a_key_is_extended_and_lets_go() {
     let mut fixture = shared_by_three().await;
@@ -44,6 +45,7 @@ async fn without_memory_whoever_shares_a_key_is_extended_and_lets_go() {
 }
 
 /// Where no time to live tells how late it is, nobody's time is taken to be over.
+// Shows: R4.2.
 #[tokio::test]
 async fn a_shared_key_that_was_made_to_stay_is_let_go_of_by_nobody_but_the_operator() {
     let mut fixture = shared_by_three().await;

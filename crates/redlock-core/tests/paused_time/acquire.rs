@@ -107,6 +107,7 @@ async fn a_crashed_holder_keeps_others_out_until_its_ttl_ends() {
     drop(guard);
 }
 
+// Shows: T6.9.
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_by_its_deadline() {
     let nodes = faulty(3);
@@ -179,6 +180,7 @@ async fn every_number_of_nodes_from_one_works() {
     }
 }
 
+// Shows: T6.8.
 #[tokio::test(start_paused = true)]
 async fn l04_contenders_that_split_the_votes_come_to_a_winner() {
     let nodes = faulty(4);
@@ -335,6 +337,7 @@ async fn a_caller_that_comes_back_at_once_does_not_starve_others() {
     }
 }
 
+// Shows: T2.5.
 #[tokio::test(start_paused = true)]
 async fn s01_a_lease_that_is_over_when_its_caller_is_polled_is_not_handed_out() {
     let nodes = faulty(3);

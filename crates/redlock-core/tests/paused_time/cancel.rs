@@ -29,6 +29,7 @@ fn ways() -> [Faults; 5] {
     ]
 }
 
+// Shows: T5.1.
 #[tokio::test(start_paused = true)]
 async fn l03_an_acquire_dropped_at_any_moment_leaves_no_key() {
     for (way, faults) in ways().into_iter().enumerate() {
@@ -104,6 +105,7 @@ async fn l03_a_waiter_that_goes_away_asks_no_more() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+// Shows: T5.2.
 #[tokio::test(start_paused = true)]
 async fn l06_a_release_dropped_after_any_number_of_polls_is_made() {
     for polls in 0..6 {
@@ -124,6 +126,7 @@ async fn l06_a_release_dropped_after_any_number_of_polls_is_made() {
     }
 }
 
+// Shows: T5.2.
 #[tokio::test(start_paused = true)]
 async fn work_that_panics_releases_the_lease() {
     let nodes = faulty(3);

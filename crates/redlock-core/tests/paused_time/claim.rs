@@ -133,6 +133,7 @@ async fn jobs_with_one_lock_do_not_run_at_once_and_have_one_order_of_tokens() {
     assert!(twin.last().is_none(), "a job of its own");
 }
 
+// Shows: R6.3.
 #[tokio::test(start_paused = true)]
 async fn runs_with_different_locks_overlap_and_no_tick_is_claimed_twice() {
     let (_nodes, [one, other]) = fleet().await;
@@ -213,6 +214,7 @@ async fn without_a_majority_nothing_starts_and_nobody_says_what_was() {
     drop(won(&one, 0).await);
 }
 
+// Shows: T4.7.
 #[tokio::test(start_paused = true)]
 async fn nodes_that_have_forgotten_give_away_nothing_that_was_claimed() {
     let (nodes, [one, other]) = fleet().await;
@@ -283,6 +285,7 @@ async fn a_claim_that_is_not_confirmed_is_not_won_and_gives_its_tick_back() {
 }
 
 /// Dropped at any moment, a claim leaves no lock; and if the tick is gone it was not started by another either.
+// Shows: T5.1.
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_is_dropped_at_any_moment_leaves_no_lock() {
     let (mut burnt, mut free) = (0, 0);

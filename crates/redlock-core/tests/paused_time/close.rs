@@ -5,6 +5,7 @@ use tokio::time::Instant;
 
 use crate::fixtures::{Faults, MS, SECOND, client, faulty, keys, settle, soon};
 
+// Shows: T6.9.
 #[tokio::test(start_paused = true)]
 async fn closing_answers_every_waiter_at_once() {
     let nodes = faulty(3);
@@ -27,6 +28,7 @@ async fn closing_answers_every_waiter_at_once() {
     drop(held);
 }
 
+// Shows: T5.2.
 #[tokio::test(start_paused = true)]
 async fn closing_waits_for_clean_up_and_not_for_guards() {
     let nodes = faulty(3);

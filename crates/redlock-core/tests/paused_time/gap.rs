@@ -38,6 +38,7 @@ async fn beside_callers_that_wait(wait: Duration) -> Duration {
     average
 }
 
+// Shows: R2.11.
 #[tokio::test(start_paused = true)]
 async fn callers_that_wait_for_less_than_the_gap_leave_it_in_parts() {
     for wait in [5, 20, 30] {
@@ -47,6 +48,7 @@ async fn callers_that_wait_for_less_than_the_gap_leave_it_in_parts() {
     }
 }
 
+// Shows: T6.9.
 #[tokio::test(start_paused = true)]
 async fn a_gap_is_left_within_the_wait_and_not_behind_it() {
     for (leaves, wins) in [(260, 285), (290, 300), (299, 300)] {

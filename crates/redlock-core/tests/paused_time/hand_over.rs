@@ -40,6 +40,7 @@ async fn queue_up<'a>(
     (guard, waiting)
 }
 
+// Shows: T1.11, T3.8.
 #[tokio::test(start_paused = true)]
 async fn s22_the_next_caller_has_a_greater_token_and_asks_nobody() {
     let nodes = faulty(3);
@@ -62,6 +63,7 @@ async fn s22_the_next_caller_has_a_greater_token_and_asks_nobody() {
     assert_eq!(keys(&nodes), [0; 3], "the last one released it");
 }
 
+// Shows: T3.8.
 #[tokio::test(start_paused = true)]
 async fn after_the_last_reserved_token_the_nodes_are_asked() {
     for times in [0, 1, 3] {
@@ -126,6 +128,7 @@ async fn s09_a_caller_that_is_never_polled_does_not_keep_others_out() {
 }
 
 /// A holder that is stuck, or that nobody polls, may keep its guard for ever.
+// Shows: T2.3.
 #[tokio::test(start_paused = true)]
 async fn a_guard_whose_lease_is_lost_keeps_nobody_out() {
     let nodes = faulty(3);
@@ -176,6 +179,7 @@ async fn only_who_asks_for_the_same_takes_a_lease_over() {
     }
 }
 
+// Shows: T1.11.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_has_little_time_left_is_not_handed_over() {
     let nodes = faulty(3);
@@ -219,6 +223,7 @@ async fn a_lease_that_changes_hands_faster_than_the_driver_looks_is_not_lost() {
     last.release().await.unwrap();
 }
 
+// Shows: T1.11.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_nobody_takes_over_is_not_extended_and_ends() {
     let nodes = faulty(3);
@@ -236,6 +241,7 @@ async fn a_lease_that_nobody_takes_over_is_not_extended_and_ends() {
     drop(waiting);
 }
 
+// Shows: T1.11.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_handed_over_is_extended_in_time() {
     // The acquire and the release of another key have the driver see the lease before it is taken over.
@@ -283,6 +289,7 @@ async fn hold_by_turns(redlock: &Redlock) -> (Vec<usize>, Duration) {
     (anew, longest)
 }
 
+// Shows: R2.11.
 #[tokio::test(start_paused = true)]
 async fn nodes_that_refused_nobody_else_are_not_left_a_gap() {
     let nodes = faulty(3);
@@ -292,6 +299,7 @@ async fn nodes_that_refused_nobody_else_are_not_left_a_gap() {
     assert!(longest <= 2 * MS, "{longest:?}");
 }
 
+// Shows: R2.11.
 #[tokio::test(start_paused = true)]
 async fn after_a_quarter_of_a_second_others_have_a_gap_if_any_was_refused() {
     let nodes = faulty(3);
@@ -307,6 +315,7 @@ async fn after_a_quarter_of_a_second_others_have_a_gap_if_any_was_refused() {
     assert!(longest >= 25 * MS, "{longest:?}");
 }
 
+// Shows: R2.11.
 #[tokio::test(start_paused = true)]
 async fn a_gap_is_left_where_an_answer_is_missing() {
     let nodes = faulty(3);
@@ -325,6 +334,7 @@ async fn a_gap_is_left_where_an_answer_is_missing() {
 }
 
 /// A look would extend the lease.
+// Shows: R2.11.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_not_to_be_extended_is_not_extended_to_look_for_others() {
     let nodes = faulty(3);
@@ -343,6 +353,7 @@ async fn a_lease_that_is_not_to_be_extended_is_not_extended_to_look_for_others()
 }
 
 /// A look extends the lease, and so does nothing for one that nobody has at the moment.
+// Shows: R2.11.
 #[tokio::test(start_paused = true)]
 async fn s09_a_look_does_not_extend_a_lease_that_waits_for_its_holder() {
     let nodes = faulty(3);

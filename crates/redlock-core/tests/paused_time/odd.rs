@@ -8,6 +8,7 @@ use crate::{
     odd_node::{client, keys, odd},
 };
 
+// Shows: T5.5.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_was_refused_is_made_when_the_node_is_well_again() {
     let nodes = odd(3, MS);
@@ -21,6 +22,7 @@ async fn a_release_that_was_refused_is_made_when_the_node_is_well_again() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+// Shows: T5.5.
 #[tokio::test(start_paused = true)]
 async fn a_release_outlives_the_connection_it_was_made_on() {
     let nodes = odd(3, 2 * MS);

@@ -31,6 +31,7 @@ fn start(nodes: &[FaultyNode]) {
     nodes.iter().for_each(|node| node.node.start());
 }
 
+// Shows: T6.9.
 #[tokio::test(start_paused = true)]
 async fn every_acquire_fails_at_once_in_an_outage_that_has_lasted() {
     let nodes = faulty(3);

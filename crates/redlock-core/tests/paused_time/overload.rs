@@ -10,6 +10,7 @@ fn slow(ms: u32) -> Faults {
     Faults::late_replies(ms * MS)
 }
 
+// Shows: T6.7.
 #[tokio::test(start_paused = true)]
 async fn a_slow_minority_does_not_pile_work_up() {
     let nodes = faulty(3);
@@ -82,6 +83,7 @@ async fn an_overload_ends_with_the_load() {
 }
 
 /// Each node answers in time, and a client has more to ask than can be in flight at once.
+// Shows: T6.10.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_acquires_at_once_all_win() {
     let nodes = faulty(3);

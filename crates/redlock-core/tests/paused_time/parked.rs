@@ -101,6 +101,7 @@ async fn is_handed_out_after_a_loss(hops: usize) -> bool {
     matches!(&ours, Poll::Ready(Ok(guard)) if guard.is_held())
 }
 
+// Shows: T1.11.
 #[tokio::test(start_paused = true)]
 async fn a_loss_that_the_driver_tells_a_holder_of_before_is_that_of_all_holders_since() {
     for hops in 0..=3 {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use redlock_core::{AcquireErrorKind, AcquireOptions, BuildErrorKind, NodeAnswer, Wait};
 use tokio::time::Instant;
 
+// Shows: T6.1.
 #[tokio::test(start_paused = true)]
 async fn l01_a_hung_minority_does_not_delay_an_acquire() {
     let nodes = faulty(5);
@@ -25,6 +26,7 @@ async fn l01_a_hung_minority_does_not_delay_an_acquire() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
+// Shows: T6.1.
 #[tokio::test(start_paused = true)]
 async fn l02_a_dead_minority_does_not_fail_an_acquire() {
     let nodes = faulty(5);
@@ -153,6 +155,7 @@ async fn s17_a_reply_that_is_lost_after_the_grant_leaves_no_key() {
     drop(redlock.try_acquire("key").await.unwrap());
 }
 
+// Shows: T6.7.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_lags_is_left_behind_and_taken_back() {
     let nodes = faulty(3);

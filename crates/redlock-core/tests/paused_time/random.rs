@@ -39,6 +39,7 @@ impl Random {
 /// The leases that somebody was handed, and may still rely on.
 type Held = Rc<RefCell<Vec<Lease>>>;
 
+// Shows: T1.2.
 #[tokio::test(start_paused = true)]
 async fn no_two_leases_are_valid_at_a_time_and_nothing_is_left() {
     let mut leases = 0;

@@ -49,6 +49,7 @@ async fn without_renewal_a_lease_ends_and_may_be_extended_by_hand() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+// Shows: T2.1.
 #[tokio::test(start_paused = true)]
 async fn s06_the_loss_is_told_at_the_deadline_with_every_link_dead() {
     let nodes = faulty(5);
@@ -68,6 +69,7 @@ async fn s06_the_loss_is_told_at_the_deadline_with_every_link_dead() {
     );
 }
 
+// Shows: T2.4.
 #[tokio::test(start_paused = true)]
 async fn s05_a_failed_extension_keeps_a_valid_lease() {
     let nodes = faulty(3);
@@ -91,6 +93,7 @@ async fn s05_a_failed_extension_keeps_a_valid_lease() {
     guard.release().await.unwrap();
 }
 
+// Shows: T1.8.
 #[tokio::test(start_paused = true)]
 async fn s04_a_lost_lease_is_never_created_anew() {
     let nodes = faulty(3);
@@ -124,6 +127,7 @@ async fn s04_a_lost_lease_is_never_created_anew() {
     assert!(others.lease().is_held());
 }
 
+// Shows: T1.1.
 #[tokio::test(start_paused = true)]
 async fn s03_an_extension_counts_from_its_own_start() {
     let nodes = faulty(3);
@@ -172,6 +176,7 @@ async fn s09_renewal_goes_on_through_reconnections() {
     }
 }
 
+// Shows: T2.2.
 #[tokio::test(start_paused = true)]
 async fn work_is_dropped_before_it_is_polled_after_the_deadline() {
     let nodes = faulty(3);
@@ -191,6 +196,7 @@ async fn work_is_dropped_before_it_is_polled_after_the_deadline() {
     assert_eq!(ran.unwrap_err().reason(), LossReason::Expired);
 }
 
+// Shows: T1.6.
 #[tokio::test(start_paused = true)]
 async fn a_view_learns_of_the_release() {
     let nodes = faulty(3);
@@ -202,6 +208,7 @@ async fn a_view_learns_of_the_release() {
     assert_eq!(view.remaining(), Duration::ZERO);
 }
 
+// Shows: T1.6.
 #[tokio::test(start_paused = true)]
 async fn an_extension_that_says_lost_meets_no_view_that_says_held() {
     for _ in 0..50 {

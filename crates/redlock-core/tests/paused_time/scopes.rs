@@ -20,6 +20,7 @@ async fn is_free(redlock: &Redlock, key: &str) -> bool {
     redlock.try_acquire(key).await.is_ok()
 }
 
+// Shows: R5.4.
 #[tokio::test(start_paused = true)]
 async fn what_a_scope_holds_is_acquired_again_without_asking_and_let_go_with_the_last_guard() {
     let nodes = faulty(3);
@@ -44,6 +45,7 @@ async fn what_a_scope_holds_is_acquired_again_without_asking_and_let_go_with_the
     redlock.scope(work).await;
 }
 
+// Shows: R5.4.
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_outlives_its_scope_is_of_no_use() {
     let nodes = faulty(3);
@@ -142,6 +144,7 @@ async fn a_lease_on_several_keys_is_had_again_for_each_and_none_for_more() {
     redlock.scope(work).await;
 }
 
+// Shows: R5.4.
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_is_not_had_again() {
     let nodes = faulty(3);

@@ -41,6 +41,7 @@ async fn a_set_is_held_by_each_of_its_keys() {
     assert_eq!(try_all(&other, &["a", "b", "c"]).await, Ok(()));
 }
 
+// Shows: R3.4.
 #[tokio::test(start_paused = true)]
 async fn the_token_of_a_set_follows_that_of_each_key_and_goes_before_the_next() {
     let redlock = client(&faulty(3)).await;
@@ -65,6 +66,7 @@ async fn the_token_of_a_set_follows_that_of_each_key_and_goes_before_the_next() 
 }
 
 /// Each has the key that the other wants first.
+// Shows: R3.5.
 #[tokio::test(start_paused = true)]
 async fn sets_in_different_orders_never_wait_for_each_other() {
     let nodes = faulty(3);
@@ -165,6 +167,7 @@ async fn a_set_that_a_majority_has_let_go_is_lost() {
     );
 }
 
+// Shows: R3.3.
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_set_is_left_when_its_acquire_is_dropped() {
     let nodes: Vec<FaultyNode> = faulty(3);

@@ -18,6 +18,7 @@ fn keys(nodes: &[FaultyNode]) -> Vec<usize> {
 }
 
 /// Four callers for each slot, from two processes, each of which holds one three times.
+// Shows: R5.1.
 #[tokio::test(start_paused = true)]
 async fn s25_no_more_hold_than_there_are_slots_and_hardly_fewer() {
     const COUNT: usize = 3;
@@ -57,6 +58,7 @@ async fn s25_no_more_hold_than_there_are_slots_and_hardly_fewer() {
 }
 
 /// All slots are another client's, and nodes take almost their time limit to say so.
+// Shows: T6.9.
 #[tokio::test(start_paused = true)]
 async fn slots_of_slow_nodes_are_not_tried_one_after_the_other() {
     for wait in [Wait::Never, Wait::UpTo(100 * MS)] {
@@ -259,6 +261,7 @@ async fn the_wait_for_a_slot_begins_with_the_first_attempt() {
 }
 
 /// A replica of the next version waits for the slots of the one before.
+// Shows: R5.2.
 #[tokio::test(start_paused = true)]
 async fn s25_a_client_that_gives_another_number_of_slots_waits_until_the_others_are_done() {
     let nodes = faulty(3);
@@ -308,6 +311,7 @@ async fn s25_a_client_that_gives_another_number_of_slots_waits_until_the_others_
 }
 
 /// A slot that one caller leaves to the next of its process is had without asking the nodes.
+// Shows: R5.2.
 #[tokio::test(start_paused = true)]
 async fn a_slot_is_not_handed_over_to_a_caller_with_another_number() {
     let redlock = client(&faulty(3)).await;
@@ -333,6 +337,7 @@ async fn a_slot_is_not_handed_over_to_a_caller_with_another_number() {
 }
 
 /// It has heard it first, while the others were down.
+// Shows: R5.2.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_remembers_another_number_is_one_node_that_refuses() {
     let nodes = faulty(3);

@@ -268,6 +268,7 @@ mod tests {
         ]
     }
 
+    // Shows: A6.
     #[tokio::test]
     async fn whatever_differs_is_another() {
         let mut seen = HashSet::new();

@@ -201,6 +201,7 @@ async fn a_replica_that_comes_back_starts_again_what_it_left() {
     );
 }
 
+// Shows: R6.1.
 #[tokio::test(start_paused = true)]
 async fn a_tick_is_not_started_again_after_a_later_one() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

@@ -176,6 +176,7 @@ async fn the_present_is_what_it_is_after_the_wait_for_a_place() {
     assert!(claims.places.as_ref().unwrap().try_acquire().is_ok());
 }
 
+// Shows: R5.3.
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_slot_is_lost_may_not_go_on_though_its_lease_is_held() {
     let (fleet, elsewhere) = (Fleet::new(), Fleet::new());

@@ -87,6 +87,7 @@ async fn a_run_whose_lease_is_lost_is_dropped_and_the_next_tick_runs_elsewhere()
     assert_eq!(starts.list(), [tick(3), tick(13)]);
 }
 
+// Shows: T2.7.
 #[tokio::test(start_paused = true)]
 async fn a_run_is_dropped_at_its_deadline_when_no_node_answers() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

@@ -190,6 +190,7 @@ async fn a_run_that_takes_too_long_is_dropped_a_second_after_it_was_told() {
     assert_eq!(fleet.keys().await, 0);
 }
 
+// Shows: R6.3.
 #[tokio::test(start_paused = true)]
 async fn runs_that_may_overlap_do_and_no_tick_runs_twice() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
@@ -206,6 +207,7 @@ async fn runs_that_may_overlap_do_and_no_tick_runs_twice() {
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
 
+// Shows: R5.3.
 #[tokio::test(start_paused = true)]
 async fn up_to_so_many_runs_go_on_at_once_on_all_replicas_and_no_tick_runs_twice() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
@@ -287,6 +289,7 @@ async fn ticks_are_claimed_after_a_random_time_and_by_a_replica_that_is_alone_in
     assert!(*most - *least > spread / 8, "{lags:?}");
 }
 
+// Shows: A6.
 #[tokio::test(start_paused = true)]
 async fn a_replica_with_other_policies_is_noticed_once() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

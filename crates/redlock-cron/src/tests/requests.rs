@@ -5,6 +5,7 @@ use crate::{Delivery, Missed, Overlap, Trigger};
 
 const MINUTE: &str = "5 * * * * *";
 
+// Shows: R6.1.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_asked_for_uses_up_no_tick_and_excludes_others() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

@@ -43,13 +43,21 @@ impl LeaseMutation {
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            // Shows: R4.3.
             Self::AloneAfterADowngrade => "alone-after-a-downgrade",
+            // Shows: R4.1.
             Self::KeyEndsBeforeItsLease => "key-ends-before-its-lease",
+            // Shows: R4.1.
             Self::QuarantinedGrants => "quarantined-grants",
+            // Shows: R4.1.
             Self::QuarantineTooShort => "quarantine-too-short",
+            // Shows: R4.5.
             Self::NoFloorForReaders => "no-floor-for-readers",
+            // Shows: R4.5.
             Self::NoWriteBackOfReaders => "no-write-back-of-readers",
+            // Shows: R4.4.
             Self::UpgradeBesideReaders => "upgrade-beside-readers",
+            // Shows: R4.4.
             Self::UpgradeOfWhatIsOver => "upgrade-of-what-is-over",
         }
     }

@@ -49,15 +49,25 @@ impl TickMutation {
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            // Shows: T4.3.
             Self::WatermarkNotCommitted => "watermark-not-committed",
+            // Shows: T4.3.
             Self::CommitBeforeMajority => "commit-before-majority",
+            // Shows: T4.3.
             Self::CommitUncounted => "commit-uncounted",
+            // Shows: T4.6.
             Self::StartedAndWithdrawn => "started-and-withdrawn",
+            // Shows: T4.12.
             Self::NewestWithdrawn => "newest-withdrawn",
+            // Shows: T4.7.
             Self::HorizonIgnored => "horizon-ignored",
+            // Shows: T4.8.
             Self::HorizonOfTheTelling => "horizon-of-the-telling",
+            // Shows: L1.1.
             Self::QuarantinedVotes => "quarantined-claims",
+            // Shows: A6.
             Self::EarlyDiffers => "early-differs",
+            // Shows: A5.
             Self::ClockSetBack => "clock-set-back",
         }
     }

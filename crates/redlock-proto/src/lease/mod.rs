@@ -67,11 +67,13 @@ pub enum Loss {
     /// Its deadline was reached without a majority having confirmed an extension.
     Expired,
     /// So many nodes that vote say that they do not have the key that no majority is left: another client may have it.
+    // Shows: A3.
     Revoked,
     /// It was held for as long as it may be.
     MaxHold,
     /// The clocks of a majority have gone so far ahead of the client's that nodes may have let the key go: the client's
     /// own clock stood still, or all of theirs were set forward.
+    // Shows: A1.
     ClockJump,
 }
 

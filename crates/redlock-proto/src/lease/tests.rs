@@ -71,6 +71,7 @@ fn leases_of_one_ttl_are_renewed_at_the_same_moments() {
     assert!(moments.len() < 80, "{} in a second", moments.len());
 }
 
+// Shows: T2.1.
 #[test]
 fn s06_the_loss_is_told_at_the_deadline_though_a_round_is_under_way() {
     let mut lease = lease(1_000, true);
@@ -116,6 +117,7 @@ fn nobody_is_warned_of_a_lease_that_nothing_renews() {
     }
 }
 
+// Shows: T2.4.
 #[test]
 fn s05_a_failed_extension_changes_nothing_and_is_tried_again() {
     let mut lease = lease(1_000, true);
@@ -147,6 +149,7 @@ fn s08_nothing_is_extended_after_the_release() {
     assert_eq!(released(&mut lease), []);
 }
 
+// Shows: A3.
 #[test]
 fn a_lease_that_a_majority_has_lost_is_lost_at_once() {
     let mut lease = lease(1_000, true);
@@ -157,6 +160,7 @@ fn a_lease_that_a_majority_has_lost_is_lost_at_once() {
     assert_eq!(released(&mut lease), []);
 }
 
+// Shows: T5.1.
 #[test]
 fn only_nodes_that_may_hold_the_key_are_released() {
     let mut lease = lease(1_000, false);
@@ -165,6 +169,7 @@ fn only_nodes_that_may_hold_the_key_are_released() {
     assert_eq!(released(&mut lease), [(0, false), (1, true)]);
 }
 
+// Shows: T5.4.
 #[test]
 fn s28_a_refused_extension_does_not_forget_an_acquire_that_may_still_arrive() {
     let mut lease = lease(1_000, true);
@@ -177,6 +182,7 @@ fn s28_a_refused_extension_does_not_forget_an_acquire_that_may_still_arrive() {
     assert_eq!(released(&mut lease), [(0, false), (2, true)]);
 }
 
+// Shows: T5.4.
 #[test]
 fn s28_a_confirmed_extension_does_not_forget_an_acquire_that_may_still_arrive() {
     let mut lease = lease(1_000, true);
@@ -189,6 +195,7 @@ fn s28_a_confirmed_extension_does_not_forget_an_acquire_that_may_still_arrive() 
     assert_eq!(released(&mut lease), [(0, false), (1, false), (2, true)]);
 }
 
+// Shows: T1.9.
 #[test]
 fn a_node_is_healed_only_after_a_majority_has_confirmed() {
     let mut lease = lease(1_000, true);
@@ -205,6 +212,7 @@ fn a_node_is_healed_only_after_a_majority_has_confirmed() {
 }
 
 /// Its acquire may have been lost, and the lease may last for long.
+// Shows: T5.4.
 #[test]
 fn s28_a_node_at_which_an_acquire_may_still_arrive_is_healed_and_tombstones_the_owner() {
     let mut lease = lease(1_000, true);
@@ -260,6 +268,7 @@ fn a_node_that_has_the_key_after_the_loss_is_released() {
     assert_eq!(released(&mut lease), [], "it was released");
 }
 
+// Shows: T2.6.
 #[test]
 fn a_lease_ends_when_it_was_held_for_as_long_as_it_may_be() {
     let mut lease = lease_for(1_000, true, Some(Duration::from_millis(1_200)));
@@ -275,6 +284,7 @@ fn a_lease_ends_when_it_was_held_for_as_long_as_it_may_be() {
 }
 
 /// A hand-over does not put off that the other nodes get the key.
+// Shows: T6.3.
 #[test]
 fn a_lease_of_a_bare_majority_is_given_to_the_others_once_whoever_holds_it() {
     let timing = Timing::new(Duration::from_secs(3), 0.01, Duration::from_millis(1)).unwrap();

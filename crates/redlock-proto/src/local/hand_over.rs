@@ -118,6 +118,7 @@ mod tests {
         TokenBlock::new(7, count).unwrap()
     }
 
+    // Shows: T3.8.
     #[test]
     fn the_next_holder_has_the_next_token() {
         let terms = terms(1_000, true, None);
@@ -133,6 +134,7 @@ mod tests {
         assert!(ParkedLease::new(tokens(2), terms, at(900)).is_none());
     }
 
+    // Shows: T1.11.
     #[test]
     fn only_who_asks_for_the_same_takes_a_lease_over_and_only_while_enough_is_left() {
         let same = terms(1_000, true, None);

@@ -224,6 +224,7 @@ mod tests {
             .collect()
     }
 
+    // Shows: L2.2.
     #[test]
     fn s14_a_clock_that_is_an_hour_off_is_left_out() {
         assert_eq!(
@@ -234,6 +235,7 @@ mod tests {
         assert_eq!(agreeing(&[0, 1_200, 500]), [true, false, true]);
     }
 
+    // Shows: L2.3.
     #[test]
     fn without_a_majority_that_agrees_nobody_does() {
         assert_eq!(agreeing(&[0, HOUR, 2 * HOUR]), [false; 3]);
@@ -260,6 +262,7 @@ mod tests {
         assert_eq!(later.as_millis(), 36_001_000);
     }
 
+    // Shows: L2.2.
     #[test]
     fn s14_readings_that_are_old_say_nothing() {
         let mut clocks = clocks(&[0, 0, 0]);
@@ -283,6 +286,7 @@ mod tests {
         assert!(!clocks.agrees(0, at(5)), "one of three is no majority");
     }
 
+    // Shows: L2.4.
     #[test]
     fn a_slow_answer_is_given_the_benefit_of_the_doubt() {
         let mut clocks = clocks(&[0, 0, 0]);

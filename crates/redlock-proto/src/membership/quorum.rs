@@ -44,6 +44,7 @@ mod tests {
     use super::*;
 
     /// redlock-universal took the quorum from its caller, and one of three was enough.
+    // Shows: T1.3.
     #[test]
     fn s10_two_majorities_always_share_a_node() {
         for nodes in 1..=1_000 {

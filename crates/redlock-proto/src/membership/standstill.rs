@@ -168,6 +168,7 @@ mod tests {
         tracks.note(node, &RunId::from(run), &reading);
     }
 
+    // Shows: A1.
     #[test]
     fn a_majority_that_goes_ahead_of_the_clients_clock_is_noticed() {
         let mut tracks = tracks(3);
@@ -192,6 +193,7 @@ mod tests {
         assert!(tracks.ahead_since(&before) <= 0);
     }
 
+    // Shows: A1.
     #[test]
     fn a_clock_that_was_set_long_ago_stands_for_no_other() {
         for before in [[0, 0, 0], [900, 0, 100], [800, 900, 0]] {
@@ -211,6 +213,7 @@ mod tests {
 
     /// A hypervisor takes the client a thirtieth of the time, a part of a millisecond between any two answers, each of
     /// which takes a millisecond.
+    // Shows: A1.
     #[test]
     fn standstills_that_are_shorter_than_an_answer_takes_are_noticed_once_they_add_up() {
         let mut tracks = tracks(3);
@@ -226,6 +229,7 @@ mod tests {
     }
 
     /// The way of an answer varies, and the clock drifts by as much as the drift of a lease allows for.
+    // Shows: A1.
     #[test]
     fn clocks_that_drift_and_answers_that_are_late_are_no_jump() {
         for drift in [-1_i64, 0, 1] {
@@ -242,6 +246,7 @@ mod tests {
         }
     }
 
+    // Shows: A1.
     #[test]
     fn a_connection_that_breaks_hides_no_jump_and_another_server_makes_none() {
         let mut tracks = tracks(1);
@@ -259,6 +264,7 @@ mod tests {
     }
 
     /// It may be looked at seldom, if nothing goes ahead unseen between the looks.
+    // Shows: A1.
     #[test]
     fn a_clock_that_goes_ahead_is_news_until_it_was_looked_at() {
         let step = Duration::from_millis(50);

@@ -202,6 +202,7 @@ const VERSION: u32 = 2;
 mod tests {
     use super::*;
 
+    // Shows: L1.5.
     #[test]
     fn its_length_covers_the_longest_lease_and_two_clock_steps() {
         let quarantine = Quarantine::new(Duration::from_secs(2), 0.01);

@@ -270,6 +270,7 @@ mod tests {
         }
     }
 
+    // Shows: T1.1.
     #[test]
     fn s01_a_majority_after_the_ttl_is_refused_and_freed() {
         let granted = [(0, GRANTED)];
@@ -303,6 +304,7 @@ mod tests {
         assert!(matches!(verdict, AttemptVerdict::Granted(_)));
     }
 
+    // Shows: T1.2.
     #[test]
     fn l04_a_failed_attempt_frees_what_it_took_before_the_next() {
         let mut attempt = attempt(5);
@@ -333,6 +335,7 @@ mod tests {
         );
     }
 
+    // Shows: T5.1.
     #[test]
     fn l03_an_abandoned_attempt_frees_what_it_took_and_what_it_may_take() {
         let mut attempt = attempt(3);
@@ -346,6 +349,7 @@ mod tests {
         assert_eq!(attempt.on_abandoned(ms(3)), None);
     }
 
+    // Shows: T5.4.
     #[test]
     fn s28_an_owner_whose_request_may_be_anywhere_is_tombstoned() {
         let mut attempt = attempt(5);
@@ -359,6 +363,7 @@ mod tests {
         );
     }
 
+    // Shows: L1.1.
     #[test]
     fn s15_what_a_quarantined_node_grants_is_no_vote() {
         let ready_in = Some(Duration::from_secs(9));

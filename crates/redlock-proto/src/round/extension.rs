@@ -116,6 +116,7 @@ mod tests {
         Extension::start(quorum, timing(1_000), valid_until, now)
     }
 
+    // Shows: T2.4.
     #[test]
     fn a_majority_moves_the_deadline() {
         let mut extension = extension(3, ms(500), ms(300));
@@ -129,6 +130,7 @@ mod tests {
         assert_eq!(extension.on_outcome(2, GRANTED, ms(303)), None);
     }
 
+    // Shows: T1.8.
     #[test]
     fn a_node_that_lost_the_key_does_not_count() {
         let mut extension = extension(3, ms(500), ms(300));
@@ -139,6 +141,7 @@ mod tests {
         );
     }
 
+    // Shows: T1.8.
     #[test]
     fn s04_a_confirmation_after_the_old_deadline_does_not_bring_the_lease_back() {
         let mut extension = extension(1, ms(500), ms(300));
@@ -158,6 +161,7 @@ mod tests {
         assert_eq!(extension.on_time_limit(ms(351)), None);
     }
 
+    // Shows: T3.3.
     #[test]
     fn s22_a_write_back_counts_only_nodes_whose_vote_counted() {
         let mut extension = extension(5, ms(500), ms(300)).among(&[0, 1, 2]);
@@ -170,6 +174,7 @@ mod tests {
 
     proptest! {
         /// pottery, redis-semaphore and redlock-universal counted the new lease from the reply.
+        // Shows: T1.1.
         #[test]
         fn s03_the_deadline_counts_from_the_rounds_own_start(
             ttl in 10u64..100_000, start in 0u64..1_000_000, waited in 0u64..200_000,

@@ -101,6 +101,7 @@ impl Window {
 mod tests {
     use super::*;
 
+    // Shows: T4.1.
     #[test]
     fn a_window_is_open_up_to_and_in_its_last_millisecond() {
         let window = Window::new(Duration::from_millis(5), Duration::from_millis(30));
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(late, [None, by(1)]);
     }
 
+    // Shows: T4.1.
     #[test]
     fn whoever_forgot_what_was_before_may_have_forgotten_what_could_be_claimed_then() {
         let window = Window::new(Duration::from_millis(5), Duration::from_millis(30));

@@ -91,6 +91,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    // Shows: A1.
     #[test]
     fn drift_is_twice_the_rate_error_and_two_milliseconds() {
         let timing = Timing::new(Duration::from_secs(10), 0.01, Duration::from_millis(1)).unwrap();
@@ -118,6 +119,7 @@ mod tests {
     proptest! {
         /// redlock-rs computed `ttl - drift - elapsed` in unsigned numbers and granted locks of
         /// half a billion years; node-redlock handed out locks that had already expired.
+        // Shows: T1.1.
         #[test]
         fn s02_remaining_time_never_underflows(
             ttl in 0u64..=u64::MAX / 2,

@@ -149,6 +149,7 @@ mod tests {
         FencingToken::new(value).unwrap()
     }
 
+    // Shows: T3.11.
     #[test]
     fn the_older_of_two_readers_is_not_refused() {
         let mut fence = Fence::new();

@@ -10,6 +10,7 @@ use crate::{
     came_of, refused, won,
 };
 
+// Shows: T4.3.
 #[test]
 fn a_tick_is_handed_out_only_when_a_majority_remembers_it() {
     let mut bench = Bench::new(3);
@@ -34,6 +35,7 @@ fn a_tick_is_handed_out_only_when_a_majority_remembers_it() {
     assert_eq!(bench.watermarks(), [Some(0), Some(0), None]);
 }
 
+// Shows: T4.6.
 #[test]
 fn a_tick_that_was_claimed_is_nobodys_any_more_and_neither_is_an_earlier_one() {
     let mut bench = Bench::new(3);
@@ -85,6 +87,7 @@ fn one_node_that_has_seen_the_tick_pass_ends_the_claim_at_once() {
     );
 }
 
+// Shows: T4.2.
 #[test]
 fn the_nodes_clocks_say_whether_it_is_time() {
     let edge = EARLY.as_millis() as i64;
@@ -126,6 +129,7 @@ fn the_nodes_clocks_say_whether_it_is_time() {
 }
 
 /// A clock that is an hour off would give ticks away that are an hour off.
+// Shows: T4.2.
 #[test]
 fn a_node_whose_clock_disagrees_has_no_say() {
     let hour = 3_600_000;
@@ -153,6 +157,7 @@ fn a_node_whose_clock_disagrees_has_no_say() {
     ));
 }
 
+// Shows: A5.
 #[test]
 fn a_node_is_told_to_vote_only_when_its_clock_is_right() {
     let hour = 3_600_000;
@@ -166,6 +171,7 @@ fn a_node_is_told_to_vote_only_when_its_clock_is_right() {
     assert!(since(&bench).is_some_and(|since| since > bench.ms() / 2));
 }
 
+// Shows: T4.7.
 #[test]
 fn a_node_that_lost_its_data_gives_no_tick_away_that_it_may_have_forgotten() {
     let mut bench = Bench::new(3);
@@ -197,6 +203,7 @@ fn a_node_that_lost_its_data_gives_no_tick_away_that_it_may_have_forgotten() {
     assert!(won(&bench.seen(1)));
 }
 
+// Shows: T4.13.
 #[test]
 fn a_commit_that_is_not_heard_of_is_asked_for_again_while_the_lease_lasts() {
     let mut bench = Bench::new(3);
@@ -215,6 +222,7 @@ fn a_commit_that_is_not_heard_of_is_asked_for_again_while_the_lease_lasts() {
     assert_eq!(bench.nodes[0].runs(&Bench::job()).len(), 1);
 }
 
+// Shows: T4.3.
 #[test]
 fn a_tick_that_too_few_remember_is_not_started_and_nobody_remembers_it_then() {
     let mut bench = Bench::new(3);
@@ -293,6 +301,7 @@ fn a_lock_that_another_holds_is_waited_for_and_burns_no_tick() {
     assert!(won(&bench.seen(1)));
 }
 
+// Shows: T4.13.
 #[test]
 fn a_late_commit_does_not_touch_what_another_has_claimed() {
     let mut bench = Bench::new(3);

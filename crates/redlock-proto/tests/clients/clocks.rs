@@ -18,6 +18,7 @@ fn losses(effects: &[Effect]) -> Vec<Loss> {
 }
 
 /// A client that stood still counted one vote that agreed with old readings, and one that agreed with new ones.
+// Shows: L2.2.
 #[test]
 fn s14_votes_count_only_if_the_clocks_that_came_with_them_agree() {
     for (still, step) in [
@@ -56,6 +57,7 @@ fn a_node_whose_clock_is_wrong_does_not_keep_the_others_from_a_majority() {
     }
 }
 
+// Shows: A1.
 #[test]
 fn a_client_whose_own_clock_stood_still_loses_its_leases() {
     let mut bench = Bench::new(3);
@@ -86,6 +88,7 @@ fn a_client_whose_own_clock_stood_still_loses_its_leases() {
     assert_eq!(losses(&bench.seen(0)), []);
 }
 
+// Shows: A1.
 #[test]
 fn a_client_whose_own_clock_stood_still_in_an_attempt_does_not_win_it() {
     let mut bench = Bench::new(3);
@@ -98,6 +101,7 @@ fn a_client_whose_own_clock_stood_still_in_an_attempt_does_not_win_it() {
 }
 
 /// The nodes' clocks were ahead before, so that the client has seen them as far ahead already.
+// Shows: A1.
 #[test]
 fn a_standstill_within_an_extension_that_is_late_ends_the_lease() {
     let mut bench = Bench::new(3);
@@ -127,6 +131,7 @@ fn a_standstill_within_an_extension_that_is_late_ends_the_lease() {
 }
 
 /// Somebody sets the nodes' clocks right, one after the other.
+// Shows: A1.
 #[test]
 fn clocks_that_are_set_right_one_after_another_cost_no_lease() {
     let mut bench = Bench::new(3);
@@ -146,6 +151,7 @@ fn clocks_that_are_set_right_one_after_another_cost_no_lease() {
 }
 
 /// Whatever the nodes' clocks did before, and whichever majority answers.
+// Shows: A1.
 #[test]
 fn a_standstill_is_seen_by_the_two_of_three_that_answer() {
     for before in [[0, 0, 0], [0, -100, -900], [900, 800, 0]] {
@@ -167,6 +173,7 @@ fn a_standstill_is_seen_by_the_two_of_three_that_answer() {
     }
 }
 
+// Shows: A1.
 #[test]
 fn standstills_of_a_part_of_the_drift_end_the_lease_once_they_add_up() {
     let mut bench = Bench::new(3);
@@ -191,6 +198,7 @@ fn standstills_of_a_part_of_the_drift_end_the_lease_once_they_add_up() {
     assert!((23..=32).contains(&stood), "{stood}");
 }
 
+// Shows: A1.
 #[test]
 fn what_the_drift_allows_for_is_no_loss() {
     let mut bench = Bench::new(3);
@@ -204,6 +212,7 @@ fn what_the_drift_allows_for_is_no_loss() {
     assert_eq!(losses(&bench.seen(0)), []);
 }
 
+// Shows: L2.5.
 #[test]
 fn s11_one_server_behind_two_addresses_confirms_once() {
     let mut bench = Bench::new(3);

@@ -4,6 +4,7 @@ use redlock_proto::Effect;
 
 use crate::bench::{Bench, MS};
 
+// Shows: T6.8.
 #[test]
 fn l08_an_attempt_that_splits_the_votes_does_not_keep_them_until_the_slowest_node_answers() {
     let mut bench = Bench::new(3);

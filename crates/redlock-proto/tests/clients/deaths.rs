@@ -77,12 +77,14 @@ fn for_every_death(begin: fn(&mut Bench), check: impl Fn(&[Effect])) {
     assert!(deaths > 200, "{deaths}");
 }
 
+// Shows: T4.14.
 #[test]
 fn a_minority_that_dies_at_any_moment_neither_fails_nor_delays_a_claim() {
     let begin = |bench: &mut Bench| bench.claim(0, 0);
     for_every_death(begin, |effects| assert!(won(effects), "{effects:?}"));
 }
 
+// Shows: T6.6.
 #[test]
 fn a_minority_that_dies_at_any_moment_neither_fails_nor_delays_an_acquire() {
     // The first node has counted further than the others, so that its token must be written back.
@@ -95,6 +97,7 @@ fn a_minority_that_dies_at_any_moment_neither_fails_nor_delays_an_acquire() {
     });
 }
 
+// Shows: T4.12.
 #[test]
 fn a_claim_that_can_no_longer_be_confirmed_gives_its_lock_and_its_tick_back_at_once() {
     let mut bench = Bench::new(3);
@@ -123,6 +126,7 @@ fn a_claim_that_can_no_longer_be_confirmed_gives_its_lock_and_its_tick_back_at_o
     assert!(won(&bench.seen(0)));
 }
 
+// Shows: T3.4.
 #[test]
 fn a_late_vote_with_a_greater_counter_than_the_token_has_no_say() {
     let mut bench = Bench::new(3);

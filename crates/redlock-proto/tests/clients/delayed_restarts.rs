@@ -34,6 +34,7 @@ fn has_acquired(bench: &mut Bench) -> bool {
         .any(|effect| matches!(effect, Effect::Acquired { .. }))
 }
 
+// Shows: R1.4.
 #[test]
 fn a_master_that_stayed_away_for_the_longest_lease_votes_once_its_counters_are_known() {
     let mut bench = back_after(absence());
@@ -44,6 +45,7 @@ fn a_master_that_stayed_away_for_the_longest_lease_votes_once_its_counters_are_k
     assert!(!notices.iter().any(degraded), "{notices:?}");
 }
 
+// Shows: R1.5.
 #[test]
 fn a_master_that_did_not_stay_away_is_found_out_by_who_saw_it_before() {
     let mut bench = back_after(100);

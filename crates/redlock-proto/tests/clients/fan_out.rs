@@ -55,6 +55,7 @@ fn contenders_of_a_key_meet_at_the_same_nodes_and_leave_the_others_alone() {
     );
 }
 
+// Shows: T6.2.
 #[test]
 fn a_node_that_fails_has_the_others_asked_at_once() {
     let mut bench = Bench::narrow(5);
@@ -69,6 +70,7 @@ fn a_node_that_fails_has_the_others_asked_at_once() {
     assert!(has_won(&mut bench, 0));
 }
 
+// Shows: T6.2.
 #[test]
 fn a_contender_that_took_one_of_the_first_nodes_has_the_others_asked() {
     let mut bench = Bench::narrow(5);
@@ -87,6 +89,7 @@ fn a_contender_that_took_one_of_the_first_nodes_has_the_others_asked() {
     assert!(has_won(&mut bench, 0));
 }
 
+// Shows: T6.2.
 #[test]
 fn l01_a_hung_node_is_waited_for_no_longer_than_nodes_take_and_not_asked_first_again() {
     let mut bench = Bench::narrow(5);
@@ -112,6 +115,7 @@ fn l01_a_hung_node_is_waited_for_no_longer_than_nodes_take_and_not_asked_first_a
     assert_eq!(asked(&bench, 0).len(), 3);
 }
 
+// Shows: T6.3.
 #[test]
 fn a_lease_that_lasts_is_given_to_the_other_nodes_too() {
     let mut bench = Bench::narrow(5);
@@ -131,6 +135,7 @@ fn a_lease_that_lasts_is_given_to_the_other_nodes_too() {
 }
 
 /// Its counters differed, so those that had voted were asked to write the greatest one back, and the others for their votes.
+// Shows: T6.6.
 #[test]
 fn a_lease_whose_counter_was_written_back_is_given_to_the_other_nodes_all_the_same() {
     let mut bench = Bench::narrow(5);
@@ -196,6 +201,7 @@ fn a_client_with_little_to_do_asks_all_and_one_under_load_a_majority() {
     assert_eq!(asked, [[5; 8].as_slice(), &[3]].concat());
 }
 
+// Shows: T6.2.
 #[test]
 fn an_attempt_that_asked_more_nodes_ends_at_the_time_limit_of_all() {
     let mut bench = Bench::narrow(5);

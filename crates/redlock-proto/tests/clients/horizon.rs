@@ -39,6 +39,7 @@ fn is_opening((_, _, request): &Sent) -> bool {
     matches!(request, Request::Node(NodeVerb::Open { .. }))
 }
 
+// Shows: T4.8.
 #[test]
 fn a_clock_that_is_set_back_before_its_node_is_told_to_vote_brings_no_tick_back() {
     let mut bench = started_and_lost();
@@ -50,6 +51,7 @@ fn a_clock_that_is_set_back_before_its_node_is_told_to_vote_brings_no_tick_back(
     assert!(!starts_again(&mut bench));
 }
 
+// Shows: A5.
 #[test]
 fn a_node_that_has_not_said_what_it_is_is_told_to_vote_only_when_its_clock_is_right() {
     let mut bench = started_and_lost();

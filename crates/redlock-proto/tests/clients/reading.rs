@@ -18,6 +18,7 @@ fn read(bench: &mut Bench) -> (Option<JobState>, Vec<NodeAnswer>) {
     }
 }
 
+// Shows: R6.4.
 #[test]
 fn the_end_of_a_run_is_recorded_and_read_back() {
     let mut bench = Bench::new(3);
@@ -49,6 +50,7 @@ fn the_end_of_a_run_is_recorded_and_read_back() {
     assert_eq!(state.free_in, Some(Duration::ZERO));
 }
 
+// Shows: R6.4.
 #[test]
 fn too_few_nodes_say_nothing() {
     let mut bench = Bench::new(3);

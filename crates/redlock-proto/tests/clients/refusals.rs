@@ -89,6 +89,7 @@ fn a_node_that_is_down_does_not_hide_why_the_others_refuse() {
     );
 }
 
+// Shows: R6.2.
 #[test]
 fn a_tick_is_not_claimed_after_a_run_that_was_cut_short_until_that_is_settled() {
     let not_after = |settled| {

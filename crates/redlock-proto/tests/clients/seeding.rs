@@ -38,6 +38,7 @@ fn is_degraded(notices: &[Notice]) -> bool {
     notices.iter().any(degraded)
 }
 
+// Shows: L3.5.
 #[test]
 fn a_node_that_lost_its_counters_waits_for_a_majority_that_has_not() {
     let (mut bench, before) = one_is_lost_and_one_is_away(quarantine());
@@ -74,6 +75,7 @@ fn assert_waits_for_counters(bench: &mut Bench) {
     assert_eq!(token(&bench.seen(1)), None);
 }
 
+// Shows: L3.4.
 #[test]
 fn s11_one_server_behind_two_addresses_has_lost_the_counters_of_one() {
     for twin in [0, 1] {
@@ -89,6 +91,7 @@ fn s11_one_server_behind_two_addresses_has_lost_the_counters_of_one() {
     }
 }
 
+// Shows: L3.4.
 #[test]
 fn s22_what_one_server_behind_two_addresses_knows_is_no_majority() {
     let (mut bench, before) = one_is_lost_and_one_is_away(quarantine());
@@ -106,6 +109,7 @@ fn s22_what_one_server_behind_two_addresses_knows_is_no_majority() {
     assert!(after > before, "{after} after {before}");
 }
 
+// Shows: L3.9.
 #[test]
 fn who_prefers_leases_to_order_need_not_wait_and_is_told_what_it_rests_on() {
     let (mut bench, _) = one_is_lost_and_one_is_away(quarantine().guessing_floors());
@@ -116,6 +120,7 @@ fn who_prefers_leases_to_order_need_not_wait_and_is_told_what_it_rests_on() {
     assert!(token(&bench.seen(1)).is_some());
 }
 
+// Shows: L3.7.
 #[test]
 fn a_node_that_is_away_for_a_moment_is_read_before_the_clock_stands_in() {
     let (mut bench, before) = one_is_lost_and_one_is_away(quarantine());
@@ -143,6 +148,7 @@ fn is_aged(answer: &NodeAnswer) -> bool {
     matches!(answer, NodeAnswer::NotAVote { reason: NotAVote::Quarantined { ready_in } } if *ready_in == zero)
 }
 
+// Shows: L3.4.
 #[test]
 fn a_client_that_has_seen_greater_counters_brings_them_into_the_floor() {
     let (mut bench, before) = one_is_lost_and_one_is_away(quarantine().guessing_floors());
@@ -156,6 +162,7 @@ fn a_client_that_has_seen_greater_counters_brings_them_into_the_floor() {
     assert!(after > before, "{after} after {before}");
 }
 
+// Shows: L3.8.
 #[test]
 fn a_blessing_says_that_the_order_of_tokens_rests_on_the_clock() {
     let (mut bench, _) = one_is_lost_and_one_is_away(quarantine());
@@ -173,6 +180,7 @@ fn a_blessing_says_that_the_order_of_tokens_rests_on_the_clock() {
     assert!(!is_degraded(&bench.notices(1)));
 }
 
+// Shows: L3.7.
 #[test]
 fn a_first_start_is_told_from_a_loss() {
     let mut bench = Bench::new(3);
@@ -193,6 +201,7 @@ fn a_first_start_is_told_from_a_loss() {
     assert!(notices.iter().any(first), "{notices:?}");
 }
 
+// Shows: A4.
 #[test]
 fn a_shorter_max_ttl_wins_nothing_while_a_node_remembers_a_longer_one() {
     let long = Quarantine::new(60 * TTL, 0.01);

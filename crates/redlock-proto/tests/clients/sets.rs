@@ -21,6 +21,7 @@ fn extended_without(nodes: &[usize]) -> Bench {
     bench
 }
 
+// Shows: R3.3.
 #[test]
 fn what_nodes_have_of_a_lost_set_is_let_go() {
     let mut bench = extended_without(&[0, 1]);
@@ -33,6 +34,7 @@ fn what_nodes_have_of_a_lost_set_is_let_go() {
     assert_eq!(bench.locks(), [0, 0, 0]);
 }
 
+// Shows: R3.3.
 #[test]
 fn a_node_with_a_part_of_a_set_is_given_the_rest_and_is_let_go_of_if_it_refuses() {
     for is_refused in [false, true] {

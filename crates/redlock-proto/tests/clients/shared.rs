@@ -39,6 +39,7 @@ fn outlives_losses(mode: Mode, holders: usize) {
     }
 }
 
+// Shows: R4.2.
 #[test]
 fn a_node_that_has_lost_a_key_is_given_it_again_for_each_who_shares_it() {
     outlives_losses(Mode::Exclusive, 1);
@@ -46,6 +47,7 @@ fn a_node_that_has_lost_a_key_is_given_it_again_for_each_who_shares_it() {
     outlives_losses(Mode::Shared, 2);
 }
 
+// Shows: R4.2.
 #[test]
 fn nodes_that_were_not_asked_at_first_are_given_the_key_for_each_who_shares_it() {
     let mut bench = Bench::narrow(3);

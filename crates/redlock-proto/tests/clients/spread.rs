@@ -120,6 +120,7 @@ fn of_another(verb: Verb) -> Request {
     }
 }
 
+// Shows: T6.3.
 #[test]
 fn one_node_that_is_lost_in_the_first_300_ms_ends_no_lease_of_a_bare_majority() {
     let ttl = TTL.as_millis() as u64;
@@ -148,6 +149,7 @@ fn one_node_that_is_lost_in_the_first_300_ms_ends_no_lease_of_a_bare_majority() 
 }
 
 /// A node that forgot says that it has no key, and so do those that never had it: the others still have a majority of none.
+// Shows: T6.4.
 #[test]
 fn a_node_that_forgot_and_those_that_never_had_the_key_do_not_end_a_lease() {
     let mut bench = held(5);
@@ -167,6 +169,7 @@ fn a_node_that_forgot_and_those_that_never_had_the_key_do_not_end_a_lease() {
     assert_eq!(holders(&bench).len(), 5);
 }
 
+// Shows: A3, T6.4.
 #[test]
 fn a_lease_ends_at_once_when_a_majority_votes_and_does_not_have_its_key() {
     let mut bench = held(5);
@@ -178,6 +181,7 @@ fn a_lease_ends_at_once_when_a_majority_votes_and_does_not_have_its_key() {
 }
 
 /// Others may have had the key in between.
+// Shows: T1.10.
 #[test]
 fn a_node_that_lost_the_key_is_not_asked_for_it_before_a_majority_has_confirmed() {
     let mut bench = Bench::new(3);
@@ -194,6 +198,7 @@ fn a_node_that_lost_the_key_is_not_asked_for_it_before_a_majority_has_confirmed(
     assert_eq!(loss(&mut bench), Some(Loss::Revoked));
 }
 
+// Shows: T6.3.
 #[test]
 fn a_node_that_connects_late_is_asked_for_the_key_at_once() {
     let mut bench = Bench::narrow(3);
@@ -211,6 +216,7 @@ fn a_node_that_connects_late_is_asked_for_the_key_at_once() {
     assert_eq!(holders(&bench), [] as [usize; 0], "it is over");
 }
 
+// Shows: T6.3.
 #[test]
 fn a_node_that_is_lost_has_those_asked_at_once_that_never_had_the_key() {
     for fault in [Fault::StaysAway, Fault::Restarts, Fault::RestartsUnseen] {
@@ -226,6 +232,7 @@ fn a_node_that_is_lost_has_those_asked_at_once_that_never_had_the_key() {
     }
 }
 
+// Shows: T6.3.
 #[test]
 fn a_node_that_was_lost_before_the_lease_was_won_has_the_others_asked_at_once() {
     let mut bench = Bench::narrow(5);
@@ -238,6 +245,7 @@ fn a_node_that_was_lost_before_the_lease_was_won_has_the_others_asked_at_once() 
     assert_eq!(have.len(), 5, "{have:?}");
 }
 
+// Shows: T5.4.
 #[test]
 fn a_lease_that_is_released_within_100_ms_asks_no_more_nodes() {
     let mut bench = held(5);
@@ -257,6 +265,7 @@ fn a_lease_that_is_released_within_100_ms_asks_no_more_nodes() {
     assert!(told(&bench).is_empty());
 }
 
+// Shows: T5.4.
 #[test]
 fn s28_a_late_acquire_that_is_on_its_way_leaves_no_key_when_the_lease_is_released() {
     for is_cut in [false, true] {
@@ -288,6 +297,7 @@ fn s28_a_late_acquire_that_is_on_its_way_leaves_no_key_when_the_lease_is_release
     }
 }
 
+// Shows: T6.3.
 #[test]
 fn a_lease_that_its_holder_extends_is_given_to_the_other_nodes_too() {
     let mut bench = Bench::narrow(5);
@@ -303,6 +313,7 @@ fn a_lease_that_its_holder_extends_is_given_to_the_other_nodes_too() {
     assert_eq!(loss(&mut bench), Some(Loss::Expired), "it is not extended");
 }
 
+// Shows: T6.6.
 #[test]
 fn l02_a_node_that_is_lost_between_its_vote_and_its_confirmation_fails_no_acquire() {
     for nodes in [3, 5] {

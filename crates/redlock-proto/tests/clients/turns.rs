@@ -53,6 +53,7 @@ fn has_failed(bench: &mut Bench) -> bool {
         .any(|notice| matches!(notice, Notice::ExtensionFailed { .. }))
 }
 
+// Shows: T6.5.
 #[test]
 fn two_renewals_in_a_row_ask_all_nodes_and_each_a_majority() {
     let mut bench = held();
@@ -74,6 +75,7 @@ fn two_renewals_in_a_row_ask_all_nodes_and_each_a_majority() {
     );
 }
 
+// Shows: T6.5.
 #[test]
 fn a_renewal_that_a_node_cannot_confirm_asks_all_at_once() {
     let mut bench = held();
@@ -93,6 +95,7 @@ fn a_renewal_that_a_node_cannot_confirm_asks_all_at_once() {
     }
 }
 
+// Shows: T6.5.
 #[test]
 fn a_hung_node_delays_a_renewal_by_half_of_its_time_limit_and_is_not_asked_first_again() {
     let mut bench = held();
@@ -116,6 +119,7 @@ fn a_hung_node_delays_a_renewal_by_half_of_its_time_limit_and_is_not_asked_first
     assert!(next.len() == 3 && !next.contains(&hung), "{next:?}");
 }
 
+// Shows: T6.5.
 #[test]
 fn a_node_that_has_lost_the_key_is_given_it_again_by_the_next_renewal_that_asks_it() {
     let mut bench = held();
@@ -130,6 +134,7 @@ fn a_node_that_has_lost_the_key_is_given_it_again_by_the_next_renewal_that_asks_
     assert!(!has_failed(&mut bench));
 }
 
+// Shows: T6.5.
 #[test]
 fn a_renewal_that_comes_late_or_after_one_that_failed_asks_all() {
     let mut bench = held();
@@ -157,6 +162,7 @@ fn a_renewal_that_comes_late_or_after_one_that_failed_asks_all() {
     assert!(is_extended(&mut bench));
 }
 
+// Shows: T6.5.
 #[test]
 fn the_nodes_take_turns_once_a_client_has_many_leases() {
     for (leases, expected) in [(63, 5), (64, 3)] {

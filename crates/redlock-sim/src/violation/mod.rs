@@ -7,6 +7,7 @@ use crate::Moment;
 #[non_exhaustive]
 pub enum Violation {
     /// Two clients believed in a lease on one key at the same time.
+    // Shows: T1.2.
     Overlap {
         /// The key.
         key: usize,
@@ -18,6 +19,7 @@ pub enum Violation {
         until: Moment,
     },
     /// A lease was handed out when it had already ended.
+    // Shows: T1.1, T2.5.
     Stillborn {
         /// The lease.
         lease: u64,
@@ -25,6 +27,7 @@ pub enum Violation {
         until: Moment,
     },
     /// A holder still believed in a lease that had ended, because it was not told in time.
+    // Shows: T2.1.
     LateLoss {
         /// The lease.
         lease: u64,
@@ -32,6 +35,7 @@ pub enum Violation {
         until: Moment,
     },
     /// A key was handed out while it had to rest after a lease that was not released.
+    // Shows: T1.12.
     NoRest {
         /// The key.
         key: usize,
@@ -43,6 +47,7 @@ pub enum Violation {
         until: Moment,
     },
     /// A lease has a fencing token that is not greater than that of an earlier one.
+    // Shows: T3.5.
     TokenOrder {
         /// The key.
         key: usize,
@@ -54,6 +59,7 @@ pub enum Violation {
         greatest: u64,
     },
     /// A tick was started twice.
+    // Shows: T4.6.
     StartedAgain {
         /// The job.
         job: usize,
@@ -61,6 +67,7 @@ pub enum Violation {
         tick: u64,
     },
     /// A tick was started after a later one.
+    // Shows: T4.10.
     StartedAfter {
         /// The job.
         job: usize,
@@ -71,6 +78,7 @@ pub enum Violation {
     },
     /// A tick was started after a later one, and no node remembered it when the later one was started: so the later
     /// tick was claimed first.
+    // Shows: T4.6.
     Overtaken {
         /// The job.
         job: usize,
@@ -81,6 +89,7 @@ pub enum Violation {
     },
     /// A tick of a job was started although the run before it was cut short and is not settled, and a majority
     /// remembers that; the replica that started it had asked to refuse this.
+    // Shows: R6.2.
     FollowsCutShort {
         /// The job.
         job: usize,
@@ -90,6 +99,7 @@ pub enum Violation {
         after: u64,
     },
     /// A tick was started although the clocks of a majority of the nodes were not in its window.
+    // Shows: T4.2.
     Untimely {
         /// The job.
         job: usize,
@@ -104,6 +114,7 @@ pub enum Violation {
         watermark: u64,
     },
     /// Nodes were asked to remember a tick, and no replica learnt its outcome.
+    // Shows: T4.12.
     TickLost {
         /// The job.
         job: usize,
@@ -111,6 +122,7 @@ pub enum Violation {
         tick: u64,
     },
     /// A tick was started, and no majority remembers it though no node has lost data since.
+    // Shows: T4.4.
     NotRemembered {
         /// The job.
         job: usize,
@@ -118,6 +130,7 @@ pub enum Violation {
         tick: u64,
     },
     /// A client that asked for a job's status was told of an older watermark than a majority had had before.
+    // Shows: R6.4.
     StatusBehind {
         /// The job.
         job: usize,
@@ -127,6 +140,7 @@ pub enum Violation {
         known: u64,
     },
     /// Nodes were told, or reported, that a run ended in a way in which it did not.
+    // Shows: R6.4.
     FalseRecord {
         /// The job.
         job: usize,
@@ -134,6 +148,7 @@ pub enum Violation {
         tick: u64,
     },
     /// A client that asked for a job's status was told that its lock is free, although it was held all the time.
+    // Shows: R6.4.
     FalselyFree {
         /// The job.
         job: usize,
@@ -148,6 +163,7 @@ pub enum Violation {
         tick: u64,
     },
     /// A lease was prolonged after a newer one on its key had been handed out.
+    // Shows: T1.8.
     StaleExtension {
         /// The key.
         key: usize,
@@ -157,6 +173,7 @@ pub enum Violation {
         newer: u64,
     },
     /// A lease was prolonged after it had ended.
+    // Shows: T1.8.
     Revived {
         /// The lease.
         lease: u64,
@@ -164,6 +181,7 @@ pub enum Violation {
         until: Moment,
     },
     /// A holder may believe in a lease for longer than a majority has promised to keep its key.
+    // Shows: T1.1, T1.10.
     Unbacked {
         /// The lease.
         lease: u64,
@@ -174,11 +192,13 @@ pub enum Violation {
     },
     /// A client lost a lease before its deadline although no node that votes had lost its key, or a lease that it renews
     /// although a majority of the nodes was well all the time.
+    // Shows: A3, T6.3.
     LostInVain {
         /// The lease.
         lease: u64,
     },
     /// An acquire failed, although a majority of the nodes was well all the time and no other holder was in the way.
+    // Shows: T6.6.
     FailedInVain {
         /// The client.
         client: usize,
@@ -186,6 +206,7 @@ pub enum Violation {
         key: usize,
     },
     /// An acquire or a lease of a client that gets its CPU in slices failed for that, though all nodes were well.
+    // Shows: T6.10.
     OwnSlowness {
         /// The client.
         client: usize,
@@ -193,6 +214,7 @@ pub enum Violation {
         what: &'static str,
     },
     /// A waiter was not answered in time.
+    // Shows: T6.9.
     Unanswered {
         /// The waiter.
         waiter: u64,
@@ -201,6 +223,7 @@ pub enum Violation {
     },
     /// A node's grants were counted as votes too soon after it had lost data, or before it was told the floor of its
     /// counters.
+    // Shows: L1.1, R1.1.
     EarlyVote {
         /// The node.
         node: usize,
@@ -208,11 +231,13 @@ pub enum Violation {
         forgot: Moment,
     },
     /// A node was given a key again although no majority had confirmed the lease.
+    // Shows: T1.9.
     UnconfirmedHeal {
         /// The node.
         node: usize,
     },
     /// A node changed a key for an owner that did not have it, or did something else than it reported.
+    // Shows: T1.5.
     ForeignKey {
         /// The node.
         node: usize,
@@ -222,6 +247,7 @@ pub enum Violation {
         what: &'static str,
     },
     /// A node took a key for an owner that had told it to delete that key.
+    // Shows: T5.4.
     Resurrected {
         /// The node.
         node: usize,
@@ -229,6 +255,7 @@ pub enum Violation {
         key: usize,
     },
     /// A client gave up a key and did not tell a node that has it, or may take it.
+    // Shows: T5.1.
     Forgotten {
         /// The node.
         node: usize,
@@ -236,6 +263,7 @@ pub enum Violation {
         key: usize,
     },
     /// A key that was given up was not gone when it should have been.
+    // Shows: T5.5.
     KeyLeft {
         /// The node.
         node: usize,
@@ -245,6 +273,7 @@ pub enum Violation {
         due: Moment,
     },
     /// No client acquired a key although nothing prevented it.
+    // Shows: R4.8, T6.1.
     Starved {
         /// The key.
         key: usize,
@@ -252,6 +281,7 @@ pub enum Violation {
         due: Moment,
     },
     /// A client that was closed does not come to rest.
+    // Shows: T5.2.
     Leak {
         /// The client.
         client: usize,
@@ -259,6 +289,7 @@ pub enum Violation {
         requests: usize,
     },
     /// The callers of one process did not take their turns at a key as they should have.
+    // Shows: R3.5, T1.11.
     OutOfTurn {
         /// The client.
         client: usize,
@@ -268,6 +299,7 @@ pub enum Violation {
         what: &'static str,
     },
     /// A client tried again for a waiter without a pause.
+    // Shows: T6.8.
     Spins {
         /// The waiter.
         waiter: u64,

@@ -62,6 +62,7 @@ fn ticks_that_are_started_in_order_are_how_it_should_be() {
     assert_eq!(names(&history), NOTHING);
 }
 
+// Shows: J1.
 #[test]
 fn a_tick_that_is_started_twice_or_after_a_later_one_is_found() {
     let history = [(1, started(0, 10)), (9, started(0, 10))];

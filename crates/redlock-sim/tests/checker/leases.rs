@@ -21,6 +21,7 @@ fn one_holder_after_the_other_is_how_it_should_be() {
     assert_eq!(names(&history), NOTHING);
 }
 
+// Shows: J1.
 #[test]
 fn two_holders_at_once_are_found() {
     let history = [

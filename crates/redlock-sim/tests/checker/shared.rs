@@ -90,6 +90,7 @@ fn a_key_rests_from_those_who_shared_it_for_those_who_want_it_alone() {
 }
 
 /// The tokens of two shared leases must be in order only if one was won before the other's attempt began.
+// Shows: R4.5.
 #[test]
 fn tokens_of_readers_grow_from_one_start_to_the_next_and_around_a_writers() {
     let second = |began, token| {

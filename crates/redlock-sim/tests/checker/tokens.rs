@@ -6,6 +6,7 @@ use redlock_sim::{Event, Rules};
 
 use crate::{NOTHING, RULES, acquired, judged, ms, names, released};
 
+// Shows: J1.
 #[test]
 fn tokens_that_do_not_grow_are_found() {
     for token in [9, 10] {

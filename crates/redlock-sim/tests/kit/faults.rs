@@ -34,6 +34,7 @@ async fn s06_a_holder_that_is_cut_off_is_told_at_its_deadline_and_another_follow
 }
 
 /// Kleppmann's pause: the holder stands still beyond its lease, and goes on as if nothing had happened.
+// Shows: T2.2.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_stood_still_beyond_its_lease_does_nothing_more_under_it() {
     let nodes = SimNodes::new(3);
@@ -93,6 +94,7 @@ async fn s28_a_request_that_arrives_after_its_connection_was_given_up_takes_noth
     assert_eq!(nodes.locks(), [0; 3]);
 }
 
+// Shows: T1.7.
 #[tokio::test(start_paused = true)]
 async fn s15_a_majority_that_forgot_lets_nobody_in_before_the_lease_is_over() {
     let nodes = SimNodes::new(3);
@@ -154,6 +156,7 @@ async fn a_frozen_node_runs_its_requests_when_it_goes_on() {
     assert_eq!(nodes.locks(), [0; 3]);
 }
 
+// Shows: T1.9.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_lost_a_key_is_given_it_again_and_counts() {
     let nodes = SimNodes::new(3);

@@ -203,6 +203,7 @@ async fn change_mode(guard: &mut LockGuard, random: &mut Random) {
     }
 }
 
+// Shows: T1.2.
 #[test]
 fn no_two_leases_are_valid_at_a_time_and_nothing_is_left() {
     let seeds = match env::var("REDLOCK_SEED") {

@@ -86,6 +86,7 @@ async fn whole_exchange(redlock: Redlock) {
     );
 }
 
+// Shows: T5.1.
 #[tokio::test(start_paused = true)]
 async fn a_drop_at_any_await_point_frees_the_lock_at_once() {
     let nodes = Nodes::new();

@@ -93,6 +93,7 @@ async fn a_handler_is_dropped_when_the_nodes_forget_the_key() {
     a_stuck_handler_is_dropped_when(Nodes::drop_locks).await;
 }
 
+// Shows: T2.7.
 #[tokio::test(start_paused = true)]
 async fn a_handler_is_dropped_when_the_nodes_are_gone() {
     a_stuck_handler_is_dropped_when(Nodes::stop).await;
@@ -124,6 +125,7 @@ async fn a_lease_that_is_lost_while_the_inner_service_is_busy_answers_503() {
 
 /// The request is not polled from before the loss until long after it, as when the process was stopped.
 /// The handler must then not run on, not even to answer.
+// Shows: T2.7.
 #[tokio::test(start_paused = true)]
 async fn a_handler_is_not_polled_after_a_pause_longer_than_the_lease() {
     let nodes = Nodes::new();

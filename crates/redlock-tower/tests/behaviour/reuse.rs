@@ -191,6 +191,7 @@ async fn a_lost_lock_ends_the_inner_request_though_the_outer_goes_on() {
 }
 
 /// What is between the two layers takes longer than the lock lasts.
+// Shows: T2.7.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_lost_before_it_is_used_again_lets_nothing_through() {
     let redlock = virtual_client(&Nodes::new()).await;

@@ -180,6 +180,7 @@ async fn one_after_the_other(redlock: Redlock, paths: [&'static str; 2]) -> Resp
     answer.map(drop)
 }
 
+// Shows: R3.5.
 #[tokio::test(start_paused = true)]
 async fn requests_that_would_wait_for_each_other_are_told_so_at_once() {
     let nodes = Nodes::new();
@@ -224,6 +225,7 @@ async fn requests_that_lock_in_one_order_wait_for_each_other_and_are_served() {
 }
 
 /// The set waits for the second of its keys, whose holder wants the first.
+// Shows: R3.5.
 #[tokio::test(start_paused = true)]
 async fn a_set_and_a_request_that_has_one_of_its_keys_do_not_wait_for_each_other() {
     let nodes = Nodes::new();

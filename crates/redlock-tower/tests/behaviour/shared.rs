@@ -67,6 +67,7 @@ impl Inside {
     }
 }
 
+// Shows: R4.7.
 #[tokio::test(start_paused = true)]
 async fn requests_that_read_run_together_on_all_replicas_and_those_that_write_alone() {
     let nodes = Nodes::new();
@@ -102,6 +103,7 @@ async fn requests_that_read_run_together_on_all_replicas_and_those_that_write_al
     nodes.have_keys(0).await;
 }
 
+// Shows: R4.7.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_shares_a_key_does_not_get_it_alone_and_the_other_way_round_it_does() {
     let redlock = virtual_client(&Nodes::new()).await;

@@ -15,6 +15,7 @@ use crate::kit::{Gauge, HEADER, Nodes, by_header, in_time, request, virtual_clie
 
 const SLOTS: usize = 3;
 
+// Shows: R5.1.
 #[tokio::test(start_paused = true)]
 async fn as_many_requests_run_at_once_as_a_key_has_slots_on_all_replicas() {
     let nodes = Nodes::new();

@@ -87,6 +87,7 @@ fn apps(layer: impl Fn() -> RedlockLayerBuilder) -> ([Router; 2], Arc<Mutex<Exte
     (apps.map(at_root), shown)
 }
 
+// Shows: T2.7.
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_a_request_that_is_over_lets_no_other_request_through() {
     for on_lost in [LossPolicy::Abort, LossPolicy::Signal] {
@@ -138,6 +139,7 @@ async fn detached(request: Request, next: Next) -> Response {
     task.await.unwrap()
 }
 
+// Shows: T2.7.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_begins_after_the_end_of_its_request_waits_for_a_lock_of_its_own() {
     let (redlock, other) = two_clients().await;
@@ -162,6 +164,7 @@ async fn a_handler_that_begins_after_the_end_of_its_request_waits_for_a_lock_of_
     assert_eq!(in_time(served.recv()).await, Some(true));
 }
 
+// Shows: T2.7.
 #[tokio::test(start_paused = true)]
 async fn a_layer_behind_a_release_takes_the_lock_again() {
     let (redlock, other) = two_clients().await;
@@ -181,6 +184,7 @@ async fn a_layer_behind_a_release_takes_the_lock_again() {
     assert!(is_free(&other, KEY).await);
 }
 
+// Shows: T2.8.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_outlives_its_request_ends_with_the_lock() {
     let (redlock, other) = two_clients().await;
@@ -207,6 +211,7 @@ async fn a_handler_that_outlives_its_request_ends_with_the_lock() {
     assert!(is_free(&other, KEY).await);
 }
 
+// Shows: T2.8.
 #[tokio::test(start_paused = true)]
 async fn a_handler_ends_with_a_lock_that_was_taken_out_before_it() {
     let (redlock, _) = two_clients().await;
@@ -233,6 +238,7 @@ async fn a_handler_behind_two_layers_goes_on_without_the_lock_that_it_has_releas
     assert_eq!(status(&app, request(KEY)).await, 200);
 }
 
+// Shows: T2.8.
 #[tokio::test(start_paused = true)]
 async fn a_body_that_is_read_after_the_end_of_its_request_ends_with_the_lock() {
     let (redlock, other) = two_clients().await;

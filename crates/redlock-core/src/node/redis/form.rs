@@ -252,6 +252,7 @@ mod tests {
         assert!(matches!(again, Some(Form::Text)), "{again:?}");
     }
 
+    // Shows: R2.8.
     #[test]
     fn only_a_function_that_serves_a_call_answers_it_in_short() {
         let release = lock(RELEASE);

@@ -6,6 +6,7 @@ use tokio::time::sleep;
 use super::{at_once, ends, for_long, starts, try_alone};
 use crate::fixtures::{Faults, FaultyNode, SECOND, client, faulty};
 
+// Shows: R4.3.
 #[tokio::test(start_paused = true)]
 async fn what_was_had_alone_is_shared_without_being_let_go() {
     let nodes = faulty(3);
@@ -43,6 +44,7 @@ async fn what_was_had_alone_is_shared_without_being_let_go() {
 }
 
 /// Who waits for the key alone in the same process does not get the lease of who shares it.
+// Shows: R4.3.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_shared_is_handed_over_to_nobody() {
     let redlock = client(&faulty(3)).await;
@@ -87,6 +89,7 @@ async fn who_downgrades_what_is_lost_is_told() {
     assert!(redlock.acquire_shared("b").await.unwrap().is_held());
 }
 
+// Shows: R4.3.
 #[tokio::test(start_paused = true)]
 async fn a_downgrade_that_was_not_confirmed_can_be_done_again() {
     let nodes = faulty(3);

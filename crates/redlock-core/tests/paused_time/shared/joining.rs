@@ -9,6 +9,7 @@ use tokio::{
 use super::{at_once, ends, for_long, requests, starts};
 use crate::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty, keys, soon};
 
+// Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn callers_of_one_process_share_one_lease_and_the_last_lets_it_go() {
     let nodes = faulty(3);
@@ -35,6 +36,7 @@ async fn callers_of_one_process_share_one_lease_and_the_last_lets_it_go() {
     assert!(again.is_held());
 }
 
+// Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn only_who_asks_for_the_same_joins_a_lease() {
     let redlock = client(&faulty(3)).await;
@@ -83,6 +85,7 @@ async fn many_who_come_at_once_ask_the_nodes_once() {
     assert!(requests(&nodes) - before <= 6, "one acquire, confirmed");
 }
 
+// Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn a_shared_lease_that_is_lost_is_lost_for_all_who_have_joined_it() {
     let nodes = faulty(3);
@@ -105,6 +108,7 @@ async fn a_shared_lease_that_is_lost_is_lost_for_all_who_have_joined_it() {
 
 /// Whoever is cancelled leaves nothing behind, at whatever moment: neither a lease nor a place, nor a lease that nobody
 /// has and others join.
+// Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn readers_that_give_up_leave_nothing() {
     let nodes = faulty(3);
@@ -132,6 +136,7 @@ async fn readers_that_give_up_leave_nothing() {
 }
 
 /// The end of a scope takes its leases away, and nobody else's.
+// Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn a_scope_shares_no_lease_with_callers_outside_of_it() {
     let redlock = client(&faulty(3)).await;
@@ -148,6 +153,7 @@ async fn a_scope_shares_no_lease_with_callers_outside_of_it() {
     assert!(!within.is_held(), "its scope has ended");
 }
 
+// Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn each_who_shares_a_lost_lease_is_told_so_when_it_lets_go() {
     let redlock = client(&faulty(3)).await;
@@ -163,6 +169,7 @@ async fn each_who_shares_a_lost_lease_is_told_so_when_it_lets_go() {
 }
 
 /// Nodes remember a few holders of a key, so a process has few leases on it, however many read and for how long.
+// Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn one_process_does_not_use_up_what_nodes_remember() {
     let nodes = faulty(3);
@@ -179,6 +186,7 @@ async fn one_process_does_not_use_up_what_nodes_remember() {
     assert!(leases.len() < 50, "{}", leases.len());
 }
 
+// Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_left_behind_is_joined_no_more() {
     let nodes = faulty(3);

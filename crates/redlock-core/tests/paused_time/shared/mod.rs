@@ -82,6 +82,7 @@ async fn many_share_a_key_and_one_has_it_alone() {
 
 /// Readers of four processes come all the time, and one that writes waits for those 10 ms in which they join, for the
 /// readers that are there, and for its next attempt.
+// Shows: R4.8.
 #[tokio::test(start_paused = true)]
 async fn s26_who_writes_waits_for_the_readers_that_are_there_and_for_no_others() {
     const READ: Duration = Duration::from_millis(100);
@@ -122,6 +123,7 @@ async fn s26_who_writes_waits_for_the_readers_that_are_there_and_for_no_others()
     readers.shutdown().await;
 }
 
+// Shows: R4.8.
 #[tokio::test(start_paused = true)]
 async fn readers_of_a_process_wait_behind_its_writer() {
     let redlock = client(&faulty(3)).await;
@@ -142,6 +144,7 @@ async fn readers_of_a_process_wait_behind_its_writer() {
     assert!(ends(late).await > token);
 }
 
+// Shows: R4.8.
 #[tokio::test(start_paused = true)]
 async fn a_wish_ends_though_who_wished_is_gone() {
     let nodes = faulty(3);

@@ -11,6 +11,7 @@ use crate::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty, keys, soon
 
 const CONTENDED: Option<AcquireErrorKind> = Some(AcquireErrorKind::Contended);
 
+// Shows: R4.4.
 #[tokio::test(start_paused = true)]
 async fn the_only_reader_becomes_a_writer_without_letting_go() {
     let nodes = faulty(3);
@@ -53,6 +54,7 @@ async fn the_only_reader_becomes_a_writer_without_letting_go() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+// Shows: R4.4.
 #[tokio::test(start_paused = true)]
 async fn an_upgrade_beside_other_readers_is_refused_and_all_go_on() {
     let nodes = faulty(3);
@@ -84,6 +86,7 @@ async fn an_upgrade_beside_other_readers_is_refused_and_all_go_on() {
 }
 
 /// A lease with two holders of which one has it alone would be a wrong grant.
+// Shows: R4.4.
 #[tokio::test(start_paused = true)]
 async fn nobody_joins_a_lease_that_is_being_upgraded() {
     let nodes = faulty(3);
@@ -109,6 +112,7 @@ async fn nobody_joins_a_lease_that_is_being_upgraded() {
     assert!(redlock.acquire_shared("a").await.is_ok());
 }
 
+// Shows: R4.4.
 #[tokio::test(start_paused = true)]
 async fn an_upgrade_that_is_dropped_leaves_the_shared_lease_and_nothing_else() {
     let nodes = faulty(3);
@@ -143,6 +147,7 @@ async fn an_upgrade_that_is_dropped_leaves_the_shared_lease_and_nothing_else() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+// Shows: R4.4.
 #[tokio::test(start_paused = true)]
 async fn an_upgrade_without_a_majority_fails_and_the_shared_lease_goes_on() {
     let nodes = faulty(3);
@@ -167,6 +172,7 @@ async fn an_upgrade_without_a_majority_fails_and_the_shared_lease_goes_on() {
 }
 
 /// Another may have written between the two leases.
+// Shows: R4.4.
 #[tokio::test(start_paused = true)]
 async fn who_upgrades_what_is_lost_is_told_and_has_nothing() {
     let nodes = faulty(3);
@@ -239,6 +245,7 @@ async fn a_holder_can_upgrade_and_downgrade_again_and_again() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+// Shows: R4.4.
 #[tokio::test(start_paused = true)]
 async fn an_upgraded_lease_belongs_to_the_scope_of_the_shared_one() {
     let nodes = faulty(3);

@@ -94,6 +94,7 @@ mod tests {
         assert_eq!(absence.did_not_wait(&delayed(), at(12)), None);
     }
 
+    // Shows: R1.1.
     #[test]
     fn a_run_that_voted_and_does_not_any_more_was_emptied() {
         let mut absence = Absence::default();

@@ -185,6 +185,7 @@ fn requests_travel_together_and_calls_are_bounded() {
     assert_eq!(next.requests.len(), 11);
 }
 
+// Shows: T6.7.
 #[test]
 fn a_node_that_lags_gets_no_requests_and_only_the_releases_of_what_it_may_have() {
     let mut link = up(config(), at(0));
@@ -214,6 +215,7 @@ fn a_node_that_lags_gets_no_requests_and_only_the_releases_of_what_it_may_have()
     assert_eq!(link.requests_shed(), 3);
 }
 
+// Shows: T6.7.
 #[test]
 fn a_node_that_answers_in_time_and_is_asked_for_too_much_is_relieved_too() {
     let mut limits = config();
@@ -246,6 +248,7 @@ fn a_node_that_answers_in_time_and_is_asked_for_too_much_is_relieved_too() {
     assert_eq!(shed_at, Some(2_600));
 }
 
+// Shows: T6.10.
 #[test]
 fn requests_that_waited_in_this_client_are_not_shed() {
     let mut link = up(config(), at(0));
@@ -281,6 +284,7 @@ fn the_time_of_a_node_counts_from_when_its_call_was_written_and_from_its_last_an
     assert_eq!(link.backlog(), idle);
 }
 
+// Shows: T5.5.
 #[test]
 fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
     let mut link = up(config(), at(0));
@@ -337,6 +341,7 @@ fn a_release_that_fails_for_the_first_time_has_no_other_repeated_before_its_time
     assert_eq!(fails(&mut link, 1_000), 2, "after their pause");
 }
 
+// Shows: T5.5.
 #[test]
 fn a_release_buries_its_owner_over_another_connection() {
     let mut link = up(config(), at(0));
@@ -364,6 +369,7 @@ fn a_release_buries_its_owner_over_another_connection() {
     );
 }
 
+// Shows: T5.12.
 #[test]
 fn releases_are_kept_while_there_is_no_connection_and_the_oldest_are_dropped() {
     let mut limits = config();

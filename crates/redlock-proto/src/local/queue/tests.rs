@@ -15,6 +15,7 @@ fn queue() -> LocalQueue<&'static str, u32> {
     LocalQueue::new()
 }
 
+// Shows: T1.11.
 #[test]
 fn turns_come_in_order_whoever_leaves() {
     let mut queue = queue();
@@ -52,6 +53,7 @@ fn waiting_is_bounded_per_key_and_in_all() {
     );
 }
 
+// Shows: T1.11.
 #[test]
 fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
     let mut queue = queue();
@@ -110,6 +112,7 @@ fn who_would_wait(
     queue.enter(keys, held.to_vec(), limits, at(0))
 }
 
+// Shows: R3.5.
 #[test]
 fn who_would_wait_for_somebody_who_waits_for_it_has_no_place() {
     let mut queue = queue();
@@ -131,6 +134,7 @@ fn who_would_wait_for_somebody_who_waits_for_it_has_no_place() {
     assert_eq!(enter(&mut queue, &["b"], &[c]), Err(NoPlace::Deadlock));
 }
 
+// Shows: R3.5.
 #[test]
 fn who_keeps_what_others_wait_for_comes_before_them() {
     let mut queue = queue();
@@ -193,6 +197,7 @@ fn who_has_its_turn_waits_for_nobody_here() {
     assert_eq!((queue.callers(), queue.waiting), (0, 0));
 }
 
+// Shows: R3.5.
 #[test]
 fn who_wants_several_keys_has_its_turn_once_it_is_the_first_for_each() {
     let mut queue = queue();
@@ -220,6 +225,7 @@ fn sets_with_the_same_keys_follow_each_other() {
     assert_eq!((queue.callers(), queue.waiting), (1, 0));
 }
 
+// Shows: R3.5.
 #[test]
 fn no_lease_is_left_to_who_wants_more_than_its_key() {
     let mut queue = queue();
@@ -311,6 +317,7 @@ fn is_in_a_circle(
 }
 
 proptest! {
+    // Shows: R3.5.
     #[test]
     fn whoever_has_a_place_comes_to_its_turn(
         steps in prop::collection::vec((0usize..8, prop::collection::btree_set(0usize..5, 1..4), 0u8..8), 1..60),

@@ -44,6 +44,7 @@ fn assert_nobody_agrees(membership: &Membership) {
     assert_eq!(membership.right_time(0, Instant::ORIGIN), None);
 }
 
+// Shows: L2.5.
 #[test]
 fn a_server_that_is_there_twice_does_not_agree_with_itself() {
     let runs = ["a", "a", "b"];
@@ -62,6 +63,7 @@ fn a_server_that_is_there_twice_does_not_agree_with_itself() {
     }
 }
 
+// Shows: L3.4.
 #[test]
 fn s11_the_counters_of_a_replica_say_nothing() {
     let mut membership = three_nodes();
@@ -78,6 +80,7 @@ fn s11_the_counters_of_a_replica_say_nothing() {
     assert_eq!(membership.counters(1), Counters::Unknown, "it says nothing");
 }
 
+// Shows: L3.4.
 #[test]
 fn s22_a_server_that_may_not_vote_has_kept_its_counters_only_if_it_forgets_nothing() {
     let mut membership = three_nodes();

@@ -16,6 +16,7 @@ fn votes(outcomes: &[NodeOutcome]) -> Votes {
     votes
 }
 
+// Shows: T1.2.
 #[test]
 fn a_node_votes_once() {
     let mut votes = Votes::new(Quorum::of(NonZeroUsize::new(3).unwrap()));
@@ -29,6 +30,7 @@ fn a_node_votes_once() {
 }
 
 /// Two addresses may lead to one server without anybody knowing it.
+// Shows: L2.5.
 #[test]
 fn s11_two_grants_of_one_server_are_one_vote() {
     let reading = ClockReading {
@@ -49,6 +51,7 @@ fn s11_two_grants_of_one_server_are_one_vote() {
 }
 
 /// Another client that asked for the key would count the same nodes.
+// Shows: T6.4.
 #[test]
 fn only_nodes_that_vote_say_that_a_key_is_gone() {
     let reading = |secs| ClockReading {
@@ -140,6 +143,7 @@ fn the_time_to_a_quorum_counts_the_nodes_that_are_missing() {
 }
 
 /// Every way in which N = 1 to 7 nodes can vote is decided, and only one way.
+// Shows: T1.2.
 #[test]
 fn s12_every_split_is_decided() {
     let kinds = [GRANTED, REFUSED, QUARANTINED, NodeOutcome::Unknown];

@@ -50,6 +50,7 @@ mod tests {
         *,
     };
 
+    // Shows: R2.12.
     #[test]
     fn what_was_put_in_order_is_as_it_was_given_once_that_is_undone() {
         let requests = [lock(RELEASE), acquire(1), extend(None), acquire(2)];

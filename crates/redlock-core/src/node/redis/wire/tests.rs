@@ -241,6 +241,7 @@ fn an_error_of_one_operation_is_its_own() {
     );
 }
 
+// Shows: L2.1.
 #[test]
 fn only_a_replica_may_fail_to_look_at_its_mark() {
     let info = "redis_version:7.0.15\r\nrun_id:0f3a\r\nrole:slave\r\n";

@@ -30,6 +30,7 @@ fn a_node_that_began_a_run_without_data_waits_for_its_floor_only() {
     assert!(is_quarantined(&standing.state));
 }
 
+// Shows: R1.1.
 #[test]
 fn a_node_that_was_emptied_while_it_ran_did_not_wait() {
     let mut store = Store::vouched_for("run".into());
@@ -40,6 +41,7 @@ fn a_node_that_was_emptied_while_it_ran_did_not_wait() {
     assert!(is_quarantined(&state(&mut store, 2)));
 }
 
+// Shows: R1.3.
 #[test]
 fn a_node_that_still_has_a_mark_may_be_a_replica_that_took_over() {
     let mut store = Store::vouched_for("run".into());
@@ -48,6 +50,7 @@ fn a_node_that_still_has_a_mark_may_be_a_replica_that_took_over() {
     assert!(is_quarantined(&state(&mut store, 1)));
 }
 
+// Shows: R1.2.
 #[test]
 fn a_node_that_took_the_data_of_another_did_not_wait() {
     let mut store = Store::vouched_for("run".into());

@@ -59,6 +59,7 @@ const fn refused(refusal: NoClaim) -> Reply {
     Reply::NoClaim(refusal)
 }
 
+// Shows: T4.1.
 #[test]
 fn a_claim_remembers_nothing_before_its_commit() {
     let mut store = voting();
@@ -81,6 +82,7 @@ fn a_claim_remembers_nothing_before_its_commit() {
     assert!(matches!(held, Reply::Held { .. }), "{held:?}");
 }
 
+// Shows: T4.3.
 #[test]
 fn only_the_owner_of_the_lock_moves_the_watermark() {
     let mut store = voting();
@@ -92,6 +94,7 @@ fn only_the_owner_of_the_lock_moves_the_watermark() {
     assert_eq!(store.runs(&"job".into()), []);
 }
 
+// Shows: T4.4, T4.11.
 #[test]
 fn the_watermark_never_goes_back() {
     let mut store = voting();
@@ -107,6 +110,7 @@ fn the_watermark_never_goes_back() {
     assert_eq!(store.runs(&"job".into()), [entry(1_000, 5)]);
 }
 
+// Shows: T4.4, T4.12.
 #[test]
 fn only_the_very_run_is_withdrawn() {
     let mut store = voting();
@@ -130,6 +134,7 @@ fn only_the_very_run_is_withdrawn() {
 }
 
 /// As in an outage of ten ticks, each of which is claimed, cannot be confirmed and is withdrawn.
+// Shows: T4.4.
 #[test]
 fn a_tick_that_was_started_stays_claimed_however_many_later_ones_are_withdrawn() {
     let mut store = voting();
@@ -153,6 +158,7 @@ fn a_tick_that_was_started_stays_claimed_however_many_later_ones_are_withdrawn()
     assert_eq!(told, None, "an anchor tells of no run");
 }
 
+// Shows: T4.1.
 #[test]
 fn the_nodes_own_clock_judges_the_tick() {
     let mut store = voting();
@@ -166,6 +172,7 @@ fn the_nodes_own_clock_judges_the_tick() {
     assert!(matches!(claimed, Reply::Claimed { .. }), "{claimed:?}");
 }
 
+// Shows: T5.4.
 #[test]
 fn a_tombstoned_owner_claims_nothing_any_more() {
     let mut store = voting();
@@ -205,6 +212,7 @@ fn what_came_of_a_run_is_recorded_where_the_run_is_remembered() {
     assert_eq!(store.runs(&"job".into()).len(), 2);
 }
 
+// Shows: T4.7.
 #[test]
 fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
     let mut store = voting();

@@ -92,6 +92,7 @@ fn age(store: &mut Store, from: u64, until: u64) -> MarkState {
     last
 }
 
+// Shows: T1.5.
 #[test]
 fn a_key_is_one_owners_up_to_its_last_millisecond() {
     let mut store = voting();
@@ -144,6 +145,7 @@ fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
     assert_eq!(there(&store), [false, false, false]);
 }
 
+// Shows: T1.8.
 #[test]
 fn s04_extending_a_missing_key_does_not_create_it() {
     let mut store = voting();
@@ -151,6 +153,7 @@ fn s04_extending_a_missing_key_does_not_create_it() {
     assert_eq!(store.locks(at(0)), 0);
 }
 
+// Shows: T1.5.
 #[test]
 fn s21_a_key_is_not_touched_for_another_owner() {
     let mut store = voting();
@@ -175,6 +178,7 @@ fn s21_a_key_is_not_touched_for_another_owner() {
     );
 }
 
+// Shows: T5.4.
 #[test]
 fn s28_a_tombstoned_owner_takes_nothing_any_more() {
     let mut store = voting();
@@ -188,6 +192,7 @@ fn s28_a_tombstoned_owner_takes_nothing_any_more() {
     assert_eq!(other, Reply::Taken { counter: 5 });
 }
 
+// Shows: L1.3, L1.6.
 #[test]
 fn s15_a_node_that_forgot_does_not_vote_for_longer_than_the_longest_lease() {
     let mut store = voting();
@@ -209,6 +214,7 @@ fn s15_a_node_that_forgot_does_not_vote_for_longer_than_the_longest_lease() {
     assert_eq!(taken, Reply::Taken { counter: 1_001 });
 }
 
+// Shows: L1.2.
 #[test]
 fn s16_a_node_with_anothers_mark_does_not_vote() {
     let mut store = voting();
@@ -234,6 +240,7 @@ fn s16_a_node_with_anothers_mark_does_not_vote() {
     assert!(!voting_in(&mut persistent), "it has lost its data");
 }
 
+// Shows: L1.2.
 #[test]
 fn s16_a_node_that_has_anothers_data_does_not_vote_though_its_run_goes_on() {
     for trusts in [false, true] {
@@ -260,6 +267,7 @@ fn s16_a_node_that_has_anothers_data_does_not_vote_though_its_run_goes_on() {
     }
 }
 
+// Shows: L1.4.
 #[test]
 fn s13_a_clock_that_is_set_forward_does_not_end_the_quarantine() {
     let mut store = Store::new("run".into());
@@ -284,6 +292,7 @@ fn an_operator_may_vouch_for_a_node() {
     assert_eq!(state(&mut store, at(9)), MarkState::Voting);
 }
 
+// Shows: A4.
 #[test]
 fn clients_with_another_longest_time_to_live_are_refused() {
     let mut store = voting();
@@ -299,6 +308,7 @@ fn clients_with_another_longest_time_to_live_are_refused() {
     assert_eq!(store.locks(at(1)), 0);
 }
 
+// Shows: A4.
 #[test]
 fn clients_with_another_clock_rate_error_are_refused() {
     let mut store = voting();
@@ -308,6 +318,7 @@ fn clients_with_another_clock_rate_error_are_refused() {
     assert_eq!(answer.replies, [Ok(Reply::PolicyMismatch)]);
 }
 
+// Shows: T3.10.
 #[test]
 fn a_counter_beyond_its_range_is_an_error_and_takes_nothing() {
     let mut store = voting();

@@ -24,6 +24,7 @@ fn holders(store: &Store, keys: &[&str], ms: u64) -> Vec<Option<OwnerId>> {
 
 const TOMBSTONE: Verb = Verb::Tombstone { ttl: TTL };
 
+// Shows: R3.1.
 #[test]
 fn several_keys_are_taken_together_or_not_at_all() {
     let mut store = voting();
@@ -40,6 +41,7 @@ fn several_keys_are_taken_together_or_not_at_all() {
     assert_eq!(holders(&store, &["a", "b", "c"], 0), [Some(owner(2)); 3]);
 }
 
+// Shows: R3.4.
 #[test]
 fn the_token_of_a_set_is_greater_than_any_before_it_of_each_key() {
     let mut store = voting();
@@ -92,6 +94,7 @@ fn a_refusal_tells_of_the_key_that_stays_for_the_longest() {
     assert_eq!(refused, expected);
 }
 
+// Shows: R3.2.
 #[test]
 fn an_extension_counts_only_if_every_key_is_still_the_owners() {
     let mut store = voting();
@@ -120,6 +123,7 @@ fn an_extension_counts_only_if_every_key_is_still_the_owners() {
     );
 }
 
+// Shows: R3.2.
 #[test]
 fn what_is_missing_of_a_set_is_healed_unless_another_has_a_part_of_it() {
     let heal = Verb::Heal {
@@ -143,6 +147,7 @@ fn what_is_missing_of_a_set_is_healed_unless_another_has_a_part_of_it() {
     assert_eq!(holders(&store, &keys, 15_001), [None, Some(owner(2))]);
 }
 
+// Shows: R3.3.
 #[test]
 fn what_is_left_of_a_set_is_let_go_and_a_tombstone_is_for_all_of_it() {
     let mut store = voting();

@@ -66,6 +66,7 @@ fn is_taken(reply: &Reply) -> bool {
     matches!(reply, Reply::Taken { .. })
 }
 
+// Shows: R4.1.
 #[test]
 fn s26_any_number_share_a_key_and_nobody_has_it_alone_beside_them() {
     let mut store = voting();
@@ -99,6 +100,7 @@ fn s26_any_number_share_a_key_and_nobody_has_it_alone_beside_them() {
     assert!(!is_shared, "one has it alone");
 }
 
+// Shows: R4.1, R4.2.
 #[test]
 fn s26_each_who_shares_a_key_has_a_time_of_its_own() {
     let mut store = voting();
@@ -122,6 +124,7 @@ fn s26_each_who_shares_a_key_has_a_time_of_its_own() {
     assert_eq!(missing, Reply::Missing);
 }
 
+// Shows: R4.8.
 #[test]
 fn who_waits_to_have_a_key_alone_lets_nobody_else_share_it() {
     let mut store = voting();
@@ -165,6 +168,7 @@ fn who_waits_to_have_a_key_alone_lets_nobody_else_share_it() {
     )));
 }
 
+// Shows: R4.8.
 #[test]
 fn a_wish_ends_by_itself() {
     let mut store = voting();
@@ -182,6 +186,7 @@ fn a_wish_ends_by_itself() {
     )));
 }
 
+// Shows: R4.3.
 #[test]
 fn who_has_a_key_alone_can_share_it_and_not_the_other_way_round() {
     let mut store = voting();
@@ -227,6 +232,7 @@ fn no_more_share_a_key_than_a_node_remembers() {
     )));
 }
 
+// Shows: R4.5.
 #[test]
 fn sets_are_shared_all_or_none_and_counted_as_others_are() {
     let mut store = voting();
@@ -254,6 +260,7 @@ fn sets_are_shared_all_or_none_and_counted_as_others_are() {
     held(&ask(&mut store, alone(acquire(1), &["b"], 4), at(0)));
 }
 
+// Shows: R4.2.
 #[test]
 fn a_tombstone_refuses_who_would_share() {
     let mut store = voting();
@@ -286,6 +293,7 @@ fn read() -> Store {
     store
 }
 
+// Shows: R4.4.
 #[test]
 fn s26_the_only_reader_has_it_alone_beside_its_own_shared_lease() {
     let mut store = read();
@@ -331,6 +339,7 @@ fn s26_the_only_reader_has_it_alone_beside_its_own_shared_lease() {
     )));
 }
 
+// Shows: R4.4.
 #[test]
 fn an_upgrade_with_two_readers_is_refused() {
     let mut store = read();
@@ -355,6 +364,7 @@ fn an_upgrade_with_two_readers_is_refused() {
     )));
 }
 
+// Shows: R4.4.
 #[test]
 fn an_upgrade_of_several_keys_is_of_all_or_of_none() {
     let mut store = read();
@@ -373,6 +383,7 @@ fn an_upgrade_of_several_keys_is_of_all_or_of_none() {
     )));
 }
 
+// Shows: R4.4.
 #[test]
 fn who_upgraded_and_shares_it_again_is_one_of_those_who_do() {
     let mut store = read();
