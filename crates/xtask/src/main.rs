@@ -5,6 +5,7 @@ mod ci;
 mod docker;
 mod evidence;
 mod features;
+mod house;
 mod install;
 mod modules;
 mod mutants;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         (Some("docker"), true) => docker::alone(),
         (Some("evidence"), true) => evidence::run(),
         (Some("features"), true) => features::run(),
+        (Some("house"), true) => house::run(),
         (Some("modules"), true) => modules::run(),
         (Some("package"), true) => published::package(),
         (Some("bench"), _) => bench::run(&rest),
@@ -70,6 +72,7 @@ usage: cargo xtask <verb>
   evidence          prints which tests and mutants show each step of the safety argument,
                     and fails if a step has none
   features          checks each published library with every set of its features
+  house             counts code, files, types, names and options of the published crates
   modules           looks for circles among the modules of each crate
   package           makes the packages of the published crates, and compiles what is in them
   mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the

@@ -1,0 +1,84 @@
+//! Who and what occurs in the random calls: few enough to meet often.
+
+use std::{sync::Arc, time::Duration};
+
+use redlock_core::node::Keyspace;
+use redlock_proto::{HolderLabel, KeySet, NodeKey, OwnerId, Quarantine, Shard};
+
+use crate::differential::step::Span;
+
+pub(crate) const KEYS: usize = 4;
+pub(crate) const JOBS: usize = 2;
+pub(crate) const OWNERS: usize = 4;
+pub(crate) const SHARDS: usize = 3;
+pub(crate) const SPACES: usize = 5;
+
+/// The prefix of each keyspace's own keys.
+pub(crate) const PREFIXES: [&str; SPACES] = ["{one}", "{one}", "{one}", "{one}", "{two}"];
+
+/// Four spaces that share a namespace, and one of another.
+///
+/// Nodes let the first two share it, for they differ in what nodes do not compare.
+pub(crate) fn keyspace(number: usize) -> Arc<Keyspace> {
+    let short = Duration::from_millis(200);
+    let quarantine = match number {
+        0 => Quarantine::new(short, 0.01),
+        1 => Quarantine::new(short, 0.05),
+        2 | 4 => Quarantine::new(short, 0.01).trusting_persistence(),
+        _ => Quarantine::new(Duration::from_secs(60), 0.01),
+    };
+    Arc::new(Keyspace::new(PREFIXES[number], quarantine))
+}
+
+pub(crate) fn key(number: usize) -> NodeKey {
+    NAMES[number].into()
+}
+
+pub(crate) fn keys(span: Span) -> KeySet {
+    if let Some(slots) = span.slots {
+        return KeySet::slot(key(span.first), place(span.first), slots);
+    }
+    let numbers = span.first..span.first + span.count;
+    KeySet::new(numbers.map(|number| key(number % KEYS))).expect("there is one")
+}
+
+/// Where it is remembered of how many slots this key is one; each two are of the same.
+pub(crate) fn place(key: usize) -> NodeKey {
+    format!("slots {}", key / 2).into()
+}
+
+/// The first two have one counter.
+const NAMES: [&str; KEYS] = ["key 10", "key 142", "key 2", "key 3"];
+
+/// Which counter a key has.
+pub(crate) const fn shard_of(key: usize) -> usize {
+    key.saturating_sub(1)
+}
+
+/// A key of nobody's with this counter.
+pub(crate) fn free_key(shard: usize) -> NodeKey {
+    ["key 353", "free 2206", "free 754"][shard].into()
+}
+
+/// What nodes remember of a job; the job's lock is any key.
+pub(crate) fn job(number: usize) -> NodeKey {
+    format!("job {number}").into()
+}
+
+/// One has no label.
+pub(crate) fn owner(number: usize) -> OwnerId {
+    let secret = u8::try_from(number).expect("there are few");
+    let label = HolderLabel::closest(["", "web:1", "order@web:1", "order@web-2:1"][number]);
+    OwnerId::from_random([secret; 16]).labelled(label)
+}
+
+pub(crate) fn shard(number: usize) -> Shard {
+    Shard::of(&free_key(number))
+}
+
+#[test]
+fn keys_have_the_counters_that_are_said() {
+    for number in 0..KEYS {
+        assert_eq!(Shard::of(&key(number)), shard(shard_of(number)));
+    }
+}

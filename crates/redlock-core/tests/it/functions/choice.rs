@@ -1,0 +1,161 @@
+//! When nodes are called by functions, and when by the script.
+
+use redlock_core::node::{Node, RedisNode, Reply};
+use redlock_sandbox::ServerOptions;
+
+use crate::functions::fixtures::{
+    EXTEND, Master, RELEASE, acquire, connect, debuggable, keyspace, request,
+};
+
+/// How many calls were made by functions and how many by the script.
+fn calls(master: &Master) -> (u64, u64) {
+    (
+        master.calls("fcall"),
+        master.calls("evalsha") + master.calls("eval"),
+    )
+}
+
+/// Acquires, extends and releases; returns how many of the calls were made by functions and how many by the script.
+async fn use_once(master: &mut Master) -> (u64, u64) {
+    let before = calls(master);
+    let take = master.call(&[request(acquire(1), "a", 1)]).await;
+    assert!(matches!(take.replies[..], [Ok(Reply::Taken { .. })]));
+    for verb in [EXTEND, RELEASE] {
+        let done = master.call(&[request(verb, "a", 1)]).await;
+        assert!(matches!(&done.replies[..], [Ok(reply)] if reply.is_done()));
+    }
+    let after = calls(master);
+    (after.0 - before.0, after.1 - before.1)
+}
+
+#[tokio::test]
+async fn what_leases_need_is_called_by_functions() {
+    let mut master = Master::witnessed().await;
+    assert_eq!(use_once(&mut master).await, (3, 0));
+    master.inspect().await;
+    assert_eq!(calls(&master).1, 3, "two to vouch, and the inspection");
+}
+
+#[tokio::test]
+async fn another_client_finds_the_library_and_loads_none() {
+    let mut master = Master::witnessed().await;
+    assert_eq!(master.calls("function|load"), 1);
+    master.reconnect().await;
+    assert!(master.is_quick().await);
+    assert_eq!(master.calls("function|load"), 1);
+}
+
+#[tokio::test]
+async fn without_functions_none_is_loaded() {
+    let mut master = Master::start(debuggable()).await;
+    master.command(&["FUNCTION", "FLUSH"]);
+    let node = RedisNode::at(&master.server.url()).unwrap();
+    master.session = node.without_functions().connect().await.unwrap();
+    master.vouch().await;
+    assert_eq!(use_once(&mut master).await, (0, 3));
+    assert!(master.libraries().is_empty());
+}
+
+// Shows: R2.6.
+#[tokio::test]
+async fn both_forms_serve_one_namespace() {
+    let mut master = Master::witnessed().await;
+    let node = RedisNode::at(&master.server.url()).unwrap();
+    let mut script = node.without_functions().connect().await.unwrap();
+    let held = |counter| move |reply: &Result<Reply, _>| matches!(reply, Ok(Reply::Held { counter: seen, .. }) if *seen == counter);
+    let take = [request(acquire(7), "a", 1)];
+    let taken = [Ok(Reply::Taken { counter: 7 })];
+    assert_eq!(master.call(&take).await.replies, taken);
+    let other = [request(acquire(9), "a", 2)];
+    let refused = script.call(&keyspace(), &other).await.unwrap();
+    assert!(refused.replies.iter().all(held(7)), "{refused:?}");
+    let release = [request(RELEASE, "a", 1)];
+    let released = script.call(&keyspace(), &release).await.unwrap();
+    assert_eq!(released.replies, [Ok(Reply::Done)]);
+    let taken = script.call(&keyspace(), &other).await.unwrap();
+    assert_eq!(taken.replies, [Ok(Reply::Taken { counter: 9 })]);
+    let refused = master.call(&[request(acquire(11), "a", 3)]).await;
+    assert!(refused.replies.iter().all(held(9)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn servers_that_know_no_functions_are_called_by_the_script() {
+    for unknown in ["FCALL", "FUNCTION"] {
+        let options = ServerOptions::default()
+            .argument("--rename-command")
+            .argument(unknown)
+            .argument("");
+        let mut master = Master::start(options).await;
+        master.vouch().await;
+        assert_eq!(use_once(&mut master).await.1, 3, "without {unknown}");
+    }
+}
+
+#[tokio::test]
+async fn users_who_may_not_call_functions_call_the_script() {
+    let rights: Vec<&str> = RedisNode::RIGHTS_FOR_FUNCTIONS.split(' ').collect();
+    let all: Vec<&str> = [RedisNode::RIGHTS.split(' ').collect(), rights.clone()].concat();
+    for missing in [None].into_iter().chain(rights.into_iter().map(Some)) {
+        let mut master = Master::start(ServerOptions::default()).await;
+        master.command(&["FUNCTION", "FLUSH"]);
+        let mut user = vec!["ACL", "SETUSER", "lock", "on", ">sesame", "~{fn}:*"];
+        user.extend(["resetchannels", "-@all"]);
+        user.extend(all.iter().filter(|right| Some(**right) != missing));
+        master.command(&user);
+        let url = format!("redis://lock:sesame@{}", master.server.address());
+        master.session = connect(&url).await;
+        master.vouch().await;
+        let (functions, scripts) = use_once(&mut master).await;
+        match missing {
+            None => assert_eq!((functions, scripts), (3, 0)),
+            Some(_) => assert_eq!((functions, scripts), (0, 3), "without {missing:?}"),
+        }
+        // What is refused is not asked for again and again: it would fill the log of the server.
+        let before = denied(&master);
+        master.inspect().await;
+        use_once(&mut master).await;
+        assert_eq!(denied(&master), before, "without {missing:?}");
+    }
+}
+
+/// The entries in the log of what users may not do.
+fn denied(master: &Master) -> usize {
+    let log = master.command(&["ACL", "LOG", "100"]);
+    let entries = log.as_array().unwrap().iter();
+    // Each counts how often that was.
+    let counts = entries.map(|entry| entry.as_array().unwrap()[1].as_integer().unwrap());
+    usize::try_from(counts.sum::<i64>()).unwrap()
+}
+
+#[tokio::test]
+async fn users_who_may_not_load_the_library_call_it_if_it_is_there() {
+    let mut master = Master::start(ServerOptions::default()).await;
+    assert_eq!(master.libraries().len(), 1);
+    let mut user = vec!["ACL", "SETUSER", "lock", "on", ">sesame", "~{fn}:*"];
+    user.extend(["resetchannels", "-@all", "+fcall", "+time"]);
+    user.extend(RedisNode::RIGHTS.split(' '));
+    master.command(&user);
+    let url = format!("redis://lock:sesame@{}", master.server.address());
+    master.session = connect(&url).await;
+    master.vouch().await;
+    assert_eq!(use_once(&mut master).await, (3, 0));
+}
+
+// Shows: R2.5.
+#[tokio::test]
+async fn a_library_of_this_name_that_somebody_else_made_is_left_alone() {
+    let mut master = Master::start(ServerOptions::default()).await;
+    let (name, _) = master.libraries().remove(0);
+    let theirs = format!("#!lua name={name}\nredis.register_function('theirs', function() end)");
+    master.command(&["FUNCTION", "LOAD", "REPLACE", &theirs]);
+    master.reconnect().await;
+    master.vouch().await;
+    assert_eq!(use_once(&mut master).await, (0, 3));
+    assert_eq!(master.libraries(), [(name, theirs)]);
+}
+
+#[test]
+fn the_guide_names_the_rights() {
+    let guide = include_str!("../../../docs/crate.md");
+    assert!(guide.contains(RedisNode::RIGHTS_FOR_FUNCTIONS));
+}

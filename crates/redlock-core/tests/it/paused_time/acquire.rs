@@ -1,0 +1,389 @@
+//! Acquiring, waiting and releasing, in paused time.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::paused_time::fixtures::{MS, SECOND, client, client_of, faulty, keys, settle};
+use futures_util::poll;
+use redlock_core::{
+    AcquireErrorKind, AcquireOptions, HolderLabel, NodeAnswer, Redlock, ReleaseErrorKind, Renewal,
+    ResourceKey, ResourceKeys, Wait,
+};
+use tokio::time::Instant;
+
+#[tokio::test(start_paused = true)]
+async fn one_holder_at_a_time() {
+    let nodes = faulty(5);
+    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let guard = one.acquire("key").await.unwrap();
+    assert_eq!(keys(&nodes), [1; 5]);
+
+    let refused = other.try_acquire("key").await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+    assert_eq!(refused.remaining(), Some(10 * SECOND));
+    assert!(other.try_acquire("another key").await.is_ok());
+
+    guard.release().await.unwrap();
+    assert_eq!(keys(&nodes), [0; 5]);
+    drop(other.try_acquire("key").await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_do_not_meet() {
+    let nodes = faulty(3);
+    let one = client_of(&nodes).namespace("one").build().await.unwrap();
+    let other = client_of(&nodes).namespace("other").build().await.unwrap();
+    let verbatim = client_of(&nodes).verbatim_keys().build().await.unwrap();
+    let _one = one.try_acquire("key").await.unwrap();
+    let _other = other.try_acquire("key").await.unwrap();
+    let _verbatim = verbatim.try_acquire("key").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_guard_releases_the_lease() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    drop(redlock.acquire("key").await.unwrap());
+    settle().await;
+    assert_eq!(keys(&nodes), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_gets_the_lease_when_it_is_released() {
+    let nodes = faulty(3);
+    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let guard = one.acquire("key").await.unwrap();
+    let start = Instant::now();
+    let (waited, ()) = tokio::join!(other.acquire("key"), async {
+        tokio::time::sleep(SECOND).await;
+        guard.release().await.unwrap();
+    });
+    drop(waited.unwrap());
+    // The longest delay between two attempts is 250 ms.
+    assert!(start.elapsed() >= SECOND && start.elapsed() <= SECOND + 251 * MS);
+}
+
+/// Waiters of Redisson slept until a message told them that the key is free, also where the message was lost.
+#[tokio::test(start_paused = true)]
+async fn l07_a_waiter_that_nobody_tells_finds_out_that_the_key_is_free() {
+    let nodes = faulty(3);
+    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let manual = AcquireOptions::new().renewal(Renewal::Manual);
+    let held = one.acquire_with("key", manual).await.unwrap();
+    let start = Instant::now();
+    let (waited, ()) = tokio::join!(other.acquire("key"), async {
+        tokio::time::sleep(SECOND).await;
+        nodes.iter().for_each(|node| node.node.drop_locks());
+    });
+    drop(waited.unwrap());
+    // The key would have stayed for nine more seconds.
+    let took = start.elapsed();
+    assert!(took >= SECOND && took <= SECOND + 251 * MS, "{took:?}");
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crashed_holder_keeps_others_out_until_its_ttl_ends() {
+    let nodes = faulty(3);
+    let one = client(&nodes).await;
+    let ttl = AcquireOptions::new().ttl(2 * SECOND);
+    let start = Instant::now();
+    one.acquire_with("key", ttl).await.unwrap().leave();
+    let other = client(&nodes).await;
+    let guard = other.acquire("key").await.unwrap();
+    assert!(start.elapsed() >= 2 * SECOND, "after {:?}", start.elapsed());
+    // The nodes said when the key would end, and the last delay was cut to that.
+    assert!(
+        start.elapsed() <= 2 * SECOND + 20 * MS,
+        "after {:?}",
+        start.elapsed()
+    );
+    drop(guard);
+}
+
+// Shows: T6.9.
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_by_its_deadline() {
+    let nodes = faulty(3);
+    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let _held = one.acquire("key").await.unwrap();
+    for wait in [Wait::Never, Wait::UpTo(MS), Wait::UpTo(700 * MS)] {
+        let start = Instant::now();
+        let error = other
+            .acquire_with("key", AcquireOptions::new().wait(wait))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), AcquireErrorKind::Contended);
+        let longest = match wait {
+            Wait::UpTo(longest) => longest,
+            _ => Duration::ZERO,
+        };
+        assert!(
+            start.elapsed() >= longest && start.elapsed() <= longest + MS,
+            "{wait:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_of_one_process_take_turns_in_order() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let first = redlock.acquire("key").await.unwrap();
+    let mut second = pin!(redlock.acquire("key"));
+    let mut third = pin!(redlock.acquire("key"));
+    assert!(poll!(second.as_mut()).is_pending());
+    assert!(poll!(third.as_mut()).is_pending());
+    let start = Instant::now();
+    drop(first);
+    // Neither a retry delay nor the release's confirmation is waited for.
+    let second = second.await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert!(poll!(third.as_mut()).is_pending());
+    drop(second);
+    drop(third.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_in_one_process_is_bounded() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes)
+        .max_waiters_per_key(1)
+        .build()
+        .await
+        .unwrap();
+    let _held = redlock.acquire("key").await.unwrap();
+    let mut waiting = pin!(redlock.acquire("key"));
+    assert!(poll!(waiting.as_mut()).is_pending());
+    let error = redlock.acquire("key").await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::Overloaded);
+    let local = redlock.try_acquire("other").await;
+    assert!(local.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_number_of_nodes_from_one_works() {
+    for count in 1..=7 {
+        let nodes = faulty(count);
+        let (one, other) = (client(&nodes).await, client(&nodes).await);
+        assert_eq!(one.majority(), count / 2 + 1);
+        let guard = one.acquire("key").await.unwrap();
+        assert!(other.try_acquire("key").await.is_err(), "{count} nodes");
+        guard.release().await.unwrap();
+        drop(other.try_acquire("key").await.unwrap());
+    }
+}
+
+// Shows: T6.8.
+#[tokio::test(start_paused = true)]
+async fn l04_contenders_that_split_the_votes_come_to_a_winner() {
+    let nodes = faulty(4);
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(client(&nodes).await);
+    }
+    for round in 0..20 {
+        let key = format!("key {round}");
+        let attempts = clients.iter().map(|client| async {
+            let guard = client.acquire(&key).await?;
+            tokio::time::sleep(MS).await;
+            guard.release().await.unwrap();
+            Ok::<_, redlock_core::AcquireError>(())
+        });
+        for result in futures_util::future::join_all(attempts).await {
+            result.unwrap();
+        }
+    }
+    assert_eq!(keys(&nodes), [0; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_by_whom_the_key_is_held_and_how_long_it_stays() {
+    let nodes = faulty(1);
+    let redlock = client_of(&nodes).label("web:1").build().await.unwrap();
+    let key = ResourceKey::new("order", 42).unwrap();
+    let _held = redlock.acquire(&key).await.unwrap();
+    let other = client(&nodes).await;
+    let error = other.try_acquire(&key).await.unwrap_err();
+    let holder: HolderLabel = "order@web:1".parse().unwrap();
+    assert_eq!(error.holder(), Some(holder));
+    let [report] = error.reports() else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        report.answer,
+        NodeAnswer::Held {
+            remaining: Some(10 * SECOND),
+            holder: Some(holder),
+        }
+    );
+    let text = error.to_string();
+    assert!(
+        text.starts_with("another holds the resource (order@web:1): 0 of 1"),
+        "{error}"
+    );
+    assert!(
+        text.contains("held by order@web:1 for 10000 ms at most"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_is_told_by_its_class_and_its_process() {
+    let nodes = faulty(3);
+    let process = format!(":{}", std::process::id());
+    let redlock = client(&nodes).await;
+    let holder = async |options: AcquireOptions| {
+        let held = redlock.acquire_with("key", options).await.unwrap();
+        let other = client(&nodes).await;
+        let error = other.try_acquire("key").await.unwrap_err();
+        held.release().await.unwrap();
+        error.holder().unwrap().to_string()
+    };
+    let told = holder(AcquireOptions::new()).await;
+    assert!(told.ends_with(&process) && !told.contains('@'), "{told}");
+    let told = holder(AcquireOptions::new().class("invoice")).await;
+    assert!(
+        told.ends_with(&process) && told.starts_with("invoice@"),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_that_is_none_is_refused() {
+    for label in ["", "a\nb", "é", &"x".repeat(65)] {
+        let refused = client_of(&faulty(1))
+            .label(label)
+            .build()
+            .await
+            .unwrap_err();
+        assert!(refused.to_string().starts_with("label"), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l05_a_release_that_is_not_confirmed_says_so_and_hides_nothing() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    let output = guard.run(async { 42 }).await.unwrap();
+    nodes.iter().for_each(|node| node.node.stop());
+    let error = guard.release().await.unwrap_err();
+    assert_eq!(output, 42);
+    assert_eq!(error.kind(), ReleaseErrorKind::Unconfirmed);
+    assert!(error.ends_within() <= 10 * SECOND);
+    assert_eq!(error.reports().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_queue_never_empties_does_not_starve_others() {
+    let nodes = faulty(3);
+    let mut shares = Vec::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let redlock = client(&nodes).await;
+        let share = Arc::new(AtomicUsize::new(0));
+        shares.push(Arc::clone(&share));
+        for _ in 0..8 {
+            let (redlock, share) = (redlock.clone(), Arc::clone(&share));
+            tasks.spawn(async move {
+                let patient = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+                loop {
+                    let guard = redlock.acquire_with("key", patient.clone()).await.unwrap();
+                    tokio::time::sleep(2 * MS).await;
+                    share.fetch_add(1, Ordering::SeqCst);
+                    drop(guard);
+                }
+            });
+        }
+    }
+    tokio::time::sleep(60 * SECOND).await;
+    tasks.shutdown().await;
+    let shares: Vec<_> = shares
+        .iter()
+        .map(|share| share.load(Ordering::SeqCst))
+        .collect();
+    let all: usize = shares.iter().sum();
+    assert!(shares.iter().all(|share| share * 10 > all), "{shares:?}");
+    // A minute has room for 30,000 holds; the gaps and the retries cost a fifth at most.
+    assert!(all > 24_000, "{shares:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_comes_back_at_once_does_not_starve_others() {
+    let nodes = faulty(3);
+    let (busy, other) = (client(&nodes).await, client(&nodes).await);
+    let greedy = async {
+        loop {
+            let guard = busy.acquire("key").await.unwrap();
+            tokio::time::sleep(20 * MS).await;
+            drop(guard);
+        }
+    };
+    let patient = async {
+        for _ in 0..20 {
+            drop(other.acquire("key").await.unwrap());
+        }
+    };
+    tokio::select! {
+        () = patient => {}
+        () = greedy => unreachable!("it never ends"),
+    }
+}
+
+// Shows: T2.5.
+#[tokio::test(start_paused = true)]
+async fn s01_a_lease_that_is_over_when_its_caller_is_polled_is_not_handed_out() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let manual = AcquireOptions::new().renewal(Renewal::Manual);
+    let mut acquire = pin!(redlock.acquire_with("key", manual));
+    assert!(poll!(acquire.as_mut()).is_pending());
+    // The caller's thread is blocked for longer than the lease.
+    tokio::time::sleep(11 * SECOND).await;
+    let others = other.try_acquire("key").await.unwrap();
+    let error = acquire.await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::Expired);
+    settle().await;
+    assert!(others.lease().is_held());
+    assert_eq!(keys(&nodes), [1; 3], "the other's keys are untouched");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_says_how_many_callers_of_the_process_are_ahead() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let up_to = |seconds| AcquireOptions::new().wait(Wait::UpTo(seconds * SECOND));
+    let ahead = async |client: &Redlock, keys: &[&str], options| {
+        let keys = ResourceKeys::new(keys.iter().copied()).unwrap();
+        let acquired = client.acquire_all_with(keys, options).await;
+        acquired.unwrap_err().ahead()
+    };
+    let holder = redlock.acquire("a").await.unwrap();
+    let mut waiting = [1, 2].map(|_| Box::pin(redlock.acquire_with("a", up_to(60))));
+    for waits in &mut waiting {
+        assert!(poll!(waits.as_mut()).is_pending());
+    }
+    // The holder and both who wait, whether this one waits too or not, also among other keys.
+    for options in [AcquireOptions::new().wait(Wait::Never), up_to(1)] {
+        assert_eq!(ahead(&redlock, &["a"], options.clone()).await, 3);
+        assert_eq!(ahead(&redlock, &["Z", "a", "b"], options).await, 3);
+    }
+    let full = AcquireOptions::new().max_waiters_per_key(2);
+    assert_eq!(ahead(&redlock, &["a"], full).await, 3);
+
+    // Of another process nothing is known, but of who waits here for the nodes.
+    assert_eq!(ahead(&other, &["a"], up_to(1)).await, 0);
+    let mut first = Box::pin(other.acquire_with("a", up_to(2)));
+    assert!(poll!(first.as_mut()).is_pending());
+    let mut second = Box::pin(other.acquire_with("a", up_to(60)));
+    assert!(poll!(second.as_mut()).is_pending());
+    assert_eq!(first.await.unwrap_err().ahead(), 1);
+    drop(holder);
+}

@@ -1,0 +1,409 @@
+//! A lease that passes from one caller of a process to the next.
+
+use std::{cell::RefCell, rc::Rc, time::Duration};
+
+use futures_util::{future::join_all, poll};
+use redlock_core::{AcquireOptions, LossReason, Redlock, Renewal, Wait};
+use tokio::time::{Instant, sleep};
+
+use crate::paused_time::fixtures::{
+    Faults, FaultyNode, MS, SECOND, client, client_of, faulty, keys, settle,
+};
+
+fn asked(nodes: &[FaultyNode]) -> usize {
+    nodes.iter().map(FaultyNode::requests).sum()
+}
+
+/// Holds a lease, and has `waiters` callers queue up behind it.
+async fn queue_up<'a>(
+    redlock: &'a Redlock,
+    waiters: usize,
+) -> (
+    redlock_core::LockGuard,
+    Vec<impl Future<Output = (u64, Instant)> + use<'a>>,
+) {
+    let guard = redlock.acquire("key").await.expect("nobody holds it");
+    let wait = |_| {
+        Box::pin(async move {
+            let options = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+            let guard = redlock.acquire_with("key", options).await;
+            let guard = guard.expect("its turn comes in time");
+            let token = guard.token().get();
+            let at = Instant::now();
+            sleep(MS).await;
+            drop(guard);
+            (token, at)
+        })
+    };
+    let mut waiting: Vec<_> = (0..waiters).map(wait).collect();
+    for waiter in &mut waiting {
+        assert!(poll!(waiter.as_mut()).is_pending());
+    }
+    (guard, waiting)
+}
+
+// Shows: T1.11, T3.8.
+#[tokio::test(start_paused = true)]
+async fn s22_the_next_caller_has_a_greater_token_and_asks_nobody() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let (guard, waiting) = queue_up(&redlock, 8).await;
+    let first = guard.token().get();
+    let lease = guard.lease().clone();
+    settle().await;
+    let before = asked(&nodes);
+    drop(guard);
+    assert!(!lease.is_held(), "the former holder's lease is over");
+    assert_eq!(lease.lost().await, LossReason::Released);
+    let turns = join_all(waiting).await;
+    assert_eq!(asked(&nodes) - before, 0, "no node was asked");
+    for (place, (token, _)) in turns.iter().enumerate() {
+        assert_eq!(*token, first + 1 + place as u64, "in order");
+    }
+    assert!(turns.is_sorted_by_key(|(_, at)| *at));
+    settle().await;
+    assert_eq!(keys(&nodes), [0; 3], "the last one released it");
+}
+
+// Shows: T3.8.
+#[tokio::test(start_paused = true)]
+async fn after_the_last_reserved_token_the_nodes_are_asked() {
+    for times in [0, 1, 3] {
+        let nodes = faulty(3);
+        let redlock = client_of(&nodes).max_hand_overs(times).build().await;
+        let redlock = redlock.unwrap();
+        let (guard, waiting) = queue_up(&redlock, 12).await;
+        let mut last = guard.token().get();
+        let before = asked(&nodes);
+        guard.release().await.unwrap();
+        for (token, _) in join_all(waiting).await {
+            assert!(token > last, "{token} after {last}");
+            last = token;
+        }
+        settle().await;
+        // An acquire and a release for each lease, from each of three nodes.
+        let leases = 13usize.div_ceil(usize::try_from(times).unwrap() + 1);
+        assert_eq!(asked(&nodes) - before, 6 * leases - 3, "{times} hand-overs");
+        assert_eq!(keys(&nodes), [0; 3]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l03_a_waiter_that_goes_away_at_any_moment_leaves_the_lease_to_the_next_or_to_nobody() {
+    for polls in 0..12 {
+        for others in 0..2 {
+            let nodes = faulty(3);
+            let redlock = client(&nodes).await;
+            let (guard, mut waiting) = queue_up(&redlock, 1 + others).await;
+            let mut leaving = waiting.remove(0);
+            drop(guard);
+            for _ in 0..polls {
+                let _ = poll!(&mut leaving);
+                tokio::task::yield_now().await;
+            }
+            drop(leaving);
+            for (token, _) in join_all(waiting).await {
+                assert!(token > 0);
+            }
+            settle().await;
+            assert_eq!(keys(&nodes), [0; 3], "{polls} polls, {others} others");
+            drop(redlock.try_acquire("key").await.unwrap());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s09_a_caller_that_is_never_polled_does_not_keep_others_out() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let (guard, waiting) = queue_up(&redlock, 1).await;
+    drop(guard);
+    let options = AcquireOptions::new().wait(Wait::UpTo(12 * SECOND));
+    let start = Instant::now();
+    let theirs = other.acquire_with("key", options).await.unwrap();
+    assert!(start.elapsed() > 5 * SECOND, "it was handed over");
+    drop(waiting);
+    settle().await;
+    assert!(theirs.lease().is_held());
+    theirs.release().await.unwrap();
+    assert_eq!(keys(&nodes), [0; 3]);
+}
+
+/// A holder that is stuck, or that nobody polls, may keep its guard for ever.
+// Shows: T2.3.
+#[tokio::test(start_paused = true)]
+async fn a_guard_whose_lease_is_lost_keeps_nobody_out() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let (ttl, hold) = (2 * SECOND, SECOND);
+    let options = AcquireOptions::new().ttl(ttl).max_hold(hold);
+    let stuck = redlock.acquire_with("key", options).await.unwrap();
+    let start = Instant::now();
+    let next = redlock.acquire_with("key", AcquireOptions::new().wait(Wait::UpTo(60 * SECOND)));
+    let next = next.await.unwrap();
+    let waited = start.elapsed();
+    assert!(waited > hold && waited < hold + 2 * ttl, "{waited:?}");
+    assert!(next.token() > stuck.token());
+
+    // What is left of the one before takes nothing from the next, nor from who waits behind it.
+    let mut third = Box::pin(redlock.acquire("key"));
+    assert!(poll!(third.as_mut()).is_pending());
+    drop(stuck);
+    settle().await;
+    assert!(next.lease().is_held());
+    assert!(poll!(third.as_mut()).is_pending());
+    drop(next);
+    drop(third.await.unwrap());
+    settle().await;
+    assert_eq!(keys(&nodes), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_who_asks_for_the_same_takes_a_lease_over() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let other_terms = [
+        AcquireOptions::new().ttl(3 * SECOND),
+        AcquireOptions::new().renewal(Renewal::Manual),
+        AcquireOptions::new().max_hold(20 * SECOND),
+        AcquireOptions::new().lock_delay(SECOND),
+    ];
+    for options in other_terms {
+        let guard = redlock.acquire("key").await.unwrap();
+        let token = guard.token();
+        let mut next = Box::pin(redlock.acquire_with("key", options.clone()));
+        assert!(poll!(next.as_mut()).is_pending());
+        let before = asked(&nodes);
+        drop(guard);
+        let next = next.await.unwrap();
+        assert!(next.token() > token);
+        assert!(asked(&nodes) > before, "{options:?}");
+    }
+}
+
+// Shows: T1.11.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_has_little_time_left_is_not_handed_over() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    // Valid for 194 ms, of which 20 must be left.
+    let short = AcquireOptions::new().ttl(200 * MS).renewal(Renewal::Manual);
+    let guard = redlock.acquire_with("key", short.clone()).await.unwrap();
+    let waiting = short.wait(Wait::UpTo(20 * SECOND));
+    let mut next = Box::pin(redlock.acquire_with("key", waiting));
+    assert!(poll!(next.as_mut()).is_pending());
+    sleep(180 * MS).await;
+    assert!(guard.lease().is_held());
+    drop(guard);
+    let next = next.await.unwrap();
+    assert!(next.lease().remaining() > 190 * MS, "it is a new one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_changes_hands_faster_than_the_driver_looks_is_not_lost() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    let mut at_once: Vec<_> = (0..6)
+        .map(|_| Box::pin(async { redlock.acquire("key").await.unwrap().release().await }))
+        .collect();
+    for waiter in &mut at_once {
+        assert!(poll!(waiter.as_mut()).is_pending());
+    }
+    let mut last = Box::pin(redlock.acquire("key"));
+    assert!(poll!(last.as_mut()).is_pending());
+    drop(guard);
+    // No other task runs between these.
+    for waiter in &mut at_once {
+        assert!(poll!(waiter.as_mut()).is_ready());
+    }
+    let last = last.await.unwrap();
+    settle().await;
+    assert!(last.lease().is_held());
+    sleep(30 * SECOND).await;
+    assert!(last.lease().is_held(), "it is renewed");
+    last.release().await.unwrap();
+}
+
+// Shows: T1.11.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_nobody_takes_over_is_not_extended_and_ends() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let short = AcquireOptions::new().ttl(150 * MS);
+    let guard = redlock.acquire_with("key", short.clone()).await.unwrap();
+    let mut waiting = Box::pin(redlock.acquire_with("key", short));
+    assert!(poll!(waiting.as_mut()).is_pending());
+    let before = asked(&nodes);
+    drop(guard);
+    sleep(140 * MS).await;
+    assert_eq!(asked(&nodes), before, "nobody holds it");
+    sleep(20 * MS).await;
+    assert_eq!(keys(&nodes), [0; 3]);
+    drop(waiting);
+}
+
+// Shows: T1.11.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_handed_over_is_extended_in_time() {
+    // The acquire and the release of another key have the driver see the lease before it is taken over.
+    for sees_it in [false, true] {
+        let nodes = faulty(3);
+        let redlock = client(&nodes).await;
+        let short = AcquireOptions::new().ttl(150 * MS);
+        let guard = redlock.acquire_with("key", short.clone()).await.unwrap();
+        let token = guard.token().get();
+        let mut waiting = Box::pin(redlock.acquire_with("key", short));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        sleep(20 * MS).await;
+        drop(guard);
+        if sees_it {
+            let other = redlock.acquire("other").await.unwrap();
+            other.release().await.unwrap();
+            // Beyond the timer that would have extended it.
+            sleep(35 * MS).await;
+        }
+        let guard = waiting.await.unwrap();
+        assert_eq!(guard.token().get(), token + 1, "it was handed over");
+        for _ in 0..1_000 {
+            sleep(MS).await;
+            let remaining = guard.lease().remaining();
+            assert!(remaining > 80 * MS, "{remaining:?}, seen: {sees_it}");
+        }
+    }
+}
+
+/// Has 400 callers hold the key for 1 ms each; returns after how many a lease was won anew, and the longest pause.
+async fn hold_by_turns(redlock: &Redlock) -> (Vec<usize>, Duration) {
+    let (guard, waiting) = queue_up(redlock, 400).await;
+    let mut before = (guard.token().get(), Instant::now());
+    drop(guard);
+    let holds = join_all(waiting).await;
+    let mut anew = Vec::new();
+    let mut longest = Duration::ZERO;
+    for (turn, (token, at)) in holds.into_iter().enumerate() {
+        if token != before.0 + 1 {
+            anew.push(turn);
+        }
+        longest = longest.max(at - before.1);
+        before = (token, at);
+    }
+    (anew, longest)
+}
+
+// Shows: R2.11.
+#[tokio::test(start_paused = true)]
+async fn nodes_that_refused_nobody_else_are_not_left_a_gap() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;
+    let (anew, longest) = hold_by_turns(&redlock.unwrap()).await;
+    assert_eq!(anew, []);
+    assert!(longest <= 2 * MS, "{longest:?}");
+}
+
+// Shows: R2.11.
+#[tokio::test(start_paused = true)]
+async fn after_a_quarter_of_a_second_others_have_a_gap_if_any_was_refused() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;
+    let (redlock, other) = (redlock.unwrap(), client(&nodes).await);
+    let asks = async {
+        sleep(50 * MS).await;
+        let refused = other.try_acquire("key").await;
+        assert!(refused.is_err(), "{refused:?}");
+    };
+    let ((anew, longest), ()) = tokio::join!(hold_by_turns(&redlock), asks);
+    assert_eq!(anew, [250], "after 250 holds of 1 ms");
+    assert!(longest >= 25 * MS, "{longest:?}");
+}
+
+// Shows: R2.11.
+#[tokio::test(start_paused = true)]
+async fn a_gap_is_left_where_an_answer_is_missing() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;
+    let redlock = redlock.unwrap();
+    let silent = async {
+        sleep(100 * MS).await;
+        for node in &nodes[..2] {
+            node.set(Faults::BLACK_HOLE);
+        }
+        sleep(100 * MS).await;
+        nodes.iter().for_each(FaultyNode::heal);
+    };
+    let ((anew, _), ()) = tokio::join!(hold_by_turns(&redlock), silent);
+    assert_eq!(anew.len(), 1, "{anew:?}");
+}
+
+/// A look would extend the lease.
+// Shows: R2.11.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_not_to_be_extended_is_not_extended_to_look_for_others() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;
+    let redlock = redlock.unwrap();
+    let options = AcquireOptions::new().renewal(Renewal::Manual);
+    let options = options.wait(Wait::UpTo(60 * SECOND));
+    let holds = (0..400).map(|_| async {
+        let guard = redlock.acquire_with("key", options.clone()).await.unwrap();
+        sleep(MS).await;
+        guard.token().get()
+    });
+    let tokens = join_all(holds).await;
+    let anew = tokens.windows(2).filter(|pair| pair[1] != pair[0] + 1);
+    assert_eq!(anew.count(), 1, "{tokens:?}");
+}
+
+/// A look extends the lease, and so does nothing for one that nobody has at the moment.
+// Shows: R2.11.
+#[tokio::test(start_paused = true)]
+async fn s09_a_look_does_not_extend_a_lease_that_waits_for_its_holder() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let (guard, mut waiting) = queue_up(&redlock, 2).await;
+    sleep(150 * MS).await;
+    drop(guard);
+    // It takes the lease over, and leaves it to the last caller before the driver runs; that one is not polled.
+    let first = waiting.remove(0);
+    let mut first = Box::pin(first);
+    assert!(poll!(first.as_mut()).is_pending());
+    let before = asked(&nodes);
+    drop(first);
+    for _ in 0..100 {
+        sleep(MS).await;
+    }
+    assert_eq!(asked(&nodes), before);
+    drop(waiting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_has_its_turn_though_the_queue_here_never_ends() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let done = Rc::new(RefCell::new(false));
+    let busy = |_| {
+        let (redlock, done) = (redlock.clone(), Rc::clone(&done));
+        async move {
+            while !*done.borrow() {
+                let guard = redlock.acquire("key").await.unwrap();
+                sleep(MS).await;
+                guard.release().await.unwrap();
+            }
+        }
+    };
+    let busy = join_all((0..4).map(busy));
+    let patient = async {
+        let start = Instant::now();
+        for _ in 0..10 {
+            let options = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+            let guard = other.acquire_with("key", options).await.unwrap();
+            guard.release().await.unwrap();
+            sleep(10 * MS).await;
+        }
+        *done.borrow_mut() = true;
+        start.elapsed() / 10
+    };
+    let (_, average) = tokio::join!(busy, patient);
+    // Chance decides when it meets a gap of 25 ms that comes four times a second.
+    assert!(average < 5 * SECOND, "it waited for {average:?}");
+}

@@ -1,0 +1,11 @@
+//! The job adapter, over real servers and over nodes in memory.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod control;
+mod data;
+#[cfg(feature = "test-util")]
+mod job_clock;
+mod real_servers;
+mod replicas;
+mod service;
+mod setup;

@@ -1,0 +1,8 @@
+//! The exhaustive model: its worlds, and the rules that it breaks on purpose.
+
+mod leases;
+mod mutations;
+mod program;
+mod reduction;
+mod ticks;
+mod worlds;

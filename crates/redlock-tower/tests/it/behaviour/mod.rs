@@ -1,0 +1,44 @@
+//! What the layer promises, as a user of tower, axum and hyper sees it.
+//!
+//! The nodes are in memory; a socket is there where a socket matters.
+
+mod kit;
+
+mod answers;
+mod arguments;
+mod bad_input;
+mod cancellation;
+mod configuration;
+mod contract;
+mod crowd;
+mod extractors;
+mod generic;
+mod grpc;
+mod hold;
+mod http2;
+mod isolation;
+mod keys;
+mod limits;
+mod locked;
+mod locked_refusals;
+mod loss;
+mod matrix;
+mod observing;
+mod owned;
+mod pace;
+mod per_request;
+mod places;
+mod positions;
+mod refusals;
+mod replicas;
+mod reuse;
+mod scopes;
+mod secrets;
+mod serving;
+mod sets;
+mod shared;
+mod signal;
+mod slots;
+mod stale;
+mod values;
+mod waiters;

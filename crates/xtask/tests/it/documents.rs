@@ -1,0 +1,332 @@
+//! The documents stay within their limits, and what they name is there.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The most that fits into one reading, of documents that are read as a whole.
+const MOST: [(&str, usize); 3] = [
+    ("ARCHITECTURE.md", 12 * 1_024),
+    ("docs/safety.md", 30_000),
+    ("docs/refinements.md", 25_000),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A link in a document, in the folder of that document.
+struct Link<'a> {
+    text: &'a str,
+    target: &'a str,
+}
+
+/// The links of a document, but for those to other sites: those in the text, and those that are defined at its end.
+fn links(document: &str) -> impl Iterator<Item = Link<'_>> {
+    let in_text = document.match_indices("](").filter_map(|(at, _)| {
+        let text = document[..at].rsplit_once('[')?.1;
+        let target = document[at + 2..].split_once(')')?.0;
+        Some(Link { text, target })
+    });
+    let defined = document.lines().filter_map(|line| {
+        let (text, target) = line.strip_prefix('[')?.split_once("]: ")?;
+        Some(Link { text, target })
+    });
+    let all = in_text.chain(defined);
+    all.filter(|link| !link.target.contains("://"))
+}
+
+/// The names in a document that are links by being defined at its end, and are not.
+fn undefined(document: &str) -> Vec<String> {
+    let starts = document
+        .match_indices("[`")
+        .map(|(at, _)| &document[at + 1..]);
+    let names = starts.filter_map(|rest| {
+        let (name, after) = rest.split_once(']')?;
+        (!after.starts_with(['(', ':'])).then_some(name)
+    });
+    let is_defined = |name: &str| document.contains(&format!("\n[{name}]: "));
+    names
+        .filter(|name| !is_defined(name))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The anchor of a heading, as hosts of repositories make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept.chars().filter_map(|letter| match letter {
+        ' ' => Some('-'),
+        letter if letter.is_alphanumeric() || letter == '-' || letter == '_' => Some(letter),
+        _ => None,
+    });
+    kept.collect()
+}
+
+fn has_heading(document: &str, wanted: &str) -> bool {
+    let headings = document.lines().filter(|line| line.starts_with('#'));
+    let mut anchors = headings.map(|line| anchor(line.trim_start_matches('#').trim()));
+    anchors.any(|found| found == wanted)
+}
+
+/// Whether a file has what a link to it names: a test or another function, a mutant, a rule, a plan or a type.
+fn has(path: &Path, name: &str) -> bool {
+    let text = read(path);
+    let words = |part: &str| {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+            .any(|word| word == part)
+    };
+    let is_function = |name: &str| {
+        let mut letters = name.chars();
+        name.contains('_') && letters.all(|letter| matches!(letter, 'a'..='z' | '0'..='9' | '_'))
+    };
+    if let Some((_, mutant)) = name.split_once('/') {
+        let of_its_own = path.file_stem().is_some_and(|stem| stem == mutant);
+        return of_its_own || words(mutant);
+    }
+    if is_function(name) {
+        return text.contains(&format!("fn {name}("));
+    }
+    let is_file = path.file_name().is_some_and(|file| file == name);
+    is_file || name.rsplit("::").next().is_some_and(words)
+}
+
+/// What is wrong with the links of a document.
+fn broken(path: &Path) -> Vec<String> {
+    let document = read(path);
+    let folder = path.parent().expect("a document is in a folder");
+    // Part of a crate's documentation: rustdoc looks for the items in it, and for files it does not.
+    let is_of_crate = path.starts_with(root().join("crates"))
+        && folder.ancestors().any(|folder| folder.ends_with("docs"));
+    let mut broken = if is_of_crate {
+        Vec::new()
+    } else {
+        undefined(&document)
+    };
+    let is_file =
+        |link: &Link<'_>| link.target.starts_with('#') || link.target.contains(['/', '.']);
+    for Link { text, target } in links(&document).filter(|link| !is_of_crate || is_file(link)) {
+        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        let there = match file {
+            "" => path.to_owned(),
+            file => folder.join(file),
+        };
+        let code = text
+            .strip_prefix('`')
+            .and_then(|text| text.strip_suffix('`'));
+        let is_right = there.exists()
+            && (heading.is_empty() || has_heading(&read(&there), heading))
+            && code.is_none_or(|name| there.is_dir() || has(&there, name));
+        if !is_right {
+            broken.push(format!("[{text}]({target})"));
+        }
+    }
+    broken
+}
+
+#[test]
+fn each_long_document_can_be_read_at_one_sitting() {
+    for (document, most) in MOST {
+        let length = read(&root().join(document)).len();
+        assert!(length <= most, "{document} has {length} bytes, of {most}");
+    }
+}
+
+#[test]
+fn what_the_documents_link_to_is_there() {
+    let mut documents = Vec::new();
+    paths(&root(), &mut documents);
+    documents.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    assert!(documents.len() > 20, "{documents:?}");
+    let broken: Vec<String> = documents.iter().flat_map(|path| broken(path)).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// What stands in backticks in a text.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// All sources of the crates' libraries, one after the other.
+fn sources(folder: &Path, all: &mut String) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            sources(&path, all);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            all.push_str(&read(&path));
+        }
+    }
+}
+
+#[test]
+fn the_code_map_names_what_is_there() {
+    let document = read(&root().join("ARCHITECTURE.md"));
+    let (_, map) = document.split_once("## Code map").expect("there is one");
+    let (map, _) = map.split_once("\n## ").expect("something follows");
+    let (mut within, mut missing) = (root(), Vec::new());
+    for row in map.lines().filter(|line| line.starts_with("| ")) {
+        let cell = row.split('|').nth(1).expect("a row has cells");
+        for path in code(cell) {
+            let folder = if cell.contains('…') {
+                &within
+            } else {
+                &root()
+            };
+            let folder = folder.join(path);
+            if !folder.exists() {
+                missing.push(row.to_owned());
+            }
+            if !cell.contains('…') {
+                within = folder;
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// All files and folders of the repository, from its root, without what is built.
+fn paths(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| name == "target" || name.starts_with('.')) {
+            continue;
+        }
+        if path.is_dir() {
+            paths(&path, all);
+        }
+        all.push(path);
+    }
+}
+
+#[test]
+fn the_files_of_the_architecture_are_there() {
+    let mut all = Vec::new();
+    paths(&root(), &mut all);
+    let document = read(&root().join("ARCHITECTURE.md"));
+    let is_path = |name: &&str| {
+        let ends = ["/", ".rs", ".lua", ".c"];
+        !name.contains(' ') && (name.contains('/') || ends.iter().any(|end| name.ends_with(end)))
+    };
+    let is_there = |name: &&str| all.iter().any(|path| path.ends_with(name));
+    let missing: Vec<&str> = code(&document)
+        .filter(is_path)
+        .filter(|name| !is_there(name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn the_types_of_the_architecture_are_there() {
+    let mut all = String::new();
+    for entry in fs::read_dir(root().join("crates")).expect("there are crates") {
+        let folder = entry.expect("it can be read").path().join("src");
+        sources(&folder, &mut all);
+    }
+    let is_type = |name: &&str| {
+        name.starts_with(|first: char| first.is_ascii_uppercase())
+            && name.contains(|letter: char| letter.is_ascii_lowercase())
+            && name.chars().all(char::is_alphanumeric)
+    };
+    let is_there = |name: &&str| {
+        let kinds = ["struct", "enum", "trait", "type"];
+        let defined = |kind| {
+            let definition = format!("{kind} {name}");
+            let mut places = all.split(&definition).skip(1);
+            places.any(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        };
+        kinds.into_iter().any(defined)
+    };
+    let document = read(&root().join("ARCHITECTURE.md"));
+    let names = code(&document).filter_map(|name| name.split("::").next());
+    let missing: Vec<&str> = names
+        .filter(is_type)
+        .filter(|name| !is_there(name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// The number with which the name of a test begins, such as `s15`, if it stands for a mistake of another library.
+fn number(name: &str) -> Option<&str> {
+    let (number, _) = name.split_once('_')?;
+    let digits = number.strip_prefix(['s', 'l'])?;
+    (digits.len() == 2 && digits.chars().all(|digit| digit.is_ascii_digit())).then_some(number)
+}
+
+#[test]
+fn the_catalogue_has_each_mistake_and_its_tests() {
+    let catalogue = root().join("docs/catalogue.md");
+    let document = read(&catalogue);
+    let (mut listed, mut numbers) = (Vec::new(), Vec::new());
+    for section in document.split("\n## ").skip(1) {
+        let (wanted, _) = section.split_once(": ").expect("a heading has a number");
+        numbers.push(wanted);
+        let before = listed.len();
+        for Link { text, target } in links(section) {
+            let name = text.trim_matches('`');
+            if text.starts_with('`') {
+                assert_eq!(number(name), Some(wanted), "{name}");
+                listed.push((name.to_owned(), root().join("docs").join(target)));
+            }
+        }
+        assert!(listed.len() > before, "{wanted} has no test");
+    }
+    let mut all = Vec::new();
+    paths(&root(), &mut all);
+    let mut missing = Vec::new();
+    let mut found = 0;
+    for path in all
+        .iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "rs"))
+    {
+        let text = read(path);
+        let functions = text.split("fn ").skip(1);
+        for name in functions.filter_map(|rest| rest.split('(').next()) {
+            if number(name).is_none() {
+                continue;
+            }
+            found += 1;
+            let is_it = |(other, file): &(String, PathBuf)| {
+                other == name && file.canonicalize().ok() == path.canonicalize().ok()
+            };
+            if !listed.iter().any(is_it) {
+                missing.push(format!("{name} of {}", path.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    // Nothing stands there twice, and nothing that is gone.
+    assert_eq!(listed.len(), found);
+    // A number without a section has a reason, before the first of them.
+    let (reasons, _) = document.split_once("\n## ").expect("there are sections");
+    for kind in ["s", "l"] {
+        let last = numbers
+            .iter()
+            .filter(|number| number.starts_with(kind))
+            .max();
+        let last: usize = last.expect("there is one")[1..].parse().expect("digits");
+        for number in (1..=last).map(|number| format!("{kind}{number:02}")) {
+            let is_there = numbers.contains(&number.as_str()) || reasons.contains(&number);
+            assert!(is_there, "{number} has neither a section nor a reason");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_not_there_is_found() {
+    let proofs = root().join("crates/redlock-proto/tests/it/client.rs");
+    assert!(has(&proofs, "an_answer_that_is_told_twice_is_heard_once"));
+    assert!(!has(&proofs, "an_answer_that_is_told_twice_is_heard"));
+    assert!(!has(&proofs, "protocol/no-drift"));
+    assert!(has_heading(
+        "# One\n## Theorem 1: exclusion\n",
+        "theorem-1-exclusion"
+    ));
+    assert!(!has_heading("# One\n", "theorem-1-exclusion"));
+}

@@ -1,0 +1,96 @@
+//! Another implementation of Redlock, rslock, and ours on the same key.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use redlock_core::{AcquireErrorKind, AcquireOptions, Redlock, Wait};
+use redlock_tests::{Nodes, Random, builder};
+use rslock::LockManager;
+use tokio::{task::JoinSet, time::sleep};
+
+const TTL: Duration = Duration::from_secs(10);
+
+async fn both(nodes: &Nodes) -> (Redlock, LockManager) {
+    let ours = builder(nodes.urls(), TTL).verbatim_keys().build().await;
+    let ours = ours.unwrap();
+    ours.dangerous_bless().await; // the nodes are new
+    let mut theirs = LockManager::new(nodes.urls());
+    theirs.set_retry(1, Duration::from_millis(10));
+    (ours, theirs)
+}
+
+// Shows: N1.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rslock_keeps_us_out_and_we_keep_rslock_out() {
+    let nodes = Nodes::start(5);
+    let (ours, theirs) = both(&nodes).await;
+    for _ in 0..20 {
+        let lock = theirs.lock("order:42", TTL).await.unwrap();
+        let refused = ours.try_acquire("order:42").await.unwrap_err();
+        assert_eq!(refused.kind(), AcquireErrorKind::Contended, "{refused}");
+        assert!(
+            refused
+                .remaining()
+                .is_some_and(|left| left <= TTL && left > TTL / 2)
+        );
+        theirs.unlock(&lock).await;
+
+        let guard = ours.try_acquire("order:42").await.unwrap();
+        let value = nodes.ask(0, &["GET", "order:42"]);
+        theirs.lock("order:42", TTL).await.unwrap_err();
+        // Its attempt has cleaned up after itself, and not after us.
+        assert!(guard.lease().is_held());
+        assert_eq!(nodes.ask(0, &["GET", "order:42"]), value);
+        guard.extend().await.unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+// Shows: N1.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_is_let_in_while_the_other_holds_the_key() {
+    let nodes = Nodes::start(5);
+    let (ours, theirs) = both(&nodes).await;
+    let inside = Arc::new(AtomicU32::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..2 {
+        let (ours, ours_inside) = (ours.clone(), Arc::clone(&inside));
+        tasks.spawn(async move {
+            let wait = AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(30)));
+            for _ in 0..100 {
+                let guard = ours.acquire_with("contended", wait.clone()).await.unwrap();
+                alone(&ours_inside).await;
+                guard.release().await.unwrap();
+                pause().await;
+            }
+        });
+        let (theirs, theirs_inside) = (theirs.clone(), Arc::clone(&inside));
+        tasks.spawn(async move {
+            for _ in 0..100 {
+                let guard = theirs.acquire("contended", TTL).await.unwrap();
+                alone(&theirs_inside).await;
+                guard.release().await;
+                pause().await;
+            }
+        });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task.unwrap();
+    }
+}
+
+/// Stays in the guarded place for a moment, and checks that no other task is there.
+async fn alone(inside: &AtomicU32) {
+    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are inside");
+    sleep(Random::new().below_duration(Duration::from_millis(2))).await;
+    assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1, "two are inside");
+}
+
+async fn pause() {
+    sleep(Random::new().below_duration(Duration::from_millis(10))).await;
+}

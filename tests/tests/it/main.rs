@@ -1,0 +1,46 @@
+//! The whole product on real servers with faults, in separate client processes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod ageing;
+mod cancellation;
+mod claims;
+mod client_faults;
+mod clock_changes;
+mod counters;
+mod delayed_restarts;
+mod exclusion;
+mod exclusion_under_faults;
+mod failed_nodes;
+mod fan_out;
+mod fencing;
+mod first_start;
+mod foreign_keys;
+mod hand_over;
+mod holding;
+mod interoperation;
+mod jobs;
+mod jobs_attempts;
+mod jobs_clock_changes;
+mod jobs_clock_steps;
+mod jobs_control;
+mod jobs_load;
+mod jobs_lost_lease;
+mod jobs_overlap;
+mod jobs_shares;
+mod lease_times;
+mod moved_names;
+mod network;
+mod node_checks;
+mod node_clocks;
+mod node_health;
+mod node_rights;
+mod observing;
+mod ownership;
+mod processes;
+mod readme;
+mod replicas;
+mod restart_guard;
+mod script_cache;
+mod shared;
+mod slots;
+mod waiting;
