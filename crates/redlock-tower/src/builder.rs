@@ -212,13 +212,17 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets until when a request holds its lock; [`Hold::Body`] by default. [`Hold`] has an example.
+    /// Sets until when a request holds its lock; [`Hold::Body`] by default.
+    ///
+    /// [`Hold`] has an example.
     pub fn hold(mut self, hold: Hold) -> Self {
         self.hold = hold;
         self
     }
 
-    /// Sets what happens to a request whose lease is lost; [`LossPolicy::Abort`] by default. [`LossPolicy`] has an example.
+    /// Sets what happens to a request whose lease is lost; [`LossPolicy::Abort`] by default.
+    ///
+    /// [`LossPolicy`] has an example.
     pub fn on_lost(mut self, on_lost: LossPolicy) -> Self {
         self.on_lost = on_lost;
         self

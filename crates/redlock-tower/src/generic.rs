@@ -145,7 +145,8 @@ impl<S, K> Layer<S> for GenericLayer<K> {
 /// # Readiness
 ///
 /// The service is always ready.
-/// The response's future makes the inner service ready after it has acquired the lock, as in [`RedlockService`](crate::RedlockService).
+/// The response's future makes the inner service ready after it has acquired the lock, as in
+/// [`RedlockService`](crate::RedlockService).
 ///
 /// # Examples
 ///

@@ -220,6 +220,24 @@ async fn work_that_goes_on_without_its_request_obeys_the_rules_of_the_layer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_view_of_a_lock_that_was_taken_out_prolongs_nothing() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let lock = taken_out(RedlockLayer::builder(redlock.clone())).await;
+    // By dereference a clone is a view too, and no second lock.
+    let views: [RequestLease; 2] = [lock.lease().clone(), (*lock).clone()];
+    for view in &views {
+        assert_eq!((view.token(), view.is_held()), (lock.token(), true));
+        assert!(view.clone().into_owned().is_err(), "there is one lock");
+    }
+    drop(lock);
+    assert!(is_free(&redlock, KEY).await);
+    for view in views {
+        assert!(!view.is_held() && view.remaining().is_zero());
+        assert_eq!(in_time(view.lost()).await, LossReason::Released);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn it_is_released_wherever_it_is_dropped() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
