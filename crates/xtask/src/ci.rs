@@ -3,6 +3,7 @@
 use std::{
     env,
     process::{Command, Stdio},
+    thread,
 };
 
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
     step::{Failed, Step},
     test,
     unchecked::{Unchecked, is_ci},
+    verify,
 };
 
 /// Runs every step, and stops at the first that fails; its last line says what could not be checked here.
@@ -28,9 +30,25 @@ pub(crate) fn run() -> Result<(), Failed> {
         .run()?;
     dependencies(&mut unchecked)?;
     docker::run(&mut unchecked)?;
-    test::run(&[])?;
+    tests_and_searches()?;
     eprintln!("{unchecked}");
     Ok(())
+}
+
+/// Runs the tests, which mostly wait, and beside them the searches, which do not.
+fn tests_and_searches() -> Result<(), Failed> {
+    thread::scope(|scope| {
+        let searches = scope.spawn(verify::run_aside);
+        let tested = test::run(&[]);
+        let searched = searches.join();
+        let searched = searched.unwrap_or_else(|_| Err(Failed("the searches panicked".to_owned())));
+        match (tested, searched) {
+            (Err(Failed(tests)), Err(Failed(searches))) => {
+                Err(Failed(format!("{searches}\n{tests}")))
+            }
+            (tested, searched) => tested.and(searched),
+        }
+    })
 }
 
 /// Compiles the published crates with the oldest release that they promise to build with.

@@ -11,9 +11,11 @@ mod modules;
 mod mutants;
 mod published;
 mod server;
+mod slowest;
 mod step;
 mod test;
 mod unchecked;
+mod verify;
 
 use std::{env, ffi::OsString, process::ExitCode};
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let rest: Vec<OsString> = arguments.collect();
     let outcome = match (verb.as_deref(), rest.is_empty()) {
         (Some("test"), _) => test::run(&rest),
+        (Some("verify"), true) => verify::run(),
         (Some("ci"), true) => ci::run(),
         (Some("docker"), true) => docker::alone(),
         (Some("evidence"), true) => evidence::run(),
@@ -65,8 +68,10 @@ usage: cargo xtask <verb>
 
   test [ARGUMENTS]  every test of the workspace, on real servers;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
+  verify            searches for violations: the simulation, the exhaustive model, and nodes
+                    beside their model
   ci                what a change must pass: format, modules, lints, features, packages,
-                    documentation, dependencies, the files of docker/, tests
+                    documentation, dependencies, the files of docker/, tests and searches
   docker            has the files of docker/ read by what they are for: systemd, Prometheus, the
                     schemas of Kubernetes and Grafana
   evidence          prints which tests and mutants show each step of the safety argument,

@@ -3,8 +3,8 @@
 use std::{
     env,
     ffi::OsStr,
-    fmt::Write,
-    io,
+    fmt::Write as _,
+    io::{self, BufRead, BufReader, Write as _},
     path::PathBuf,
     process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -82,6 +82,24 @@ impl Step {
         eprintln!("== {}: {}", self.name, self.alone);
         let started = now();
         let ended = self.command.status();
+        self.judge(ended, started.elapsed())
+    }
+
+    /// Runs the command as [`run_last`](Self::run_last) does, and passes each line that it prints to `read`.
+    pub(crate) fn run_last_reading(mut self, mut read: impl FnMut(&str)) -> Result<(), Failed> {
+        eprintln!("== {}: {}", self.name, self.alone);
+        let started = now();
+        let ended = self.command.stdout(Stdio::piped()).spawn();
+        let ended = ended.and_then(|mut child| {
+            let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+            let (mut line, mut out) = (Vec::new(), io::stdout());
+            while lines.read_until(b'\n', &mut line)? > 0 {
+                out.write_all(&line)?;
+                read(String::from_utf8_lossy(&line).trim_end());
+                line.clear();
+            }
+            child.wait()
+        });
         self.judge(ended, started.elapsed())
     }
 
