@@ -43,7 +43,9 @@ impl World {
             renew: random.chance(750)
                 || self.setup.plan == Plan::OneGone
                 || self.setup.slices.is_some(),
-            max_hold: random.chance(100).then(|| random.between(MS, 2 * ttl)),
+            // A client that stands still for as long as it may hold a lease has none.
+            max_hold: (random.chance(100) && self.setup.slices.is_none())
+                .then(|| random.between(MS, 2 * ttl)),
         };
         self.processes[client].callers.last[key] = Some(ask);
         ask
@@ -62,7 +64,9 @@ impl World {
             renew,
             max_hold,
         } = self.draw_ask(client, key);
-        let min_validity = Duration::from_micros(ttl / 20);
+        // What a client gets that stands still must outlast that.
+        let parts = if self.setup.slices.is_some() { 4 } else { 20 };
+        let min_validity = Duration::from_micros(ttl / parts);
         let timing = Timing::new(Duration::from_micros(ttl), RATE_ERROR, min_validity)
             .expect("a twentieth of the ttl is left after the drift")
             .with_lock_delay(Duration::from_micros(rest));
