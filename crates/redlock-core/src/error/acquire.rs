@@ -123,12 +123,6 @@ impl AcquireError {
             // Nobody is there to read it.
             _ => return Self::closed(),
         };
-        if kind == AcquireErrorKind::Overloaded {
-            return Self::overloaded(
-                "the client has more to do than it can: the caller's wait ended before its requests were sent or answered, \
-                 though nodes answered others",
-            );
-        }
         let remaining = failure.majority_free_at.map(|at| at.saturating_since(now));
         Self {
             kind,
@@ -310,7 +304,12 @@ impl fmt::Display for AcquireError {
             AcquireErrorKind::NoQuorum => "no quorum",
             AcquireErrorKind::Quarantined => "no quorum until nodes leave their quarantine",
             AcquireErrorKind::Expired => "the lease was over before it could be used",
-            AcquireErrorKind::Overloaded => "too many callers wait",
+            AcquireErrorKind::Overloaded => match self.detail {
+                Detail::Nodes { .. } => {
+                    "the client or its nodes have more to do than they can: the wait ended before they came to this request"
+                }
+                _ => "too many callers wait",
+            },
             AcquireErrorKind::AlreadyHeld => {
                 "the caller holds the resource itself, and would wait for itself: use the lease that is there"
             }

@@ -96,7 +96,7 @@ impl Subscriber for Warnings {
 async fn a_replica_that_is_an_hour_behind_starts_its_ticks_and_warns_once() {
     let (fleet, lags) = (Fleet::new(), Lags::default());
     let warnings = Warnings::default();
-    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let _guard = super::listens(warnings.clone());
     let (seconds, _kept) = fleet.replica_with_a_clock(Missed::Skip, &lags).await;
     fleet.sleep_until(10_000).await;
     assert_eq!(warnings.0.load(Relaxed), 0);

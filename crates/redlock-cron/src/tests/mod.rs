@@ -31,7 +31,7 @@ mod unclaimed;
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, LazyLock, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -44,11 +44,25 @@ use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
     time::{Instant, sleep_until, timeout},
 };
+use tracing::{
+    Dispatch, Subscriber,
+    subscriber::{DefaultGuard, NoSubscriber, set_default},
+};
 
 use crate::{
     BoxError, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::Clock,
     record::Observer, replica::Replica, tick::JobRunner,
 };
+
+/// Has a subscriber hear what this thread logs, until what this returns is dropped.
+fn listens(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
+    // While a process has one subscriber, a line that another thread comes to first is silent for that one too, because
+    // `tracing` asks only the subscriber of the thread. So there are always several.
+    static OTHERS: LazyLock<[Dispatch; 2]> =
+        LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::new())));
+    LazyLock::force(&OTHERS);
+    set_default(subscriber)
+}
 
 /// Three nodes, and a true time that all skews are relative to.
 struct Fleet {

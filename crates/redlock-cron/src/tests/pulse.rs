@@ -353,7 +353,7 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let jobs = Arc::new(Jobs::new(Arc::clone(&replica)));
     let alarm = Alarm::set(&scheduler, &jobs).await.unwrap();
     let errors = Errors::default();
-    let _guard = tracing::subscriber::set_default(errors.clone());
+    let _guard = super::listens(errors.clone());
     let weak = Arc::downgrade(&jobs);
     replica
         .tasks

@@ -39,7 +39,7 @@ impl Subscriber for Spans {
 #[tokio::test(start_paused = true)]
 async fn the_span_of_a_run_tells_it_from_every_other() {
     let spans = Spans::default();
-    let _guard = tracing::subscriber::set_default(spans.clone());
+    let _guard = super::listens(spans.clone());
     let (fleet, tokens) = (Fleet::new(), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&tokens);
     let job = Starts::default().job(EVERY_FIVE_SECONDS, move |run: Run| {

@@ -40,7 +40,7 @@ impl Subscriber for Doubts {
 #[tokio::test]
 async fn a_step_that_does_not_mean_what_it_says_is_logged_when_its_job_is_added() {
     let doubts = Doubts::default();
-    let _guard = tracing::subscriber::set_default(doubts.clone());
+    let _guard = super::listens(doubts.clone());
     let client = Redlock::builder().in_memory_nodes(3).build().await.unwrap();
     let jobs = SingletonScheduler::standalone(client).namespace("tests");
     let jobs = jobs.build().unwrap();

@@ -48,7 +48,7 @@ fn a_process_that_is_killed_leaves_no_folder_of_a_server_that_was_down() {
     let temporary = TempDir::new().unwrap();
     let name = "a_process_that_is_killed_leaves_no_folder_of_a_server_that_was_down";
     let mut owner = Command::new(env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
+        .args(["--exact", &format!("orphans::{name}"), "--nocapture"])
         .env(IS_OWNER, "yes")
         .env("TMPDIR", temporary.path())
         .stdin(Stdio::piped())
