@@ -130,6 +130,12 @@ fn broken(path: &Path) -> Vec<String> {
 }
 
 #[test]
+fn the_readme_is_a_page_of_150_lines() {
+    let lines = read(&root().join("README.md")).lines().count();
+    assert!(lines <= 150, "{lines} lines");
+}
+
+#[test]
 fn each_long_document_can_be_read_at_one_sitting() {
     for (document, most) in MOST {
         let length = read(&root().join(document)).len();
