@@ -41,7 +41,7 @@ struct Evidence {
 /// Nothing shows a step that follows from no other step, or evidence names a step that is not declared.
 pub(crate) fn run() -> Result<(), Failed> {
     let evidence = Evidence::collect(&root())?;
-    print!("{}", evidence.table());
+    eprint!("{}", evidence.table());
     evidence.verdict()
 }
 

@@ -49,9 +49,9 @@ pub(crate) fn run() -> Result<(), Failed> {
         let (files, lines) = (house.files, house.lines);
         house.read(&source, name)?;
         let (files, lines) = (house.files - files, house.lines - lines);
-        println!("redlock-{name}: {lines} lines of code in {files} files");
+        eprintln!("redlock-{name}: {lines} lines of code in {files} files");
     }
-    print!("{}", house.summary());
+    eprint!("{}", house.summary());
     Ok(())
 }
 
