@@ -102,7 +102,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// Returns whether it is one of those that are blessed.
+    /// Returns whether the node is in quarantine, so that the command blesses it.
     const fn is_waiting(&self) -> bool {
         self.ready_in.is_some()
     }
@@ -112,7 +112,7 @@ impl Evidence {
         self.run_id == now.run_id
             // It may have got its vote by itself.
             && (self.is_waiting() == now.is_waiting() || now.votes)
-            // A quarantine that begins anew has another reason.
+            // A quarantine that began again has another reason.
             && self.ready_in >= now.ready_in
     }
 }
@@ -145,7 +145,7 @@ async fn infos(places: &[Place]) -> Vec<Option<Info>> {
     infos
 }
 
-/// Looks again, and returns a node that is not what somebody has vouched for.
+/// Reads the evidence again, and returns the first node for which the shown evidence no longer holds.
 async fn changed(client: &Redlock, settings: &Settings, shown: &[Evidence]) -> Option<String> {
     let places = probe::connect(settings).await;
     let infos = infos(&places).await;

@@ -69,7 +69,7 @@ impl Drop for Attended<'_> {
 
 fn not_started(program: &OsStr, error: &io::Error, context: &Context) -> Exit {
     let message = format!("{} cannot be started: {error}", program.display());
-    // Nobody may be left to read it.
+    // Standard error may be closed.
     drop(context.output.complain(&message));
     Exit::Child(if error.kind() == io::ErrorKind::NotFound {
         127

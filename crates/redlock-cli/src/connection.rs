@@ -73,7 +73,7 @@ impl Connection {
         let max_ttl = config.max_ttl.unwrap_or(Settings::MAX_TTL);
         let mut given = config.clone();
         if self.max_ttl.is_some() && given.ttl.is_none() {
-            // Nobody has given both to a service.
+            // No service has this flag and the default ttl, so their conflict is no error in the settings of a service.
             given.ttl = Some(Settings::TTL.min(max_ttl));
         }
         config.ttl = Some(config.ttl.unwrap_or(Settings::TTL).min(max_ttl));

@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Wrong,
     /// Too few nodes vote.
     NoQuorum,
-    /// Nobody reads the output any more, as of a program that `SIGPIPE` ends.
+    /// The reader of the output is gone: the code is that of a program that `SIGPIPE` ended.
     ClosedPipe,
     /// A command that was run ended with this code, or the user has given it for what has happened.
     Child(u8),

@@ -156,7 +156,7 @@ pub(crate) struct Line {
     pub(crate) shown: String,
     #[serde(skip)]
     pub(crate) left: Option<Duration>,
-    /// Who has it at most nodes; never shown.
+    /// The owner on the most nodes; never shown.
     #[serde(skip)]
     pub(crate) owner: Option<Owner>,
 }

@@ -109,7 +109,7 @@ impl Others {
         for (node, marks) in all.into_iter().enumerate() {
             let marks = match marks {
                 Ok(marks) => marks,
-                // A node that cannot be reached is told of elsewhere.
+                // Another place reports a node that cannot be reached.
                 Err(why) if places[node].probe.is_ok() => {
                     let name = &places[node].name;
                     others

@@ -141,7 +141,7 @@ fn claims(said: &[Said]) -> Vec<Claim<'_>> {
 #[derive(Serialize)]
 struct Json {
     held: bool,
-    /// From whom it is taken away.
+    /// The holders from which the key is taken away.
     holders: Vec<Holder>,
     released: usize,
     unknown: usize,

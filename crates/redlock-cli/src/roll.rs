@@ -1,4 +1,4 @@
-//! `redlock roll`: restarts node after node, and never so many that a quorum is at risk.
+//! `redlock roll`: restarts one node after the other, each only while the other nodes are a quorum.
 
 use std::{
     ffi::OsString,
@@ -155,8 +155,9 @@ async fn keep_others_out(client: &Redlock) -> Result<LockGuard, Failure> {
         })
 }
 
-/// Asks all nodes for a lock on a key that nobody else uses, so that the client knows those that refuse to write: a node
-/// whose memory is full votes, and grants nothing.
+/// Asks all nodes for a lock on a key that no other client uses, so that the client knows which nodes refuse to write.
+///
+/// A node whose memory is full votes, and grants nothing.
 async fn have_all_write(client: &Redlock, settings: &Settings) {
     let key = format!("redlock-roll:{}", Uuid::new_v4().simple());
     let options = AcquireOptions::new().wait(Wait::Never);
@@ -164,7 +165,7 @@ async fn have_all_write(client: &Redlock, settings: &Settings) {
     if let Ok(guard) = client.acquire_with(key, options).await {
         drop(guard.release().await);
     }
-    // For the answers of those that were not among the first: a slow one refuses late.
+    // For late answers: a slow node may refuse after the majority has answered.
     tokio::time::sleep(settings.node_timeout() + LOOK_EVERY).await;
 }
 
@@ -358,7 +359,7 @@ fn bare(host: &str) -> &str {
 const ROLL_KEY: &str = "redlock-roll";
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often a wait is told of.
+/// How often the command reports that it waits.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 /// Nodes say where they stand a moment after they were reached.
 const SETTLE: Duration = Duration::from_secs(3);

@@ -30,9 +30,9 @@ pub(super) struct Args {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    /// The nodes that remember nothing of it any more.
+    /// The nodes that no longer remember the job.
     forgotten: Vec<&'a str>,
-    /// Those that may, because they could not be asked.
+    /// The nodes that may still remember it, because they could not be asked.
     unknown: Vec<&'a str>,
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let client = client(context, &settings).await?;
     let memory = Memory::of(&client, &job).await?;
     check(&memory, &job)?;
-    // What is left of a job that never ran, such as that it is paused no more, is deleted and not worth a question.
+    // A job that never ran leaves only entries such as an ended pause: the command deletes them without a question.
     let is_nothing_lost = memory.is_empty();
     let shown = broken(&job, &memory);
     if !is_nothing_lost {

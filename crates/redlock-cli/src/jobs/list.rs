@@ -22,11 +22,11 @@ use crate::{
 /// The jobs of all schedulers in the namespace of the nodes.
 pub(crate) struct Listed {
     pub(crate) jobs: Vec<(String, Memory)>,
-    /// Whether there are names that are too long to be kept.
+    /// Set if there are names that are too long to be kept.
     ///
-    /// A job has several keys under such a name, so nobody can tell of how many jobs they are.
+    /// A job has several keys under such a name, so the number of these jobs is not known.
     has_nameless: bool,
-    /// The nodes that did not say, and why.
+    /// The nodes that did not list their jobs, and why.
     silent: Silent,
 }
 

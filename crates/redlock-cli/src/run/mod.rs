@@ -4,8 +4,9 @@
 //! This one holds the lock.
 //! It starts a *warden*, which leads a process group of its own and starts the command in it; the kernel ends the command with
 //! the warden.
-//! Over a socket the warden is told until when the command may run, again each time the lease is renewed; it stops the group
-//! in time when it is told nothing more, be this process killed, stopped or cut off from the nodes.
+//! Over a socket, this process tells the warden until when the command may run, again after each renewal of the lease.
+//! Without a later time the warden stops the group before the lease ends, because this process may be killed, stopped or
+//! cut off from the nodes.
 //! If the warden is stopped, too, the kernel kills it in time.
 
 mod acquire;
@@ -134,7 +135,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         longest => options.wait(Wait::UpTo(longest)),
     };
     if let Some(wait) = args.wait {
-        // Whoever says for how long means it, whatever there is to wait for.
+        // An explicit wait is also the wait for a quorum.
         options = options.quorum_wait(wait);
     }
     let mut builder = settings.builder();
@@ -218,8 +219,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     })
 }
 
-/// Runs the command until it ends or must not go on, and returns whether it has ended by itself, unasked; `None` if nobody
-/// can tell whether it goes on.
+/// Runs the command until it ends or must not go on.
+///
+/// Returns its exit, and whether the command has ended by itself, without a request to end.
+/// Returns `None` if the warden died: then no process can tell whether the command goes on.
 async fn supervise(
     command: &[OsString],
     mut leash: Leash,

@@ -36,10 +36,12 @@ pub(crate) fn press(signal: u8) {
     );
 }
 
-/// Only who has the terminal may pass it on: the system stops all others that try.
+/// Passes the terminal on to a group, if this process' group has it; returns whether it did.
+///
+/// The system stops a process that tries without having the terminal.
 fn pass(group: Pid) -> bool {
     let terminal = stdin();
     let has_it = tcgetpgrp(&terminal).is_ok_and(|present| present == getpgrp());
-    // A terminal that is gone is nobody's.
+    // A terminal that is gone belongs to no group.
     has_it && tcsetpgrp(&terminal, group).is_ok()
 }

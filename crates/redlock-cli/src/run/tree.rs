@@ -33,8 +33,9 @@ pub(super) fn kill_below(root: Pid) -> bool {
     false
 }
 
-/// Sends a signal to those below a process that have left its group, and not to what is below them: who leads another
-/// group passes signals on by itself.
+/// Sends a signal to the processes below `root` that have left its group, but not to the processes below these.
+///
+/// A process that leads another group passes signals on by itself.
 pub(super) fn signal_those_who_left(root: Pid, signal: Signal) {
     let Some(all) = all() else { return };
     let group = Some(root);

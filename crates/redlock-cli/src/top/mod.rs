@@ -42,7 +42,7 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
-/// Shows the nodes and the keys until somebody presses q; with JSON, writes a line for each look.
+/// Shows the nodes and the keys until the user presses q; with JSON, writes a line for each look.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
     let is_json = context.output.is_json();
@@ -121,7 +121,7 @@ impl Screen {
             .map(drop)
     }
 
-    /// Waits until somebody wants to leave.
+    /// Waits until the user presses a key that ends the view.
     async fn wait_for_the_end(
         &mut self,
         sample: Option<&Sample>,

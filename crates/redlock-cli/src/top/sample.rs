@@ -169,7 +169,7 @@ impl Sampler {
 
     /// Looks at what is remembered of jobs, now and then: that takes a dozen questions for each of them.
     ///
-    /// Those that cannot be asked for stay as they were.
+    /// If the nodes cannot be asked, the jobs stay as they were.
     async fn look_at_jobs(&mut self, places: &[Place], settings: &Settings) {
         let now = clock::now();
         let is_due = |at: Instant| now.duration_since(at) >= JOBS_EVERY;
