@@ -1,4 +1,4 @@
-//! `redlock bench`: what this deployment takes, and the shortest ttl that it bears.
+//! `redlock bench`: measures round trips and acquires of a deployment, and the shortest ttl that it allows.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
     probe::{self, Percentiles, Timings},
 };
 
-/// What can be asked of `bench`.
+/// The arguments of `bench`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The duration of each measurement

@@ -16,7 +16,7 @@ use crate::{
     standing::{line, ready_in, settled, stand, votes, words},
 };
 
-/// What can be asked of `bless`.
+/// The arguments of `bless`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Does not ask for confirmation
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
-/// Shows what speaks for and against it, node by node, asks, and lets quarantined nodes vote.
+/// Shows the evidence of each node, asks for confirmation, and lets quarantined nodes vote.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
     let output = context.output;
@@ -107,7 +107,7 @@ impl Evidence {
         self.ready_in.is_some()
     }
 
-    /// Returns whether what was shown of a node is still so, but for the time that has passed.
+    /// Returns whether the evidence of a node still holds, except for the time that has passed.
     fn still_holds(&self, now: &Self) -> bool {
         self.run_id == now.run_id
             // It may have got its vote by itself.

@@ -42,7 +42,7 @@ pub(crate) async fn run(
     })
 }
 
-/// A command that is waited for; if it is not any more, the context ends it.
+/// A command that a verb waits for; if the wait is dropped, the context ends the command.
 struct Attended<'a> {
     child: Option<Child>,
     context: &'a Context,

@@ -112,7 +112,7 @@ impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         match error.kind() {
             BuildErrorKind::NoQuorum => Self::NoQuorum(error.to_string()),
-            // Of a node's URL nothing is repeated, and what a URL is like is said.
+            // The message repeats nothing of a node's URL, and says what a URL is like.
             _ if error.field().starts_with("nodes") || error.field() == "REDLOCK_NODES" => {
                 Self::Wrong(error.to_string())
             }

@@ -93,7 +93,7 @@ impl Owner {
     }
 }
 
-/// Two values of a shared key are alike if the same holders share it: each has times of its own on each node.
+/// Two values of a shared key are equal if the same owners share it: the times of an owner differ between nodes.
 impl PartialEq for Owner {
     fn eq(&self, other: &Self) -> bool {
         match (&self.sharing, &other.sharing) {
@@ -139,7 +139,8 @@ impl std::fmt::Debug for Owner {
 
 /// Asks all nodes at once about a resource, and returns its key and what they say of it.
 ///
-/// `ls` shows a hash for a name that is too long for a key: it is taken for one if no resource of this name is held.
+/// `ls` shows a hash for a name that is too long for a key.
+/// The name is taken for such a hash if no resource of this name is held.
 pub(crate) async fn find(
     places: &[Place],
     settings: &Settings,
@@ -180,8 +181,9 @@ async fn ask(places: &[Place], key: &str) -> Vec<Said> {
     said
 }
 
-/// Has what each node says of a shared key name all that share it: a node knows only those to which it granted the key, and
-/// each of them asked for a majority of its own.
+/// Adds to each node's value of a shared key the owners that the other nodes name.
+///
+/// A node knows only the owners to which it granted the key, and each owner has a majority of its own.
 pub(crate) fn unite(owners: Vec<&mut Owner>) {
     let mut shared: Vec<&mut Sharing> = owners
         .into_iter()
@@ -254,8 +256,9 @@ const SHARED: &str = "shared\n";
 /// Stands in such a value for a caller that waits for exclusive ownership.
 const WISH: &str = "--------------------------------";
 
-/// Another program's value may have any length, and no owner is longer than what is read of it; without the right to read
-/// a part, all is read.
+/// A script's part that reads the first 8 KiB of a value, because another program's value may have any length.
+///
+/// No owner is longer. A user without the right to read a part reads the whole value.
 macro_rules! value {
     () => {
         "local value = redis.pcall('GETRANGE', KEYS[1], 0, 8191) \

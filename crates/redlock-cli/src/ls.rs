@@ -22,7 +22,7 @@ use crate::{
     status::holder,
 };
 
-/// What can be asked of `ls`.
+/// The arguments of `ls`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The beginning of the resources' names

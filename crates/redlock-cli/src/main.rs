@@ -102,7 +102,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the help, or what is wrong with what was typed; a URL may have been typed in any place.
+/// Prints the help, or the error in the arguments, without passwords: any argument may be a URL.
 fn print(error: &clap::Error) {
     let text = error.render().to_string();
     let shown = redacted(&text);

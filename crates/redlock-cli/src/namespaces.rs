@@ -175,7 +175,7 @@ impl Others {
         })
     }
 
-    /// Returns in which namespace a node does not vote that has its mark, and why; `None` if it votes in all of them.
+    /// Returns why a node does not vote in a namespace of which it had the mark; `None` if it votes in all of them.
     pub(crate) async fn missing(&self, node: usize, settings: &Settings) -> Option<String> {
         let concerned = self.namespaces.iter();
         let mut concerned = concerned

@@ -14,7 +14,7 @@ use crate::{
     status::holder,
 };
 
-/// What can be asked of `release`.
+/// The arguments of `release`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The resource, as the application names it

@@ -25,7 +25,7 @@ use crate::{
     standing::{votes, words},
 };
 
-/// What can be asked of `roll`.
+/// The arguments of `roll`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The time that a node has from its restart to its vote [default: two quarantines and a minute]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Has the address of the node that is to be restarted; no name that a client would take for a slip of its own.
+/// The variable with the address of the node to restart; no client takes its name for a misspelt one of its own.
 const NODE_VARIABLE: &str = "REDLOCK_ROLL_NODE";
 
 #[derive(Serialize)]
@@ -137,7 +137,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(Exit::Yes)
 }
 
-/// Acquires the lock that two rolls of one namespace cannot both have: each would count on nodes that the other restarts.
+/// Acquires the lock that excludes another roll of the namespace: each would count on nodes that the other restarts.
 async fn keep_others_out(client: &Redlock) -> Result<LockGuard, Failure> {
     let options = AcquireOptions::new().wait(Wait::UpTo(SETTLE));
     client
@@ -326,7 +326,7 @@ async fn run_id(settings: &Settings, node: usize) -> Option<String> {
     Some(info.text("run_id").to_owned()).filter(|id| !id.is_empty())
 }
 
-/// Returns whether a fresh client says that a node votes: what it says is of the present run.
+/// Returns whether a node votes as a new client sees it, which knows only the present run of the server.
 async fn was_seen_in_this_run(settings: &Settings, node: usize) -> bool {
     let Ok(client) = settings.builder().build().await else {
         return false;

@@ -16,7 +16,7 @@ use crate::{
     standing::{stand, votes},
 };
 
-/// What can be asked of `status`.
+/// The arguments of `status`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The resource, as the application names it
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// Ends with 0 if it is held, with 1 if it is free, and with 3 if that cannot be said.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
-    // What is wrong with it is said before anybody is asked.
+    // An invalid key is reported before the command asks any node.
     settings.lock_key(&args.key)?;
     let processes = args.processes.addresses()?;
     let (_client, reports) = stand(context, &settings).await?;

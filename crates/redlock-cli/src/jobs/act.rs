@@ -1,4 +1,4 @@
-//! A job is paused, or resumed.
+//! The verbs that pause and resume a job.
 
 use redlock_cron::{ControlErrorKind, pause as pause_job, resume as resume_job};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::{
     policy,
 };
 
-/// What can be asked of both.
+/// The arguments of both.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The job: the namespace of its scheduler, a slash, and its name

@@ -13,7 +13,7 @@ use crate::{
     policy,
 };
 
-/// What can be asked of it.
+/// The arguments of `jobs forget`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The job: the namespace of its scheduler, a slash, and its name
@@ -36,7 +36,7 @@ struct Json<'a> {
     unknown: Vec<&'a str>,
 }
 
-/// Says what is lost by it, asks, and deletes it.
+/// Says what the user loses, asks for confirmation, and deletes what the nodes remember of a job.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
     let output = context.output;
@@ -105,7 +105,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(if is_whole { Exit::Yes } else { Exit::Wrong })
 }
 
-/// Refuses to forget a job that is in use, as the library does that forgets it: before anybody is asked.
+/// Refuses to forget a job that is in use, as the library does, before the command asks for confirmation.
 fn check(memory: &Memory, job: &Job) -> Result<(), Failure> {
     let Some(why) = memory.0.in_use() else {
         return Ok(());
@@ -121,7 +121,7 @@ fn check(memory: &Memory, job: &Job) -> Result<(), Failure> {
     })
 }
 
-/// Says what is lost with what is remembered.
+/// Returns in words what the user loses with the memory of a job.
 fn broken(job: &Job, memory: &Memory) -> String {
     let tick = memory.0.watermark().map_or_else(String::new, |tick| {
         format!(

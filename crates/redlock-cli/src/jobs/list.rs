@@ -81,7 +81,7 @@ pub(super) async fn run(settings: &Settings, context: &Context) -> Result<Exit, 
     Ok(Exit::Yes)
 }
 
-/// Says which nodes did not say what they remember, and why.
+/// Reports the nodes that did not list their jobs, and why.
 fn tell(silent: Silent, output: Output) -> io::Result<()> {
     for (node, why) in silent {
         if output.is_json() {
@@ -156,6 +156,7 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// How many jobs are asked for at once, so that a list takes no longer for each job in an outage; a job is a dozen
-/// questions to each node.
+/// How many jobs the command reads at once, so that the time limits of an outage do not add up over the jobs.
+///
+/// A job takes a dozen questions to each node.
 const AT_ONCE: usize = 16;

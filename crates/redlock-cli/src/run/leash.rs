@@ -34,7 +34,7 @@ pub(super) enum End {
     NotStarted { code: u8, reason: String },
     /// It was stopped because the lease was ending, or had ended.
     Stopped,
-    /// Its warden was killed; so was what of it could be found, which was all of it if `is_all`.
+    /// Its warden was killed, and so were the processes of the command that could be found: all of them if `is_all`.
     WardenDied { is_all: bool },
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Leash {
     has_started: bool,
     /// How often the group was stopped because it wants the terminal.
     stops: u32,
-    /// When the warden must have ended whose command was killed.
+    /// When the warden must have ended, once its command was killed.
     ends_at: Option<u64>,
     /// Whether the group was lent the terminal.
     has_terminal: bool,
@@ -149,7 +149,7 @@ impl Leash {
                         let message = "the lease cannot be renewed: stops the command";
                         drop(context.output.complain(message));
                     }
-                    // It is no warden any more that talks so.
+                    // The warden is gone: no warden writes such a line.
                     Some(Err(_)) | None => break,
                 },
                 // The warden is not ended by it, so before that it would be lost.
@@ -280,13 +280,13 @@ fn millis(duration: Duration) -> u64 {
 /// How long before the end of the lease the group is killed, in milliseconds: for timers that are late.
 const MARGIN: u64 = 150;
 
-/// How long a warden may take to end whose command was killed, in milliseconds.
+/// How long a warden may take to end after its command was killed, in milliseconds.
 const LAST_WORD: u64 = 1_000;
 
 /// How often a command may be stopped because it wants the terminal.
 const STOPS: u32 = 3;
 
-/// The exit code of a command that wants a terminal that it has not: that of `SIGTTIN`, as shells give it.
+/// The exit code of a command that wants a terminal that it does not have: that of `SIGTTIN`, as shells give it.
 const STUCK: u8 = 128 + 21;
 
 /// How often the lease is looked at.

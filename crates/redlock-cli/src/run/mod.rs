@@ -2,11 +2,11 @@
 //!
 //! Three processes take part.
 //! This one holds the lock.
-//! It starts a *warden*, which leads a process group of its own and starts the command in it; the kernel ends the command with
-//! the warden.
+//! It starts a *warden*, which leads a process group of its own and starts the command in it.
+//! The kernel ends the command with the warden.
 //! Over a socket, this process tells the warden until when the command may run, again after each renewal of the lease.
-//! Without a later time the warden stops the group before the lease ends, because this process may be killed, stopped or
-//! cut off from the nodes.
+//! Without a later time the warden stops the group before the lease ends, because this process may be killed, stopped
+//! or cut off from the nodes.
 //! If the warden is stopped, too, the kernel kills it in time.
 
 mod acquire;
@@ -171,7 +171,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     };
     let held_since = now();
-    // What a warden leaves that is killed stays below this process.
+    // If the warden is killed, its descendants stay below this process.
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| not_supervised(&error.into()))?;
@@ -199,7 +199,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             _ = signals.interrupted() => None,
             reason = guard.lease().lost() => Some(reason),
         };
-        // Of a lock that is lost there is nothing to release.
+        // A lost lock needs no release.
         let complaint = match lost {
             Some(reason) => Some(format!(
                 "the lease was lost: {reason}; the lock is kept no longer"
@@ -315,7 +315,7 @@ fn grace(asked: Option<Duration>, ttl: Duration) -> Result<Duration, Failure> {
 /// The shortest lease under which a command can be stopped in time.
 const SHORTEST: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_secs(10);
-/// How commands end that Ctrl-C ends, or Ctrl-\.
+/// The exit codes of commands that Ctrl-C or Ctrl-\ ended.
 const INTERRUPTED: u8 = 128 + 2;
 const QUIT: u8 = 128 + 3;
 const GRACE: Duration = Duration::from_secs(5);

@@ -23,8 +23,10 @@ pub(super) fn give_back(group: Pid) {
     pass(group);
 }
 
-/// Ends this process and the rest of its group as a key of the terminal would have, that was pressed while another group
-/// had the terminal: a script must not go on behind a command that its user has interrupted.
+/// Ends this process and the rest of its group, as a key does that is pressed while the group has the terminal.
+///
+/// The user pressed the key while another group had the terminal.
+/// A script must not go on behind a command that its user has interrupted.
 ///
 /// Returns if that is not possible.
 pub(crate) fn press(signal: u8) {

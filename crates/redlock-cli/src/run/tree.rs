@@ -58,7 +58,7 @@ pub(super) fn zombies_of(parent: Pid) -> Vec<Pid> {
 fn below(root: Pid, all: &HashMap<Pid, Process>) -> Vec<Process> {
     let is_below = |process: &Process| {
         let mut parent = process.parent;
-        // The table is of no one moment, so it may have a circle in it.
+        // The table was not read at one moment, so it may have a cycle in it.
         for _ in 0..all.len() {
             match parent {
                 Some(pid) if pid == root => return true,

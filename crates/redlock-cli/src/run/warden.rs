@@ -37,7 +37,7 @@ use super::{
 /// The first argument of a warden, which no user types.
 pub(crate) const WARDEN: &str = "__warden";
 
-/// Runs the warden: the group that has the terminal else, and the command are its arguments.
+/// Runs the warden; its arguments are the group that otherwise has the terminal, and the command.
 pub(crate) fn warden(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok(holder) = handover::take() else {
         return ExitCode::FAILURE;
@@ -45,7 +45,7 @@ pub(crate) fn warden(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // A command is a child of the thread that starts it, which is the only one here.
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let watched = runtime.and_then(|runtime| runtime.block_on(watch(arguments.collect(), holder)));
-    // The holder hears of a failure by the silence.
+    // The holder notices a failure by the silence of the warden.
     watched.unwrap_or(ExitCode::FAILURE)
 }
 
@@ -118,7 +118,7 @@ enum Ending {
     },
 }
 
-/// Waits for the end of the command, and brings it about when its time is over.
+/// Waits for the end of the command, and stops the command when its time is over.
 async fn attend(
     mut child: Child,
     mut until: Until,
@@ -238,7 +238,7 @@ fn code_of(status: ExitStatus) -> u8 {
 fn reap(command: &Child) {
     let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     if !matches!(waitid(WaitId::All, any), Ok(Some(_))) {
-        // There is none, as nearly always, and the look at all processes is spared.
+        // Nearly always there is none, which saves the look at all processes.
         return;
     }
     let command = command.id().and_then(|id| i32::try_from(id).ok());

@@ -238,7 +238,7 @@ fn plain(text: &str) -> Text {
     (text.to_owned(), Style::new())
 }
 
-/// Returns a table for a frame of this width, in which the end of a text that does not fit is a sign of that.
+/// Returns a table for a frame of this width, in which a sign ends each text that was cut.
 fn table<const N: usize>(
     head: [&str; N],
     rows: impl Iterator<Item = [Text; N]>,
