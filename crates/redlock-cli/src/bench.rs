@@ -1,4 +1,4 @@
-//! `redlock bench`: what this deployment takes, and the shortest ttl that it bears.
+//! `redlock bench`: measures round trips and acquires of a deployment, and the shortest ttl that it allows.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
     probe::{self, Percentiles, Timings},
 };
 
-/// What can be asked of `bench`.
+/// The arguments of `bench`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The duration of each measurement
@@ -99,7 +99,7 @@ fn line(output: Output, what: &str, times: &Timings) -> std::io::Result<()> {
     output.line(&format!("{what}: {p50}, 99 %: {p99}, longest: {max}"))
 }
 
-/// Acquires and releases locks that nobody else wants.
+/// Acquires and releases uncontended locks, and returns how long the acquires took.
 async fn acquires(client: &Redlock, length: Duration) -> Result<Timings, Failure> {
     let name = format!("redlock-bench:{}", Uuid::new_v4().simple());
     let begun = clock::now();
@@ -138,7 +138,7 @@ fn bearable(acquire: &Timings) -> Duration {
     (acquire.percentile(99) * SAFE).max(Redlock::MIN_TTL)
 }
 
-/// In a third of a ttl that is so many times as long as a slow acquire, three renewals fit, and some time is left.
+/// The least ratio of a ttl to a slow acquire: three renewals fit into a third of such a ttl, and some time is left.
 const SAFE: u32 = 10;
 
 #[derive(Serialize)]

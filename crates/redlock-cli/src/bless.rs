@@ -16,7 +16,7 @@ use crate::{
     standing::{line, ready_in, settled, stand, votes, words},
 };
 
-/// What can be asked of `bless`.
+/// The arguments of `bless`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Does not ask for confirmation
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
-/// Shows what speaks for and against it, node by node, asks, and lets quarantined nodes vote.
+/// Shows the evidence of each node, asks for confirmation, and lets quarantined nodes vote.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
     let output = context.output;
@@ -102,17 +102,17 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// Returns whether it is one of those that are blessed.
+    /// Returns whether the node is in quarantine, so that the command blesses it.
     const fn is_waiting(&self) -> bool {
         self.ready_in.is_some()
     }
 
-    /// Returns whether what was shown of a node is still so, but for the time that has passed.
+    /// Returns whether the evidence of a node still holds, except for the time that has passed.
     fn still_holds(&self, now: &Self) -> bool {
         self.run_id == now.run_id
             // It may have got its vote by itself.
             && (self.is_waiting() == now.is_waiting() || now.votes)
-            // A quarantine that begins anew has another reason.
+            // A quarantine that began again has another reason.
             && self.ready_in >= now.ready_in
     }
 }
@@ -145,7 +145,7 @@ async fn infos(places: &[Place]) -> Vec<Option<Info>> {
     infos
 }
 
-/// Looks again, and returns a node that is not what somebody has vouched for.
+/// Reads the evidence again, and returns the first node for which the shown evidence no longer holds.
 async fn changed(client: &Redlock, settings: &Settings, shown: &[Evidence]) -> Option<String> {
     let places = probe::connect(settings).await;
     let infos = infos(&places).await;

@@ -42,7 +42,7 @@ pub(crate) async fn run(
     })
 }
 
-/// A command that is waited for; if it is not any more, the context ends it.
+/// A command that a verb waits for; if the wait is dropped, the context ends the command.
 struct Attended<'a> {
     child: Option<Child>,
     context: &'a Context,
@@ -69,7 +69,7 @@ impl Drop for Attended<'_> {
 
 fn not_started(program: &OsStr, error: &io::Error, context: &Context) -> Exit {
     let message = format!("{} cannot be started: {error}", program.display());
-    // Nobody may be left to read it.
+    // Standard error may be closed.
     drop(context.output.complain(&message));
     Exit::Child(if error.kind() == io::ErrorKind::NotFound {
         127

@@ -10,7 +10,7 @@ pub(crate) async fn is_confirmed(question: &str, output: Output) -> io::Result<b
         return Ok(false);
     }
     output.line(question)?;
-    // Not here, so that signals are heard while nobody types.
+    // On a blocking thread, so that a signal interrupts the wait for input.
     let typed = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line).map(|_| line)

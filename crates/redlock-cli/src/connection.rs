@@ -1,4 +1,4 @@
-//! Where the nodes are: from flags, the environment or a file, in this order.
+//! The nodes and their settings: from flags, the environment or a file, in this order.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -55,7 +55,7 @@ impl Connection {
         let environment = Config::from_env()?;
         let flags = self.flags();
         if !self.nodes.is_empty() && flags.nodes.is_empty() {
-            // Those of the environment are others than were meant.
+            // The user did not mean the nodes of the environment.
             return Err(Failure::wrong(
                 "--nodes names no node: leave it out, or give a URL",
             ));
@@ -73,7 +73,7 @@ impl Connection {
         let max_ttl = config.max_ttl.unwrap_or(Settings::MAX_TTL);
         let mut given = config.clone();
         if self.max_ttl.is_some() && given.ttl.is_none() {
-            // Nobody has given both to a service.
+            // No service has this flag and the default ttl, so their conflict is no error in the settings of a service.
             given.ttl = Some(Settings::TTL.min(max_ttl));
         }
         config.ttl = Some(config.ttl.unwrap_or(Settings::TTL).min(max_ttl));

@@ -13,7 +13,7 @@ use crate::{ending, output::Output};
 pub(crate) struct Context {
     pub(crate) output: Output,
     clients: Mutex<Vec<Redlock>>,
-    /// Commands that nobody waits for any more.
+    /// Commands that still run, but that no verb waits for any longer.
     children: Mutex<Vec<Child>>,
     /// Servers that run as long as something may use them.
     servers: Mutex<Vec<ServerSet>>,
@@ -41,12 +41,12 @@ impl Context {
         locked(&self.servers).push(servers);
     }
 
-    /// Takes over a command that nobody waits for, and ends it when this one ends.
+    /// Takes over a command that no verb waits for any longer, until `close` ends it.
     pub(crate) fn leave(&self, child: Child) {
         locked(&self.children).push(child);
     }
 
-    /// Ends the commands that nobody waits for, then waits until all that was held is released, and ends the servers last.
+    /// Ends the commands from `leave`, waits until the clients have released all locks, and ends the servers last.
     pub(crate) async fn close(&self) {
         let children = std::mem::take(&mut *locked(&self.children));
         for child in children {

@@ -1,4 +1,4 @@
-//! The end of a command that nobody waits for any more.
+//! The end of a command that no verb waits for any longer.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::process::Child;
 
 use crate::signals;
 
-/// Asks a command to end, and kills it when it has not after a while, or when somebody interrupts the wait.
+/// Asks a command to end, and kills it if it has not ended after `PATIENCE`, or when a signal interrupts the wait.
 pub(crate) async fn end(mut child: Child) {
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
     let Some(pid) = pid else { return };
-    // Nobody else waits for it, so the id is still its own.
+    // No other task waits for the command, so the id is still its own.
     let _: Result<_, _> = kill_process(pid, Signal::TERM);
     tokio::select! {
         biased;
@@ -21,5 +21,5 @@ pub(crate) async fn end(mut child: Child) {
     }
 }
 
-/// How long a command may take to end that was asked to.
+/// How long a command may take to end after the request to end.
 const PATIENCE: Duration = Duration::from_secs(10);

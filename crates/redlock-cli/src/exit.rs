@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Wrong,
     /// Too few nodes vote.
     NoQuorum,
-    /// Nobody reads the output any more, as of a program that `SIGPIPE` ends.
+    /// The reader of the output is gone: the code is that of a program that `SIGPIPE` ended.
     ClosedPipe,
     /// A command that was run ended with this code, or the user has given it for what has happened.
     Child(u8),
@@ -112,7 +112,7 @@ impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         match error.kind() {
             BuildErrorKind::NoQuorum => Self::NoQuorum(error.to_string()),
-            // Of a node's URL nothing is repeated, and what a URL is like is said.
+            // The message repeats nothing of a node's URL, and says what a URL is like.
             _ if error.field().starts_with("nodes") || error.field() == "REDLOCK_NODES" => {
                 Self::Wrong(error.to_string())
             }

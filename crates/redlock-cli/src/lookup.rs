@@ -1,4 +1,4 @@
-//! By whom each node says that a key is held, and how to take it away.
+//! The owner of a key on each node, and the deletion of the key there.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -26,28 +26,30 @@ pub(crate) struct Said {
 /// Whether a key is held at one node.
 #[derive(Clone, Debug)]
 pub(crate) enum KeyState {
-    /// Nobody has it.
+    /// The key has no owner.
     Free,
-    /// This owner has it, for so long; `None` if for ever.
+    /// This owner has the key, for this time; `None` if the key does not expire.
     Held(Owner, Option<Duration>),
     /// The node did not say.
     Unknown(String),
 }
 
-/// The value under which a key is held: whoever knows it can release the key, so it is never shown.
+/// The value of a held key.
+///
+/// A client that knows it can release the key, so it is never shown.
 #[derive(Clone)]
 pub(crate) struct Owner {
     value: Vec<u8>,
-    /// Those that share the key, if it is shared.
+    /// The owners that share the key, if it is shared.
     sharing: Option<Sharing>,
 }
 
 /// What the value of a shared key says.
 #[derive(Clone)]
 struct Sharing {
-    /// The values of those that share it.
+    /// The values of the owners that share it.
     owners: BTreeSet<String>,
-    /// Whether somebody waits to have it alone.
+    /// Set if a caller waits for exclusive ownership.
     is_wished_for: bool,
 }
 
@@ -59,7 +61,9 @@ impl Owner {
         }
     }
 
-    /// Returns what may be told of who has the key.
+    /// Returns the labels of the holders, for output.
+    ///
+    /// `None` if the key is exclusive and its holder has no label.
     pub(crate) fn shown(&self) -> Option<String> {
         let label = |value: &str| HolderLabel::of_value(value).map(|label| label.to_string());
         let Some(sharing) = &self.sharing else {
@@ -79,8 +83,9 @@ impl Owner {
         Some(format!("{count} that share it ({holders}{wish})"))
     }
 
-    /// Returns since when it has the key, as the time since 1970 by its own clock; `None` if that is not told, as by clients
-    /// of other libraries, or if the key is shared.
+    /// Returns since when the owner has the key, as the time since 1970 by the owner's clock.
+    ///
+    /// `None` if the value has no time, as with clients of other libraries, or if the key is shared.
     pub(crate) fn since(&self) -> Option<Duration> {
         let since = OwnerId::drawn_at(str::from_utf8(&self.value).ok()?)?;
         // What is far from now was not meant as a time.
@@ -88,7 +93,7 @@ impl Owner {
     }
 }
 
-/// Two values of a shared key are alike if the same holders share it: each has times of its own on each node.
+/// Two values of a shared key are equal if the same owners share it: the times of an owner differ between nodes.
 impl PartialEq for Owner {
     fn eq(&self, other: &Self) -> bool {
         match (&self.sharing, &other.sharing) {
@@ -101,9 +106,10 @@ impl PartialEq for Owner {
 impl Eq for Owner {}
 
 impl Sharing {
-    /// Reads the value of a key that lasts for so long; `None` if it is not shared.
+    /// Reads the value of a key that expires after `left`; `None` if the key is not shared.
     ///
-    /// A line is the end of a holder's time, by the node's clock, and its value; the key lasts as long as the last of them.
+    /// Each line has the end of an owner's time, by the node's clock, and the value of the owner.
+    /// The key lasts as long as the last of its owners.
     fn of(value: &[u8], left: Option<Duration>) -> Option<Self> {
         let lines = str::from_utf8(value).ok()?.strip_prefix(SHARED)?.lines();
         let lines: Option<Vec<(u128, &str)>> = lines
@@ -133,7 +139,8 @@ impl std::fmt::Debug for Owner {
 
 /// Asks all nodes at once about a resource, and returns its key and what they say of it.
 ///
-/// `ls` shows a hash for a name that is too long for a key: it is taken for one if no resource of this name is held.
+/// `ls` shows a hash for a name that is too long for a key.
+/// The name is taken for such a hash if no resource of this name is held.
 pub(crate) async fn find(
     places: &[Place],
     settings: &Settings,
@@ -174,8 +181,9 @@ async fn ask(places: &[Place], key: &str) -> Vec<Said> {
     said
 }
 
-/// Has what each node says of a shared key name all that share it: a node knows only those to which it granted the key, and
-/// each of them asked for a majority of its own.
+/// Adds to each node's value of a shared key the owners that the other nodes name.
+///
+/// A node knows only the owners to which it granted the key, and each owner has a majority of its own.
 pub(crate) fn unite(owners: Vec<&mut Owner>) {
     let mut shared: Vec<&mut Sharing> = owners
         .into_iter()
@@ -204,7 +212,7 @@ pub(crate) async fn state(probe: &mut Probe, key: &str) -> KeyState {
             [Value::BulkString(owner), Value::Int(left)] => {
                 let left = time(*left);
                 let owner = Owner::new(owner, left);
-                // A wish may outlast those who shared the key.
+                // The entry of a waiting caller may outlast the owners that shared the key.
                 let is_held = owner
                     .sharing
                     .as_ref()
@@ -237,19 +245,20 @@ fn time(left: i64) -> Option<Duration> {
     u64::try_from(left).ok().map(Duration::from_millis)
 }
 
-/// A holder's clock may be ahead by so much of this machine's.
+/// The most by which a holder's clock may be ahead of this machine's.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
-/// Whoever has a key and says nothing of itself.
+/// The words for a holder without a label.
 pub(crate) const UNLABELLED: &str = "a holder without a label";
 
 /// How the value of a shared key begins.
 const SHARED: &str = "shared\n";
-/// Stands in it for whoever waits to have the key alone.
+/// Stands in such a value for a caller that waits for exclusive ownership.
 const WISH: &str = "--------------------------------";
 
-/// Another program's value may have any length, and no owner is longer than what is read of it; without the right to read
-/// a part, all is read.
+/// A script's part that reads the first 8 KiB of a value, because another program's value may have any length.
+///
+/// No owner is longer. A user without the right to read a part reads the whole value.
 macro_rules! value {
     () => {
         "local value = redis.pcall('GETRANGE', KEYS[1], 0, 8191) \

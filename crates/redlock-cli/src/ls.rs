@@ -22,7 +22,7 @@ use crate::{
     status::holder,
 };
 
-/// What can be asked of `ls`.
+/// The arguments of `ls`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The beginning of the resources' names
@@ -156,7 +156,7 @@ pub(crate) struct Line {
     pub(crate) shown: String,
     #[serde(skip)]
     pub(crate) left: Option<Duration>,
-    /// Who has it at most nodes; never shown.
+    /// The owner on the most nodes; never shown.
     #[serde(skip)]
     pub(crate) owner: Option<Owner>,
 }

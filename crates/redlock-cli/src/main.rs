@@ -102,11 +102,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the help, or what is wrong with what was typed; a URL may have been typed in any place.
+/// Prints the help, or the error in the arguments, without passwords: any argument may be a URL.
 fn print(error: &clap::Error) {
     let text = error.render().to_string();
     let shown = redacted(&text);
-    // Nobody may be left to read it.
+    // The output may be closed.
     if shown == text {
         drop(error.print());
     } else {
@@ -114,7 +114,7 @@ fn print(error: &clap::Error) {
     }
 }
 
-/// Carries a verb out, until it is done or somebody interrupts it; what is held then is let go.
+/// Executes a verb until it is done or a signal interrupts it, then releases what it still holds.
 async fn run(verb: Verb, output: Output) -> Result<Exit, Failure> {
     let context = Context::new(output);
     let outcome = match verb {

@@ -109,7 +109,7 @@ impl Others {
         for (node, marks) in all.into_iter().enumerate() {
             let marks = match marks {
                 Ok(marks) => marks,
-                // A node that cannot be reached is told of elsewhere.
+                // Another place reports a node that cannot be reached.
                 Err(why) if places[node].probe.is_ok() => {
                     let name = &places[node].name;
                     others
@@ -175,7 +175,7 @@ impl Others {
         })
     }
 
-    /// Returns in which namespace a node does not vote that has its mark, and why; `None` if it votes in all of them.
+    /// Returns why a node does not vote in a namespace of which it had the mark; `None` if it votes in all of them.
     pub(crate) async fn missing(&self, node: usize, settings: &Settings) -> Option<String> {
         let concerned = self.namespaces.iter();
         let mut concerned = concerned

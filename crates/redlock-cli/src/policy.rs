@@ -14,7 +14,7 @@ use crate::{
 
 /// Reads all settings, and asks the nodes for a `max_ttl` that is not given.
 ///
-/// A command with another one than the clients' would get no vote, and would leave its own at a node that restarts.
+/// A command with another `max_ttl` than the clients would get no vote, and would leave it at a node that restarts.
 pub(crate) async fn settings(connection: &Connection) -> Result<Settings, Failure> {
     let mut settings = connection.given()?;
     if settings.config.max_ttl.is_none() {

@@ -13,7 +13,7 @@ use crate::{
     standing::{Standing, is_open, line, votes},
 };
 
-/// What can be asked of `ready`.
+/// The arguments of `ready`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The node: its address, such as 10.0.0.1:6379, its URL, its host, or its place among the nodes from 1

@@ -1,9 +1,9 @@
 //! Takes passwords out of text that may repeat a URL.
 
-/// Returns a text with all replaced that stands before its last `@` and behind its first `://` or quotation mark,
-/// whichever comes first: a URL without its scheme is one that is wrong, and is quoted.
+/// Returns a text with `***` instead of the part from its first `://` or quotation mark to its last `@`.
 ///
-/// More than a password may be lost this way, and no part of a password is left, whatever is in it.
+/// The earlier of the two begins the part: a wrong URL may lack its scheme, and is quoted.
+/// The part may be longer than a password, but no part of a password is left, whatever characters it has.
 pub(crate) fn redacted(text: &str) -> String {
     let scheme = text.find("://").map(|at| at + "://".len());
     let quoted = text.find(['"', '\'']).map(|at| at + 1);
@@ -15,8 +15,9 @@ pub(crate) fn redacted(text: &str) -> String {
     }
 }
 
-/// Returns a text with all replaced that stands between its first and its last quotation mark of some kind: a password
-/// that is no part of a URL cannot be known by its form.
+/// Returns a text with everything replaced between its first and its last quotation mark of some kind.
+///
+/// A password that is no part of a URL has no form by which it could be found.
 pub(crate) fn unquoted(text: &str) -> String {
     let marks = ['`', '"'];
     match (text.find(marks), text.rfind(marks)) {

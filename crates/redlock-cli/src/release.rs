@@ -14,7 +14,7 @@ use crate::{
     status::holder,
 };
 
-/// What can be asked of `release`.
+/// The arguments of `release`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The resource, as the application names it
@@ -141,7 +141,7 @@ fn claims(said: &[Said]) -> Vec<Claim<'_>> {
 #[derive(Serialize)]
 struct Json {
     held: bool,
-    /// From whom it is taken away.
+    /// The holders from which the key is taken away.
     holders: Vec<Holder>,
     released: usize,
     unknown: usize,

@@ -1,4 +1,4 @@
-//! `redlock roll`: restarts node after node, and never so many that a quorum is at risk.
+//! `redlock roll`: restarts one node after the other, each only while the other nodes are a quorum.
 
 use std::{
     ffi::OsString,
@@ -25,7 +25,7 @@ use crate::{
     standing::{votes, words},
 };
 
-/// What can be asked of `roll`.
+/// The arguments of `roll`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The time that a node has from its restart to its vote [default: two quarantines and a minute]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Has the address of the node that is to be restarted; no name that a client would take for a slip of its own.
+/// The variable with the address of the node to restart; no client takes its name for a misspelt one of its own.
 const NODE_VARIABLE: &str = "REDLOCK_ROLL_NODE";
 
 #[derive(Serialize)]
@@ -137,7 +137,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(Exit::Yes)
 }
 
-/// Acquires the lock that two rolls of one namespace cannot both have: each would count on nodes that the other restarts.
+/// Acquires the lock that excludes another roll of the namespace: each would count on nodes that the other restarts.
 async fn keep_others_out(client: &Redlock) -> Result<LockGuard, Failure> {
     let options = AcquireOptions::new().wait(Wait::UpTo(SETTLE));
     client
@@ -155,8 +155,9 @@ async fn keep_others_out(client: &Redlock) -> Result<LockGuard, Failure> {
         })
 }
 
-/// Asks all nodes for a lock on a key that nobody else uses, so that the client knows those that refuse to write: a node
-/// whose memory is full votes, and grants nothing.
+/// Asks all nodes for a lock on a key that no other client uses, so that the client knows which nodes refuse to write.
+///
+/// A node whose memory is full votes, and grants nothing.
 async fn have_all_write(client: &Redlock, settings: &Settings) {
     let key = format!("redlock-roll:{}", Uuid::new_v4().simple());
     let options = AcquireOptions::new().wait(Wait::Never);
@@ -164,7 +165,7 @@ async fn have_all_write(client: &Redlock, settings: &Settings) {
     if let Ok(guard) = client.acquire_with(key, options).await {
         drop(guard.release().await);
     }
-    // For the answers of those that were not among the first: a slow one refuses late.
+    // For late answers: a slow node may refuse after the majority has answered.
     tokio::time::sleep(settings.node_timeout() + LOOK_EVERY).await;
 }
 
@@ -325,7 +326,7 @@ async fn run_id(settings: &Settings, node: usize) -> Option<String> {
     Some(info.text("run_id").to_owned()).filter(|id| !id.is_empty())
 }
 
-/// Returns whether a fresh client says that a node votes: what it says is of the present run.
+/// Returns whether a node votes as a new client sees it, which knows only the present run of the server.
 async fn was_seen_in_this_run(settings: &Settings, node: usize) -> bool {
     let Ok(client) = settings.builder().build().await else {
         return false;
@@ -358,7 +359,7 @@ fn bare(host: &str) -> &str {
 const ROLL_KEY: &str = "redlock-roll";
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often a wait is told of.
+/// How often the command reports that it waits.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 /// Nodes say where they stand a moment after they were reached.
 const SETTLE: Duration = Duration::from_secs(3);

@@ -15,7 +15,7 @@ use crate::{
     exit::{Exit, Failure},
 };
 
-/// What can be asked of `sandbox`.
+/// The arguments of `sandbox`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The number of servers

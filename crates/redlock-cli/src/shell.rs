@@ -11,14 +11,14 @@ use crate::{
     exit::{Exit, Failure},
 };
 
-/// What can be asked of `completions`.
+/// The arguments of `completions`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
 
-/// What can be asked of `man`.
+/// The arguments of `man`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ManArgs {
     /// The verb; the command as a whole without one

@@ -7,8 +7,7 @@ use tokio::{
 
 use crate::exit::Exit;
 
-/// Returns the signals that whoever started this process wants ignored, as `nohup` does, by their numbers: bit 0 is that of
-/// signal 1.
+/// Returns the signals that this process was started to ignore, as by `nohup`, as a mask: bit 0 is that of signal 1.
 pub(crate) fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -32,7 +31,7 @@ async fn caught(kind: SignalKind) {
     }
 }
 
-/// Waits until somebody interrupts the command, or asks it to end.
+/// Waits until a signal interrupts the command or asks it to end, and returns the exit for that signal.
 pub(crate) async fn interrupted() -> Exit {
     select! {
         () = caught(SignalKind::interrupt()) => Exit::Signal(2),

@@ -46,7 +46,7 @@ pub(crate) async fn stand(
     Ok((Some(client), reports))
 }
 
-/// Returns where each node stands, once all have said it that can be reached.
+/// Returns where each node stands, once each node that can be reached has said it.
 pub(crate) async fn settled(client: &Redlock, settings: &Settings) -> Vec<NodeReport> {
     // Nodes say what they are a moment after they were reached.
     let begun = clock::now();

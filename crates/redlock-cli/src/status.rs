@@ -1,4 +1,4 @@
-//! `redlock status`: by whom a key is held, node by node.
+//! `redlock status`: the holder of a key, node by node.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     standing::{stand, votes},
 };
 
-/// What can be asked of `status`.
+/// The arguments of `status`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The resource, as the application names it
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// Ends with 0 if it is held, with 1 if it is free, and with 3 if that cannot be said.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
-    // What is wrong with it is said before anybody is asked.
+    // An invalid key is reported before the command asks any node.
     settings.lock_key(&args.key)?;
     let processes = args.processes.addresses()?;
     let (_client, reports) = stand(context, &settings).await?;
@@ -62,11 +62,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 #[derive(Debug)]
 struct Held {
     state: State,
-    /// Who has most nodes.
+    /// The owner on the most nodes.
     owner: Option<Owner>,
-    /// How many that is.
+    /// The number of these nodes.
     nodes: usize,
-    /// How many of them vote.
+    /// How many of these nodes vote.
     votes: usize,
     /// After how long a majority is free again, unless the lease is renewed.
     remaining: Option<Duration>,
@@ -240,7 +240,7 @@ fn print_waiting(key: &str, measured: &Measured, output: Output) -> std::io::Res
     Ok(())
 }
 
-/// By whom a key is held, for people.
+/// Returns the holder of a key in words.
 pub(crate) fn holder(owner: Option<&Owner>) -> String {
     let shown = owner.and_then(Owner::shown);
     shown.unwrap_or_else(|| UNLABELLED.to_owned())
@@ -253,7 +253,7 @@ struct Json<'a> {
     /// Since 1970, by the holder's clock.
     held_since_ms: Option<f64>,
     nodes_with_key: usize,
-    /// Of these nodes, those that vote.
+    /// How many of these nodes vote.
     votes: usize,
     majority: usize,
     remaining_ms: Option<f64>,

@@ -23,7 +23,7 @@ struct Keys {
 pub(super) async fn check(places: &[Place], settings: &Settings, findings: &mut Findings) {
     for place in places {
         let Ok(probe) = &place.probe else {
-            // The check of whether it can be reached has told of it.
+            // The check of whether the node can be reached has reported it.
             continue;
         };
         match look(&mut probe.clone(), settings).await {
@@ -101,7 +101,7 @@ async fn look(probe: &mut Probe, settings: &Settings) -> RedisResult<Keys> {
     Ok(found)
 }
 
-/// Returns whether a key has the form of those that clients of some namespace use.
+/// Returns whether a key has the form of a client's keys, in any namespace.
 fn is_a_locks(key: &str) -> bool {
     let rest = key.strip_prefix('{').and_then(|key| key.split_once("}:"));
     rest.is_some_and(|(_, rest)| {

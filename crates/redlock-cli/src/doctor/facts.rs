@@ -48,7 +48,9 @@ pub(super) struct ClockFacts {
     pub(super) uncertainty: f64,
 }
 
-/// Asks all nodes at once; `None` for those that could not be asked everything, which are added to the findings.
+/// Asks all nodes at once, and returns the facts of each; `None` for a node that did not answer everything.
+///
+/// Adds a finding for each such node.
 pub(super) async fn gather(
     places: &mut [Place],
     settings: &Settings,

@@ -8,7 +8,7 @@ use crate::output::Mark;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
-    /// Somebody may want to know it.
+    /// Nothing is wrong, but a user may want to know it.
     Note,
     /// It works, and something should be changed.
     Warning,

@@ -25,7 +25,7 @@ use crate::{
     standing::stand,
 };
 
-/// What can be asked of the doctor.
+/// The arguments of `doctor`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Looks at every key too; its user needs +scan

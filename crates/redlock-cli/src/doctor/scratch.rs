@@ -1,4 +1,4 @@
-//! A lock from end to end, on a key that nobody else uses.
+//! The check of a lock from end to end, on a key that no other client uses.
 
 use std::{error::Error, time::Duration};
 

@@ -325,7 +325,7 @@ fn user(place: &Place) -> &str {
         .unwrap_or("default")
 }
 
-/// From so many per cent on, something is as good as full.
+/// The percentage from which a resource counts as full.
 const FULL: u64 = 85;
 /// Slow commands from before say little of today.
 const RECENT: Duration = Duration::from_secs(60 * 60);

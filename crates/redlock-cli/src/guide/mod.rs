@@ -12,7 +12,7 @@ use crate::{
     exit::{Exit, Failure},
 };
 
-/// What can be asked of `guide`.
+/// The arguments of `guide`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The system that runs the nodes
@@ -130,7 +130,7 @@ fn file(path: &'static str, text: &str) -> File {
     File { path, text }
 }
 
-/// Puts what follows from the longest lease, and the namespace, in the place of what follows from the defaults.
+/// Returns the text of a file with the waits for the given `max_ttl`, and the namespace, instead of the defaults.
 fn adapted(file: &File, args: &Args) -> String {
     let (usual, wanted) = (Waits::of(Duration::from_secs(30)), Waits::of(args.max_ttl));
     let mut text = file.text.clone();

@@ -1,4 +1,4 @@
-//! A job is paused, or resumed.
+//! The verbs that pause and resume a job.
 
 use redlock_cron::{ControlErrorKind, pause as pause_job, resume as resume_job};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::{
     policy,
 };
 
-/// What can be asked of both.
+/// The arguments of both.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The job: the namespace of its scheduler, a slash, and its name
@@ -44,7 +44,7 @@ async fn set(args: Args, paused: bool, context: &Context) -> Result<Exit, Failur
     let settings = policy::settings(&args.connection).await?;
     let job: Job = args.job.parse()?;
     let client = client(context, &settings).await?;
-    // Whoever mistypes a name in the night must not believe that the job is paused.
+    // A user that mistypes a name must not believe that the job is paused.
     let memory = Memory::of(&client, &job).await?;
     if memory.0.is_known() && memory.is_empty() && !args.unseen {
         return Err(Failure::wrong(format!(

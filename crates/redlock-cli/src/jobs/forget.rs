@@ -13,7 +13,7 @@ use crate::{
     policy,
 };
 
-/// What can be asked of it.
+/// The arguments of `jobs forget`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The job: the namespace of its scheduler, a slash, and its name
@@ -30,13 +30,13 @@ pub(super) struct Args {
 
 #[derive(Serialize)]
 struct Json<'a> {
-    /// The nodes that remember nothing of it any more.
+    /// The nodes that no longer remember the job.
     forgotten: Vec<&'a str>,
-    /// Those that may, because they could not be asked.
+    /// The nodes that may still remember it, because they could not be asked.
     unknown: Vec<&'a str>,
 }
 
-/// Says what is lost by it, asks, and deletes it.
+/// Says what the user loses, asks for confirmation, and deletes what the nodes remember of a job.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
     let output = context.output;
@@ -44,7 +44,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let client = client(context, &settings).await?;
     let memory = Memory::of(&client, &job).await?;
     check(&memory, &job)?;
-    // What is left of a job that never ran, such as that it is paused no more, is deleted and not worth a question.
+    // A job that never ran leaves only entries such as an ended pause: the command deletes them without a question.
     let is_nothing_lost = memory.is_empty();
     let shown = broken(&job, &memory);
     if !is_nothing_lost {
@@ -105,7 +105,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(if is_whole { Exit::Yes } else { Exit::Wrong })
 }
 
-/// Refuses to forget a job that is in use, as the library does that forgets it: before anybody is asked.
+/// Refuses to forget a job that is in use, as the library does, before the command asks for confirmation.
 fn check(memory: &Memory, job: &Job) -> Result<(), Failure> {
     let Some(why) = memory.0.in_use() else {
         return Ok(());
@@ -121,7 +121,7 @@ fn check(memory: &Memory, job: &Job) -> Result<(), Failure> {
     })
 }
 
-/// Says what is lost with what is remembered.
+/// Returns in words what the user loses with the memory of a job.
 fn broken(job: &Job, memory: &Memory) -> String {
     let tick = memory.0.watermark().map_or_else(String::new, |tick| {
         format!(

@@ -22,11 +22,11 @@ use crate::{
 /// The jobs of all schedulers in the namespace of the nodes.
 pub(crate) struct Listed {
     pub(crate) jobs: Vec<(String, Memory)>,
-    /// Whether there are names that are too long to be kept.
+    /// Set if there are names that are too long to be kept.
     ///
-    /// A job has several keys under such a name, so nobody can tell of how many jobs they are.
+    /// A job has several keys under such a name, so the number of these jobs is not known.
     has_nameless: bool,
-    /// The nodes that did not say, and why.
+    /// The nodes that did not list their jobs, and why.
     silent: Silent,
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn run(settings: &Settings, context: &Context) -> Result<Exit, 
     Ok(Exit::Yes)
 }
 
-/// Says which nodes did not say what they remember, and why.
+/// Reports the nodes that did not list their jobs, and why.
 fn tell(silent: Silent, output: Output) -> io::Result<()> {
     for (node, why) in silent {
         if output.is_json() {
@@ -156,6 +156,7 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// How many jobs are asked for at once, so that a list takes no longer for each job in an outage; a job is a dozen
-/// questions to each node.
+/// How many jobs the command reads at once, so that the time limits of an outage do not add up over the jobs.
+///
+/// A job takes a dozen questions to each node.
 const AT_ONCE: usize = 16;

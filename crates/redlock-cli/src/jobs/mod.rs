@@ -21,7 +21,7 @@ use crate::{
     standing::{line, stand},
 };
 
-/// What can be asked of `jobs`.
+/// The arguments of `jobs`.
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {

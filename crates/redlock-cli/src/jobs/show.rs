@@ -78,7 +78,7 @@ fn print(called: &Job, memory: &Memory, output: Output) -> std::io::Result<()> {
 const NOT_STARTED: &str = "ticks that were not started, and runs from before the nodes lost their data, are not among \
                            these: the log of the replicas tells of them, under redlock::job";
 
-/// Says what each node had to do with an answer that is missing.
+/// Prints what each node reports, as the reason for a missing answer.
 fn tell(nodes: &[NodeReport], output: Output) -> std::io::Result<()> {
     let mut nodes = nodes.iter();
     nodes.try_for_each(|node| output.marked(Mark::Bad, &node.to_string()))

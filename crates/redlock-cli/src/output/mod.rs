@@ -125,7 +125,7 @@ impl Output {
     /// Tells what goes on, beside the output; nothing where JSON is wanted.
     pub(crate) fn progress(self, message: &str) {
         if !self.is_json {
-            // Nobody may be left to read it, and that is no reason to stop.
+            // Standard error may be closed, and that is no reason to stop.
             drop(writeln!(io::stderr().lock(), "redlock: {}", lines(message)));
         }
     }
@@ -165,7 +165,7 @@ fn width() -> usize {
         .map_or(USUAL, |columns| columns.clamp(NARROWEST, WIDEST))
 }
 
-/// Where nobody says how wide the terminal is.
+/// The width if neither the terminal nor `COLUMNS` says one.
 const USUAL: usize = 100;
 /// Longer lines are hard to read.
 const WIDEST: usize = 120;

@@ -165,7 +165,7 @@ fn not_redis(error: &RedisError) -> &'static str {
 /// The first byte of what a TLS server says to a client that does not speak it.
 const TLS_ALERT: u8 = 0x15;
 
-/// So many times are enough for a 99th percentile that means something.
+/// Enough measurements for a meaningful 99th percentile.
 const MEASUREMENTS: usize = 100;
 const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);
 

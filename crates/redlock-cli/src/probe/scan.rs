@@ -19,9 +19,9 @@ impl Scan {
         }
     }
 
-    /// Returns the next of them, `None` for a name that is no text; a key may be among them twice.
+    /// Returns the next keys, with `None` for a name that is no text; a key may be among them twice.
     ///
-    /// There are no more after `None` in the place of all.
+    /// Returns `None` instead of a list when the look has ended.
     pub(crate) async fn next(
         &mut self,
         probe: &mut Probe,
@@ -52,5 +52,5 @@ pub(crate) fn may_not_scan(error: &RedisError, verb: &str) -> String {
     }
 }
 
-/// So many keys at a time keep a node busy for less than a millisecond.
+/// How many keys a node is asked for at a time, which keep it busy for less than a millisecond.
 const PART: usize = 1_000;

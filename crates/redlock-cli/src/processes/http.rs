@@ -80,7 +80,7 @@ fn body(answer: &str) -> Result<String, String> {
     Ok(body.to_owned())
 }
 
-/// Of one process; a thousand classes take some hundred thousand.
+/// The longest answer of a process, in bytes; a thousand classes take some hundred thousand.
 const MOST: u64 = 16 << 20;
 
 #[cfg(test)]

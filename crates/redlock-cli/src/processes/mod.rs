@@ -96,7 +96,7 @@ impl Addresses {
 }
 
 impl Measured {
-    /// Returns those that may wait for a key: for locks of the class with which it begins, or of none.
+    /// Returns the callers that may wait for a key: for locks of the class with which it begins, or of none.
     ///
     /// No metric names a key.
     pub(crate) fn of(&self, key: &str) -> Vec<&Waiting> {

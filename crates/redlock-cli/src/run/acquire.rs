@@ -27,7 +27,7 @@ pub(super) async fn acquire(
         let message = format!(
             "waits: nodes that may have forgotten leases do not vote for {seconds:.1} s more"
         );
-        // Who does not read it gets the lock all the same.
+        // Standard error may be closed: the command gets the lock all the same.
         drop(context.output.complain(&message));
     }
     acquired.await

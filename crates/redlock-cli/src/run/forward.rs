@@ -14,7 +14,9 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Catches them from now on, but for those that are to be ignored; a program that is started later has the system's own answers again.
+    /// Catches the signals from now on, except the ignored ones.
+    ///
+    /// A program that is started later has the system's own answers to them again.
     pub(super) fn new() -> io::Result<Self> {
         let kinds = [
             Signal::INT,

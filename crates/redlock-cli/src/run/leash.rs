@@ -34,7 +34,7 @@ pub(super) enum End {
     NotStarted { code: u8, reason: String },
     /// It was stopped because the lease was ending, or had ended.
     Stopped,
-    /// Its warden was killed; so was what of it could be found, which was all of it if `is_all`.
+    /// Its warden was killed, and so were the processes of the command that could be found: all of them if `is_all`.
     WardenDied { is_all: bool },
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Leash {
     has_started: bool,
     /// How often the group was stopped because it wants the terminal.
     stops: u32,
-    /// When the warden must have ended whose command was killed.
+    /// When the warden must have ended, once its command was killed.
     ends_at: Option<u64>,
     /// Whether the group was lent the terminal.
     has_terminal: bool,
@@ -110,17 +110,17 @@ impl Leash {
         Ok(leash)
     }
 
-    /// Returns whether the keys of the terminal are the command's, and nobody else's.
+    /// Returns whether the command's group has the terminal, so that its keys reach only this group.
     pub(super) const fn has_terminal(&self) -> bool {
         self.has_terminal
     }
 
-    /// Returns whether somebody has asked for the end, of the command or of what keeps the lock behind it.
+    /// Returns whether a signal has asked for the end of the command, or of what keeps the lock behind it.
     pub(super) const fn is_to_end(&self) -> bool {
         self.is_to_end
     }
 
-    /// Keeps the warden told while the lease lasts, until the command has ended or was stopped.
+    /// Tells the warden about each renewal of the lease, until the command has ended or was stopped.
     pub(super) async fn hold(
         &mut self,
         guard: &LockGuard,
@@ -149,7 +149,7 @@ impl Leash {
                         let message = "the lease cannot be renewed: stops the command";
                         drop(context.output.complain(message));
                     }
-                    // It is no warden any more that talks so.
+                    // The warden is gone: no warden writes such a line.
                     Some(Err(_)) | None => break,
                 },
                 // The warden is not ended by it, so before that it would be lost.
@@ -192,7 +192,7 @@ impl Leash {
 
     /// Tells the warden until when the command may run, if that has changed.
     async fn tell(&mut self, guard: &LockGuard) -> io::Result<()> {
-        // In this order, so that what is told is never later than the truth.
+        // The clock is read first, so that the time in the order is never later than the end of the lease.
         let now = since_start();
         let left = guard.lease().remaining();
         let kill = now + millis(left).saturating_sub(MARGIN);
@@ -214,14 +214,14 @@ impl Leash {
         tree::signal_those_who_left(self.group, signal);
         if [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal) {
             self.is_to_end = true;
-            // Who is stopped would not see it.
+            // A stopped process would not handle the signal.
             self.signal(Signal::CONT);
         }
     }
 
     /// Has the warden kill the command and all that it has started, and end then.
     ///
-    /// Nobody else can: what the command leaves is below the warden only as long as that lives.
+    /// Only the warden can: what the command leaves is below the warden only as long as the warden lives.
     async fn end_all(&mut self) {
         // The warden may have ended meanwhile.
         drop(
@@ -234,8 +234,9 @@ impl Leash {
         self.ends_at = Some(since_start() + LAST_WORD);
     }
 
-    /// Lets a group go on that was stopped at the terminal, where nobody could start it again; returns whether that is in
-    /// vain, because it wants a terminal that it has not.
+    /// Continues the group if it was stopped at the terminal, where its user could not continue it.
+    ///
+    /// Returns whether that is in vain, because the group wants a terminal that it does not have.
     fn is_stuck(&mut self, context: &Context) -> bool {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let Ok(Some(status)) = waitid(WaitId::Pid(self.group), stopped) else {
@@ -279,13 +280,13 @@ fn millis(duration: Duration) -> u64 {
 /// How long before the end of the lease the group is killed, in milliseconds: for timers that are late.
 const MARGIN: u64 = 150;
 
-/// How long a warden may take to end whose command was killed, in milliseconds.
+/// How long a warden may take to end after its command was killed, in milliseconds.
 const LAST_WORD: u64 = 1_000;
 
 /// How often a command may be stopped because it wants the terminal.
 const STOPS: u32 = 3;
 
-/// The exit code of a command that wants a terminal that it has not: that of `SIGTTIN`, as shells give it.
+/// The exit code of a command that wants a terminal that it does not have: that of `SIGTTIN`, as shells give it.
 const STUCK: u8 = 128 + 21;
 
 /// How often the lease is looked at.

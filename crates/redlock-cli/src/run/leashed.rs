@@ -16,7 +16,7 @@ pub(crate) const LEASHED: &str = "__leashed";
 
 /// Becomes the command: the id of the warden and the command are its arguments.
 ///
-/// Returns if the command cannot be started, after the warden was told why.
+/// Returns if the command cannot be started, after a message to the warden that says why.
 pub(crate) fn leashed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.collect();
     let Ok(mut warden) = handover::take() else {
@@ -24,7 +24,7 @@ pub(crate) fn leashed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let error = begin(&arguments);
     let news = News::not_started(&error);
-    // Nobody may be there to read it.
+    // The warden may be gone.
     drop(warden.write_all(news.to_string().as_bytes()));
     ExitCode::FAILURE
 }

@@ -4,7 +4,7 @@ use std::{fmt, io, str::FromStr};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the warden is told.
+/// An order to the warden: until when the command may run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Until {
     /// When the group is asked to end, in milliseconds as [`since_start`] has them.
@@ -18,7 +18,7 @@ impl Until {
     pub(super) const OVER: Self = Self { term: 0, kill: 0 };
 }
 
-/// What the warden tells.
+/// A message from the warden.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum News {
     /// It catches signals, and waits for an order.
@@ -108,7 +108,7 @@ pub(super) fn since_start() -> u64 {
     seconds * 1_000 + u64::try_from(time.tv_nsec).unwrap_or_default() / 1_000_000
 }
 
-/// A line that nobody writes.
+/// A line that is neither an order nor a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Garbled;
 

@@ -2,10 +2,11 @@
 //!
 //! Three processes take part.
 //! This one holds the lock.
-//! It starts a *warden*, which leads a process group of its own and starts the command in it; the kernel ends the command with
-//! the warden.
-//! Over a socket the warden is told until when the command may run, again each time the lease is renewed; it stops the group
-//! in time when it is told nothing more, be this process killed, stopped or cut off from the nodes.
+//! It starts a *warden*, which leads a process group of its own and starts the command in it.
+//! The kernel ends the command with the warden.
+//! Over a socket, this process tells the warden until when the command may run, again after each renewal of the lease.
+//! Without a later time the warden stops the group before the lease ends, because this process may be killed, stopped
+//! or cut off from the nodes.
 //! If the warden is stopped, too, the kernel kills it in time.
 
 mod acquire;
@@ -134,7 +135,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         longest => options.wait(Wait::UpTo(longest)),
     };
     if let Some(wait) = args.wait {
-        // Whoever says for how long means it, whatever there is to wait for.
+        // An explicit wait is also the wait for a quorum.
         options = options.quorum_wait(wait);
     }
     let mut builder = settings.builder();
@@ -170,7 +171,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     };
     let held_since = now();
-    // What a warden leaves that is killed stays below this process.
+    // If the warden is killed, its descendants stay below this process.
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| not_supervised(&error.into()))?;
@@ -198,7 +199,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             _ = signals.interrupted() => None,
             reason = guard.lease().lost() => Some(reason),
         };
-        // Of a lock that is lost there is nothing to release.
+        // A lost lock needs no release.
         let complaint = match lost {
             Some(reason) => Some(format!(
                 "the lease was lost: {reason}; the lock is kept no longer"
@@ -218,8 +219,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     })
 }
 
-/// Runs the command until it ends or must not go on, and returns whether it has ended by itself, unasked; `None` if nobody
-/// can tell whether it goes on.
+/// Runs the command until it ends or must not go on.
+///
+/// Returns its exit, and whether the command has ended by itself, without a request to end.
+/// Returns `None` if the warden died: then no process can tell whether the command goes on.
 async fn supervise(
     command: &[OsString],
     mut leash: Leash,
@@ -312,7 +315,7 @@ fn grace(asked: Option<Duration>, ttl: Duration) -> Result<Duration, Failure> {
 /// The shortest lease under which a command can be stopped in time.
 const SHORTEST: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_secs(10);
-/// How commands end that Ctrl-C ends, or Ctrl-\.
+/// The exit codes of commands that Ctrl-C or Ctrl-\ ended.
 const INTERRUPTED: u8 = 128 + 2;
 const QUIT: u8 = 128 + 3;
 const GRACE: Duration = Duration::from_secs(5);

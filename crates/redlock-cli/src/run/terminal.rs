@@ -23,8 +23,10 @@ pub(super) fn give_back(group: Pid) {
     pass(group);
 }
 
-/// Ends this process and the rest of its group as a key of the terminal would have, that was pressed while another group
-/// had the terminal: a script must not go on behind a command that its user has interrupted.
+/// Ends this process and the rest of its group, as a key does that is pressed while the group has the terminal.
+///
+/// The user pressed the key while another group had the terminal.
+/// A script must not go on behind a command that its user has interrupted.
 ///
 /// Returns if that is not possible.
 pub(crate) fn press(signal: u8) {
@@ -36,10 +38,12 @@ pub(crate) fn press(signal: u8) {
     );
 }
 
-/// Only who has the terminal may pass it on: the system stops all others that try.
+/// Passes the terminal on to a group, if this process' group has it; returns whether it did.
+///
+/// The system stops a process that tries without having the terminal.
 fn pass(group: Pid) -> bool {
     let terminal = stdin();
     let has_it = tcgetpgrp(&terminal).is_ok_and(|present| present == getpgrp());
-    // A terminal that is gone is nobody's.
+    // A terminal that is gone belongs to no group.
     has_it && tcsetpgrp(&terminal, group).is_ok()
 }

@@ -33,8 +33,9 @@ pub(super) fn kill_below(root: Pid) -> bool {
     false
 }
 
-/// Sends a signal to those below a process that have left its group, and not to what is below them: who leads another
-/// group passes signals on by itself.
+/// Sends a signal to the processes below `root` that have left its group, but not to the processes below these.
+///
+/// A process that leads another group passes signals on by itself.
 pub(super) fn signal_those_who_left(root: Pid, signal: Signal) {
     let Some(all) = all() else { return };
     let group = Some(root);
@@ -57,7 +58,7 @@ pub(super) fn zombies_of(parent: Pid) -> Vec<Pid> {
 fn below(root: Pid, all: &HashMap<Pid, Process>) -> Vec<Process> {
     let is_below = |process: &Process| {
         let mut parent = process.parent;
-        // The table is of no one moment, so it may have a circle in it.
+        // The table was not read at one moment, so it may have a cycle in it.
         for _ in 0..all.len() {
             match parent {
                 Some(pid) if pid == root => return true,

@@ -1,4 +1,4 @@
-//! The process that starts the command, leads its group, and outlives whoever holds the lock.
+//! The process that starts the command, leads its group, and outlives the process that holds the lock.
 
 use std::{
     ffi::OsString,
@@ -37,7 +37,7 @@ use super::{
 /// The first argument of a warden, which no user types.
 pub(crate) const WARDEN: &str = "__warden";
 
-/// Runs the warden: the group that has the terminal else, and the command are its arguments.
+/// Runs the warden; its arguments are the group that otherwise has the terminal, and the command.
 pub(crate) fn warden(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok(holder) = handover::take() else {
         return ExitCode::FAILURE;
@@ -45,7 +45,7 @@ pub(crate) fn warden(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // A command is a child of the thread that starts it, which is the only one here.
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let watched = runtime.and_then(|runtime| runtime.block_on(watch(arguments.collect(), holder)));
-    // The holder hears of a failure by the silence.
+    // The holder notices a failure by the silence of the warden.
     watched.unwrap_or(ExitCode::FAILURE)
 }
 
@@ -118,7 +118,7 @@ enum Ending {
     },
 }
 
-/// Waits for the end of the command, and brings it about when its time is over.
+/// Waits for the end of the command, and stops the command when its time is over.
 async fn attend(
     mut child: Child,
     mut until: Until,
@@ -139,13 +139,13 @@ async fn attend(
                     child.wait().await?;
                     return Ok(Ending::Refused(why));
                 }
-                // Nobody may be there to read it.
+                // The process that holds the lock may be gone.
                 None => drop(news.write_all(News::Started.to_string().as_bytes()).await),
             },
             // A command that has not begun says why before it ends.
             status = child.wait(), if refusal.is_terminated() => break status?,
             told = order(orders) => match told {
-                // Nobody renews the lease any more.
+                // No process renews the lease any longer.
                 Some(Until::OVER) | None => {
                     was_stopped = true;
                     break kill(&mut child, last_resort).await?;
@@ -201,7 +201,7 @@ async fn pass_on_early(child: &Child, signals: &mut Signals) {
     // The runtime hears of signals when it is given a turn.
     tokio::task::yield_now().await;
     while let Some(signal) = signals.next().now_or_never() {
-        // Nobody waits for it yet, so the id is still its own.
+        // No task waits for the command yet, so the id is still its own.
         let _: Result<_, _> = kill_process(pid, signal);
     }
 }
@@ -234,11 +234,11 @@ fn code_of(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// Takes note of the end of those that the command has orphaned and that have ended, so that they do not stay as zombies.
+/// Waits for the orphans of the command that have ended, so that they do not stay as zombies.
 fn reap(command: &Child) {
     let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     if !matches!(waitid(WaitId::All, any), Ok(Some(_))) {
-        // There is none, as nearly always, and the look at all processes is spared.
+        // Nearly always there is none, which saves the look at all processes.
         return;
     }
     let command = command.id().and_then(|id| i32::try_from(id).ok());

@@ -24,7 +24,7 @@ use crate::{
     processes::Processes,
 };
 
-/// What can be asked of `top`.
+/// The arguments of `top`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The beginning of the names of the resources to show
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
-/// Shows the nodes and the keys until somebody presses q; with JSON, writes a line for each look.
+/// Shows the nodes and the keys until the user presses q; with JSON, writes a line for each look.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
     let is_json = context.output.is_json();
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
 }
 
-/// Draws each look as soon as it was taken, and is attentive to keys meanwhile.
+/// Draws each look as soon as it was taken, and handles keys meanwhile.
 async fn show(
     sampler: &mut Sampler,
     settings: &Settings,
@@ -102,7 +102,7 @@ impl Screen {
     fn open() -> io::Result<Self> {
         let terminal = ratatui::try_init()?;
         let (tell, events) = unbounded_channel();
-        // Not here: of a terminal that is gone, a read may never end, and signals must be heard all the same.
+        // On another thread: a read from a terminal that is gone may never end, and signals must be handled meanwhile.
         thread::spawn(move || {
             loop {
                 let event = event::read();
@@ -121,7 +121,7 @@ impl Screen {
             .map(drop)
     }
 
-    /// Waits until somebody wants to leave.
+    /// Waits until the user presses a key that ends the view.
     async fn wait_for_the_end(
         &mut self,
         sample: Option<&Sample>,

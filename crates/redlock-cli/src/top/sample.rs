@@ -21,7 +21,7 @@ use crate::{
     standing::{Standing, settled},
 };
 
-/// What looks again and again, and remembers what it compares with.
+/// The source of samples, with the results of earlier looks for comparison.
 pub(super) struct Sampler {
     client: Redlock,
     prefix: String,
@@ -35,7 +35,7 @@ pub(super) struct Sampler {
     seen: HashMap<String, (Option<Owner>, u64)>,
 }
 
-/// What there was to see.
+/// The result of one look at the nodes, the keys and the jobs.
 #[derive(Serialize)]
 pub(super) struct Sample {
     pub(super) nodes: Vec<Node>,
@@ -138,7 +138,7 @@ impl Sampler {
         }
     }
 
-    /// Counts what has changed hands; what changes hands most comes first.
+    /// Counts how often each key has changed hands, and puts the most frequent ones first.
     fn keys(&mut self, lines: Vec<Line>) -> Vec<Key> {
         let mut before = std::mem::take(&mut self.seen);
         let mut keys: Vec<Key> = lines
@@ -169,7 +169,7 @@ impl Sampler {
 
     /// Looks at what is remembered of jobs, now and then: that takes a dozen questions for each of them.
     ///
-    /// Those that cannot be asked for stay as they were.
+    /// If the nodes cannot be asked, the jobs stay as they were.
     async fn look_at_jobs(&mut self, places: &[Place], settings: &Settings) {
         let now = clock::now();
         let is_due = |at: Instant| now.duration_since(at) >= JOBS_EVERY;
@@ -226,8 +226,8 @@ async fn round_trip(place: &Place) -> Option<Duration> {
     Some(asked.elapsed())
 }
 
-/// Of how many keys that are free the count is kept.
+/// The most free keys of which the count is kept.
 const MOST_FREE: usize = 10_000;
 
-/// How often jobs are looked at, at most.
+/// The least time between two looks at the jobs.
 const JOBS_EVERY: Duration = Duration::from_secs(5);

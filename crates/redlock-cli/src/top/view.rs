@@ -168,7 +168,7 @@ fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
             plain(job.last.as_deref().unwrap_or("-")),
         ]
     });
-    // Nobody was asked who knows it.
+    // Without the metrics of processes, the time of the next tick is not known.
     let next_width = if sample.processes.is_some() { 11 } else { 0 };
     let widths = [
         Constraint::Fill(2),
@@ -238,7 +238,7 @@ fn plain(text: &str) -> Text {
     (text.to_owned(), Style::new())
 }
 
-/// Returns a table for a frame of this width, in which the end of a text that does not fit is a sign of that.
+/// Returns a table for a frame of this width, in which a sign ends each text that was cut.
 fn table<const N: usize>(
     head: [&str; N],
     rows: impl Iterator<Item = [Text; N]>,
@@ -262,7 +262,7 @@ fn table<const N: usize>(
     .header(head)
 }
 
-/// Returns a text in so many columns, with a sign at its end if a part of it is missing.
+/// Returns a text cut to `width` columns, with a sign at its end if a part of it is missing.
 fn fitted(text: &str, width: u16) -> String {
     let line = Line::from(text);
     if line.width() <= usize::from(width) {

@@ -24,7 +24,7 @@ impl Exposition {
         self.0.render()
     }
 
-    /// Sums up now and then what was measured, so that it takes no more memory if nobody asks for it.
+    /// Sums up the measurements now and then, so that their memory does not grow while no request asks for them.
     pub(super) async fn keep_small(&self) -> Infallible {
         loop {
             tokio::time::sleep(EVERY).await;

@@ -25,7 +25,7 @@ use crate::{
     standing::{is_open, line, ready_in, votes, words},
 };
 
-/// What can be asked of `watch`.
+/// The arguments of `watch`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Answers HTTP at this address: /ready/NODE, /metrics for Prometheus, and all nodes at /; a connection has one

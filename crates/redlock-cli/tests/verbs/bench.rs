@@ -38,7 +38,7 @@ async fn an_interrupted_bench_holds_nothing() {
     let held = || nodes.keys().iter().any(|key| key.contains("bench"));
     let bench = Running::start(&mut nodes.command(&["bench", "--for", "30s"]));
     eventually("it has locks", held);
-    // Nothing is let go of meanwhile, so what is held now is held when the bench is interrupted.
+    // The paused nodes release no lock, so a lock that is held now is held when the bench is interrupted.
     eventually("it has one for a while", || {
         for node in 0..3 {
             nodes.ask(node, &["CLIENT", "PAUSE", "80", "WRITE"]);

@@ -1,4 +1,4 @@
-//! `bless`: somebody vouches for nodes.
+//! `bless`: a user vouches for nodes.
 
 use std::io::{Read, Write};
 

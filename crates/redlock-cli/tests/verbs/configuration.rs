@@ -253,7 +253,7 @@ async fn a_max_ttl_that_is_not_given_is_that_of_the_nodes() {
     assert!(doctor.out.contains("max_ttl 2 s"), "{doctor:?}");
     let locked = bare(&nodes, &["run", "job", "--", "true"]);
     assert_eq!(locked.code, 0, "{locked:?}");
-    // Whoever reaches an empty node first says which policy it remembers.
+    // The first client that reaches an empty node says which policy the node remembers.
     nodes[1].restart().unwrap();
     let address = nodes[1].address().to_string();
     let ready = bare(&nodes, &["ready", &address, "--wait", "20s"]);

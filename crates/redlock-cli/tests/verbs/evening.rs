@@ -110,7 +110,7 @@ async fn an_evening_with_a_node_that_dies_and_forgets() {
 
 /// Masters that are declared to wait and do not, restarted two of three or three of five at a time.
 ///
-/// Whoever saw them before would notice; a client that comes later cannot.
+/// A client that saw the masters before would notice; a client that connects later cannot.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_the_guard_off_and_a_majority_restarted_at_once_a_lock_has_two_holders() {
     for (count, wrongly) in [(3, true), (3, false), (5, true), (5, false)] {

@@ -236,7 +236,7 @@ async fn a_job_of_which_too_few_nodes_know_is_not_forgotten() {
         let key = keys.into_iter().find(|key| key.contains("close-day"));
         key.map(|key| key.split(':').next().unwrap().parse::<usize>().unwrap())
     };
-    // Those that have forgotten do not vote, and the one that remembers is no majority.
+    // The nodes that have forgotten do not vote, and the one that remembers is no majority.
     let remembers = remembering(&nodes).unwrap();
     for other in (0..3).filter(|node| *node != remembers) {
         nodes[other].restart().unwrap();

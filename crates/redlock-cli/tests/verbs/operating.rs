@@ -25,7 +25,7 @@ fn words(command: &str) -> Vec<String> {
         "KEY" => "order:7",
         "TIME" => "20s",
         "ADDR" => "127.0.0.1:0",
-        // Where nobody is, which is said.
+        // No process listens there, and the command reports that.
         "URLS" => "http://127.0.0.1:1/metrics",
         "NAMESPACE/NAME" => "billing/close-day",
         "…" => "systemd",
@@ -59,7 +59,7 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             "jobs forget NAMESPACE/NAME" => {
                 let done = done();
                 assert_eq!(done.code, 2, "{done:?}");
-                // It asks, and nobody answers.
+                // The command asks, and gets no answer.
                 for said in ["it is paused", "nothing was done; --yes"] {
                     assert!(done.err.contains(said), "{said}: {done:?}");
                 }

@@ -1,4 +1,4 @@
-//! What processes measure and no node knows: who waits, and when the next tick of a job is.
+//! What processes measure and no node knows: the callers that wait, and the time of a job's next tick.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -149,7 +149,7 @@ async fn top_shows_who_waits_and_when_the_next_tick_of_a_job_is() {
     let left = next - now();
     assert!(left > -1_000.0 && left <= 3_600_000.0, "{left}: {sample}");
 
-    // As somebody sees it.
+    // As a user sees it.
     let line = format!(
         "stty rows 30 cols 80; \"$REDLOCK\" {}",
         service.with(&["top"], &url).join(" ")

@@ -60,7 +60,7 @@ async fn it_shows_a_look_as_soon_as_it_was_taken() {
     let nodes = Nodes::blessed(3).await;
     let client = nodes.client().await;
     let guard = client.acquire("order:7").await.unwrap();
-    // The next look is never taken; whoever waits for it sees the end.
+    // The next look is never taken: a test that waited for it would see `timeout` end the command.
     let line = "stty rows 24 cols 80; timeout --foreground 20 \"$REDLOCK\" top --every 1h";
     let mut top = at_terminal(line, &nodes)
         .env("TERM", "xterm")

@@ -47,7 +47,7 @@ async fn watching_ages_quarantines_tells_changes_and_answers_probes() {
     let node = nodes[0].address().to_string();
     assert!(get(&address, &format!("/ready/{node}")).starts_with("HTTP/1.1 503"));
     assert!(get(&address, "/ready/nowhere").starts_with("HTTP/1.1 404"));
-    // Nobody else looks at the nodes.
+    // Only the watch looks at the nodes.
     watch.await_line("a majority votes");
     while !get(&address, &format!("/ready/{node}")).starts_with("HTTP/1.1 200") {
         tokio::time::sleep(Duration::from_millis(50)).await;

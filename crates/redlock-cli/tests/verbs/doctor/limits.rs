@@ -16,7 +16,7 @@ async fn connections_that_run_out_are_told_of() {
     let nodes = Nodes::start_with(3, &options);
     nodes.bless().await;
     let address = nodes[0].address();
-    // A connection from before, over which the server can be asked while it takes no more.
+    // An earlier connection, over which the server answers while it accepts no further ones.
     let mut before = TcpStream::connect(address).unwrap();
     let too_many: Vec<_> = (0..40)
         .map(|_| TcpStream::connect(address).unwrap())
@@ -118,7 +118,7 @@ async fn a_node_that_stood_still_to_fork_is_told_of() {
     );
 }
 
-/// A server that reads its data anew, slowly, and answers meanwhile that it does.
+/// A server that loads its data again, slowly, and answers meanwhile that it does.
 #[tokio::test]
 async fn a_node_that_loads_its_data_is_told_of() {
     let options = ServerOptions::default()
@@ -128,7 +128,7 @@ async fn a_node_that_loads_its_data_is_told_of() {
     nodes.bless().await;
     let fill = "for n = 1, 2000 do redis.call('SET', 'key:' .. n, string.rep('x', 1000)) end";
     nodes.ask(1, &["EVAL", fill, "0"]);
-    // So long for each key, in microseconds.
+    // The time for each key, in microseconds.
     nodes.set(1, "key-load-delay", "20000");
     nodes.set(1, "loading-process-events-interval-bytes", "1024");
     let mut loads = TcpStream::connect(nodes[1].address()).unwrap();

@@ -61,7 +61,7 @@ async fn rights_that_are_missing_together_are_named_together() {
 #[expect(clippy::disallowed_methods, reason = "the patience of a test")]
 async fn at_no_moment_has_a_scratch_key_no_end() {
     let nodes = Nodes::blessed(3).await;
-    // So long each key is there at least.
+    // The least time for which each key is there.
     let slow = Relay::delaying(nodes[0].address(), Duration::from_millis(100));
     let mut urls = nodes.urls();
     urls[0] = slow.url();

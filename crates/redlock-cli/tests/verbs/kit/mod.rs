@@ -49,7 +49,7 @@ impl Nodes {
         }
     }
 
-    /// Starts servers that nobody has used yet, and vouches for them.
+    /// Starts servers that no client has used yet, and vouches for them.
     pub(crate) async fn blessed(count: usize) -> Self {
         let nodes = Self::start(count);
         nodes.bless().await;

@@ -1,4 +1,4 @@
-//! What happens to a command that must not go on, however stubborn it is: nobody else holds the lock while it runs.
+//! The end of a command that must not go on, however stubborn it is: no other client holds the lock while it runs.
 
 use std::{process::Stdio, time::Duration};
 

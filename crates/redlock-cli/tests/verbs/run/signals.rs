@@ -44,7 +44,7 @@ async fn signals_reach_the_command_and_its_exit_code_comes_back() {
 #[tokio::test]
 async fn at_a_terminal_the_command_can_read_and_be_interrupted() {
     let nodes = Nodes::blessed(3).await;
-    // It reads a line, which only who has the terminal can, and is then interrupted by a key.
+    // The command reads a line, which only the group that has the terminal can, and a key then interrupts it.
     // A shell that is interrupted while it starts a program looks at that when the program has ended.
     let line = "\"$REDLOCK\" run job -- sh -c 'read line; echo \"got $line\"; while :; do sleep 0.02; done'";
     let mut run = at_terminal(line, &nodes).spawn().unwrap();

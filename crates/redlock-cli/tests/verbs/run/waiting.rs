@@ -46,7 +46,7 @@ async fn nodes_that_come_back_within_the_wait_are_waited_for() {
     let mut waits = under(&nodes, &["--wait", "30s"], &["true"])
         .spawn()
         .unwrap();
-    // For longer than whoever gives no wait bears with it.
+    // Longer than `run` without `--wait` waits for a quorum.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert!(waits.try_wait().unwrap().is_none());
     for node in 0..2 {
