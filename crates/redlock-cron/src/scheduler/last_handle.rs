@@ -8,7 +8,7 @@ use crate::replica::Replica;
 
 /// What all handles of a scheduler share: its drop ends the scheduler.
 pub(super) struct LastHandle {
-    /// The tokio-cron-scheduler in which nobody else has jobs, if there is one.
+    /// The tokio-cron-scheduler that this scheduler makes for itself, if it does: it has no jobs of the application.
     pub(super) scheduler: Option<Arc<OnceLock<JobScheduler>>>,
     pub(super) replica: Arc<Replica>,
     #[cfg(feature = "metrics")]
