@@ -22,7 +22,7 @@ struct Seen {
 }
 
 impl Journal {
-    /// Notes a run of a replica with another configuration; returns whether this configuration was not seen before.
+    /// Notes the replica and the configuration of a run if the configuration is another; returns whether they are new.
     pub(crate) fn differs(&self, run: &RunRecord, fingerprint: Fingerprint) -> bool {
         if fingerprint.is_same(run.fingerprint) {
             return false;

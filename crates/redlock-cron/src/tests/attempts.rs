@@ -316,7 +316,7 @@ async fn a_tick_that_is_due_before_the_last_run_is_known_does_not_pass_over_it()
         fleet.sleep_until(62_000).await;
         let again = fleet.member(0, job()).await;
         if let Missed::All { .. } = policy {
-            // Nobody works on the backlog otherwise.
+            // No task works on the backlog otherwise.
             assert!(!again.runner.backlog.open());
         }
         again.wake_at(63_000).await;

@@ -251,7 +251,7 @@ async fn a_tick_starts_whatever_the_policy_if_a_majority_comes_back_within_start
 async fn a_tick_that_was_missed_waits_for_a_run_that_goes_on() {
     let starts = Starts::default();
     let fleet = fleet_with_history(&starts).await;
-    // Somebody runs the job by hand.
+    // An operator runs the job by hand.
     let guard = fleet.client().await;
     let guard = guard.acquire("redlock-cron-job:tests/job").await.unwrap();
     fleet.sleep_until(215_000).await;

@@ -79,7 +79,7 @@ async fn next(reports: &mut Reports) -> (usize, TickReport) {
         .unwrap()
 }
 
-/// Waits for so many ticks that ran, and says how often each did.
+/// Waits until `ticks` ticks have run, and returns how often each did.
 async fn ran(reports: &mut Reports, ticks: usize) -> BTreeMap<DateTime<Utc>, usize> {
     let mut ran = BTreeMap::new();
     while ran.len() < ticks {

@@ -1,4 +1,4 @@
-//! Ticks that nobody started.
+//! Ticks that no replica started.
 
 use std::{convert::Infallible, time::Duration};
 
