@@ -60,11 +60,11 @@ pub async fn inspect(
     })
 }
 
-/// What a majority of the nodes remembers of a job.
+/// The records of a job on a majority of the nodes.
 pub(super) struct Memory {
     /// Whether a majority has answered all that was read.
     pub(super) is_known: bool,
-    /// What is under the job's own key.
+    /// The state under the job's own key.
     pub(super) state: Option<JobState>,
     pub(super) paused: Option<bool>,
     /// The run that goes on.

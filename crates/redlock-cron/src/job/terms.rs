@@ -18,7 +18,7 @@ pub(crate) struct Terms {
     pub(crate) ttl: Duration,
     pub(crate) overlap: Overlap,
     pub(crate) missed: Missed,
-    /// How late a tick may be started that was missed; as late as any other if missed ones are skipped.
+    /// How late a missed tick may be started: with [`Missed::Skip`], as late as any other.
     pub(crate) window: Duration,
     /// The most runs of one tick.
     pub(crate) max_attempts: u32,

@@ -9,7 +9,7 @@ use redlock_core::RunRecord;
 
 use crate::{Outcome, TickReport, job::Fingerprint};
 
-/// What this process has seen since the job was added.
+/// The observations of this process since the job was added.
 #[derive(Debug, Default)]
 pub(crate) struct Journal(Mutex<Seen>);
 

@@ -57,7 +57,7 @@ pub(crate) struct ClaimRequest {
     pub(crate) place_within: Option<Duration>,
 }
 
-/// Which runs before it a claim may follow.
+/// The runs that a claim may follow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum After {
     /// Any.
@@ -77,7 +77,7 @@ pub(crate) struct Won {
     pub(crate) _place: Option<OwnedSemaphorePermit>,
 }
 
-/// Why a tick is not started here.
+/// The reason why a tick is not started here.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) outcome: Outcome,
@@ -320,7 +320,7 @@ impl Refusal {
         }
     }
 
-    /// Says what an error of the lock client means for the tick.
+    /// Makes the refusal of a tick for an error of the lock client.
     fn by(error: &AcquireError) -> Self {
         let outcome = match error.kind() {
             AcquireErrorKind::Contended => return Self::bare(Outcome::Overlapping),

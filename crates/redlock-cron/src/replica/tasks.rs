@@ -264,7 +264,7 @@ impl Ending {
 }
 
 impl InFlight {
-    /// Says that the run was dropped before it finished.
+    /// Records that the run was dropped before it finished.
     pub(crate) fn dropped(self) {
         let mut runs = self.tasks.runs();
         if let Some(Running { run, ending, .. }) = runs.in_flight.remove(&self.id) {

@@ -300,7 +300,7 @@ async fn ticks_that_all_nodes_may_have_forgotten_are_told_at_once_and_do_not_sto
     assert_eq!(told, (8..200).step_by(5).map(tick).collect());
 }
 
-/// Returns a job of every minute, whose runs take so many seconds.
+/// Returns a job of every minute, whose runs take `seconds`.
 fn every_minute(starts: &Starts, seconds: u64, max: usize) -> SingletonJob {
     let job = starts.job(MINUTE, move |_| async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;

@@ -15,7 +15,7 @@ use crate::{
     tick::{Start, Undecided},
 };
 
-/// Returns a job that takes so many seconds.
+/// Returns a job that takes `seconds`.
 fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
     starts.job(EVERY_FIVE_SECONDS, move |_| async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;

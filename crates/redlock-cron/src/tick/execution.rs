@@ -188,7 +188,7 @@ impl JobRunner {
         }
     }
 
-    /// Returns whether the tick or request that asked for the end of a run, at the moment `asked`, may still wait for it.
+    /// Returns whether the tick or request that asked for the end of a run at the moment `asked` may still wait.
     ///
     /// The run may have begun after that tick or request had waited long enough, or had its own run.
     async fn is_waited_for(&self, asked: Tick) -> bool {

@@ -312,7 +312,7 @@ impl JobRunner {
         matches!(self.next_run(won, tick, 1).await, Look::Again(_))
     }
 
-    /// Returns how long to wait for the next look at a run that began so long ago, as far as this replica knows.
+    /// Returns how long to wait for the next look at a run that began `since` ago, as far as this replica knows.
     pub(crate) fn pause_after(&self, since: Duration) -> Duration {
         let longest = (since / 20).clamp(LEAST_PAUSE, LONGEST_PAUSE);
         (self.terms.ttl / 3).min(longest)

@@ -31,7 +31,7 @@ fn masters() -> ServerSet {
     ServerSet::start(&binary, 3, &ServerOptions::default()).unwrap()
 }
 
-/// So many replicas with their own clients.
+/// Makes `count` replicas, each with a client of its own.
 async fn replicas(masters: &ServerSet, count: usize) -> (Vec<SingletonScheduler>, Reports) {
     let (tell, told) = unbounded_channel();
     let mut replicas = Vec::new();

@@ -1,4 +1,4 @@
-//! What nodes remember of a job is deleted, by an application itself.
+//! An application deletes what the nodes remember of a job.
 
 use std::time::Duration;
 
