@@ -76,7 +76,7 @@ impl JobRunner {
         let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);
         let claims = self.claims();
         let place = Some(patient);
-        // So that the next request comes later by the nodes' clocks as well, at whose moment it cancels this run.
+        // By the nodes' clocks, so that the next request, which cancels this run, has a later moment.
         let ahead = claims.ahead().await.unwrap_or_default();
         let claimed = match self.terms.overlap {
             Overlap::Wait => claims.claim_now(place, ahead, ask(patient)).await,
@@ -119,7 +119,7 @@ impl JobRunner {
         ClaimRequest {
             early: EARLY,
             start_within: LATE,
-            // It has its place before it says which moment it is.
+            // The claim has its place before its moment is chosen.
             place_within: None,
             ..self.ask(job, now, wait)
         }
@@ -170,7 +170,7 @@ impl Claims {
             match refusal.off_by {
                 Some(ahead) if refusal.outcome == Outcome::TooEarly => match newest {
                     None => now -= whole(ahead),
-                    // The newest claim has this moment's place: wait until the next may be claimed.
+                    // The moment after the newest claim is still to come: wait until it may be claimed.
                     Some(_) => sleep(ahead).await,
                 },
                 // The window's edge would be past when the next claim comes.

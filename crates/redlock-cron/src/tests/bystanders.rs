@@ -1,4 +1,4 @@
-//! Replicas that see to a tick which they have not started, nor asked for.
+//! Replicas that deal with a tick which they have neither started nor asked for.
 
 use super::{attempts::job, *};
 use crate::{Delivery, replica::ClaimRequest};

@@ -24,7 +24,7 @@ impl Clock for RealClock {
     }
 }
 
-/// The machine's clock, and so many seconds.
+/// The machine's clock plus a number of seconds.
 #[derive(Clone, Default)]
 struct WrongClock(Arc<AtomicI64>);
 
@@ -230,7 +230,7 @@ async fn ticks_are_started_though_every_activation_is_lost() {
     let _ = jobs.shutdown(Duration::ZERO).await;
 }
 
-/// An application that shuts it down by a handle of its own wants nothing more to start.
+/// An application that shuts the scheduler down by its own handle wants nothing more to start.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_started_in_place_of_a_scheduler_that_was_shut_down() {
     let scheduler = JobScheduler::new().await.unwrap();
@@ -311,7 +311,7 @@ async fn a_scheduler_of_its_own_that_was_never_started_shuts_down() {
     assert!(jobs.start().await.is_err());
 }
 
-/// It has jobs of others.
+/// The scheduler also has jobs of the application.
 #[tokio::test]
 async fn a_scheduler_of_the_application_goes_on_when_ours_is_dropped() {
     let scheduler = JobScheduler::new().await.unwrap();

@@ -96,7 +96,7 @@ impl JobRunner {
         let late = TimeDelta::from_std(self.terms.start_within).unwrap_or(TimeDelta::MAX);
         let oldest = self.added.checked_sub_signed(late);
         let oldest = oldest.unwrap_or(DateTime::<Utc>::MIN_UTC);
-        // Under the lock under which it takes note of those that it finds.
+        // Under the lock under which `before` notes the ticks that it finds.
         let found = before.progress();
         let since = before.undecided.before(found.next(), oldest, self.added);
         drop(found);

@@ -170,7 +170,7 @@ async fn a_run_that_a_shutdown_cuts_short_is_started_again_elsewhere() {
     assert_eq!((again, attempt), (tick, 2));
     assert!(newer > token);
     while next(&mut reports).await.1.outcome() != Outcome::Ok {}
-    // A report is told before nodes have recorded the end of its run.
+    // A report comes before the nodes have recorded the end of its run.
     let expected = [(2, "ok".to_owned()), (1, "aborted".to_owned())];
     let recorded = async {
         loop {
