@@ -38,7 +38,7 @@ pub use self::clock::JobClock;
 pub mod metrics {
     //! The metrics of a scheduler, by name; with the feature `metrics`.
     //!
-    //! It is told to the recorder that is installed at the time.
+    //! The scheduler reports each value to the recorder that is installed at the time.
 
     pub use crate::record::METRICS as ALL;
 }

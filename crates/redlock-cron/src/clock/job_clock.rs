@@ -51,14 +51,14 @@ pub struct JobClock {
     known: Arc<Mutex<Known>>,
 }
 
-/// The nodes and the schedulers that go by the clock.
+/// The nodes and the schedulers that use the clock.
 #[derive(Default)]
 struct Known {
     nodes: Vec<MemoryNode>,
     schedulers: Vec<Box<dyn Driven>>,
 }
 
-/// A scheduler that goes by the clock.
+/// A scheduler that uses the clock.
 pub(crate) trait Driven: Send + Sync {
     /// Returns when it has something to do next, the present included; `None` once it is gone.
     fn next(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>>;
@@ -154,7 +154,7 @@ impl JobClock {
         }
     }
 
-    /// Takes note of a scheduler that goes by it.
+    /// Adds a scheduler that uses this clock.
     pub(crate) fn drives(&self, scheduler: impl Driven + 'static) {
         self.known().schedulers.push(Box::new(scheduler));
     }
@@ -167,7 +167,7 @@ impl JobClock {
         schedulers.any(|scheduler| scheduler.is_undecided(instant, now))
     }
 
-    /// Returns up to when nothing is to happen, `instant` at the latest.
+    /// Returns the earliest time at which a node or a scheduler may have something to do, `instant` at the latest.
     fn next(&self, instant: DateTime<Utc>) -> DateTime<Utc> {
         let now = self.now();
         let mut known = self.known();
@@ -214,7 +214,7 @@ fn until(now: DateTime<Utc>, instant: DateTime<Utc>) -> Duration {
     (instant - now).to_std().unwrap_or_default()
 }
 
-/// So late is a timer of the test's at most.
+/// The longest delay of a timer of the test.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
 /// Time up to something nearer than this is not stepped over.

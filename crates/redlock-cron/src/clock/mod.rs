@@ -13,10 +13,10 @@ pub(crate) use self::job_clock::Driven;
 #[cfg(feature = "test-util")]
 pub use self::job_clock::JobClock;
 
-/// What a replica takes for the time of day.
+/// The source of a replica's time of day.
 ///
-/// Ticks are instants of the calendar, so that a wall clock says when to ask for one.
-/// Whether it is time is for the nodes' clocks to say; see [`replica::claims`](crate::replica).
+/// Ticks are instants of the calendar, so the replica's wall clock says when to ask for one.
+/// The nodes' clocks decide whether it is time; see [`replica::claims`](crate::replica).
 pub(crate) trait Clock: Send + Sync {
     fn now(&self) -> DateTime<Utc>;
 
@@ -27,7 +27,7 @@ pub(crate) trait Clock: Send + Sync {
         false
     }
 
-    /// Returns it if a test has set it.
+    /// Returns the clock if a test has set it.
     #[cfg(feature = "test-util")]
     fn of_test(&self) -> Option<&JobClock> {
         None
@@ -53,11 +53,11 @@ pub(crate) fn to_tick(instant: DateTime<Utc>) -> Option<Tick> {
     Tick::from_millis(u64::try_from(instant.timestamp_millis()).ok()?)
 }
 
-/// Returns the instant that nodes count so.
+/// Returns the instant of a tick as the nodes count it.
 pub(crate) fn to_instant(tick: Tick) -> DateTime<Utc> {
     let millis = i64::try_from(tick.as_millis()).unwrap_or(i64::MAX);
     DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-/// A replica whose clock is ahead by no more than this waits for the nodes' clocks.
+/// A replica whose clock is ahead by at most this time waits for the nodes' clocks.
 pub(crate) const LONGEST_AHEAD: Duration = Duration::from_secs(60);

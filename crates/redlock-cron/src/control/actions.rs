@@ -1,7 +1,7 @@
 //! The actions of a person on a job: pause it, resume it, run it now.
 //!
-//! Each of these is a claim of the present moment, as of a tick, so that a majority of the nodes remembers it, and
-//! the last one is the one that counts, whatever the clocks of those who ask.
+//! Each action is a claim of the present moment, like the claim of a tick, so a majority of the nodes remembers it.
+//! The last action counts, whatever the clocks of the callers show.
 
 use std::{sync::Arc, time::Duration};
 
@@ -76,7 +76,7 @@ impl JobRunner {
         let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);
         let claims = self.claims();
         let place = Some(patient);
-        // So that the next request comes later by the nodes' clocks as well, at whose moment it cancels this run.
+        // By the nodes' clocks, so that the next request, which cancels this run, has a later moment.
         let ahead = claims.ahead().await.unwrap_or_default();
         let claimed = match self.terms.overlap {
             Overlap::Wait => claims.claim_now(place, ahead, ask(patient)).await,
@@ -119,7 +119,7 @@ impl JobRunner {
         ClaimRequest {
             early: EARLY,
             start_within: LATE,
-            // It has its place before it says which moment it is.
+            // The claim has its place before its moment is chosen.
             place_within: None,
             ..self.ask(job, now, wait)
         }
@@ -133,9 +133,9 @@ impl JobRunner {
 impl Claims {
     /// Claims the present moment by the nodes' clocks, or the first after the newest that was claimed.
     ///
-    /// The first moment that it asks for is that of this replica's clock, which is `ahead` by so much.
-    /// A claim that a run follows waits for a place first, for so long.
-    /// A claim that waits for a lock for longer than its moment lasts asks for a later one.
+    /// The first moment that it asks for is that of this replica's clock, less `ahead`.
+    /// With `place_within`, the claim waits for a place among the replica's runs first, for at most that time.
+    /// A claim that waits for a lock for longer than its moment lasts asks for a later moment.
     pub(crate) async fn claim_now(
         &self,
         place_within: Option<Duration>,
@@ -170,7 +170,7 @@ impl Claims {
             match refusal.off_by {
                 Some(ahead) if refusal.outcome == Outcome::TooEarly => match newest {
                     None => now -= whole(ahead),
-                    // Somebody was quick.
+                    // The moment after the newest claim is still to come: wait until it may be claimed.
                     Some(_) => sleep(ahead).await,
                 },
                 // The window's edge would be past when the next claim comes.
@@ -201,7 +201,7 @@ impl Claims {
     }
 }
 
-/// Returns so much on a clock, but no more than makes a difference.
+/// Converts a duration; one that is too long for the result becomes zero.
 fn whole(by: Duration) -> TimeDelta {
     TimeDelta::from_std(by).unwrap_or(TimeDelta::zero())
 }
@@ -212,7 +212,7 @@ const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
 /// How often others may be in the way.
 const MOMENT_ATTEMPTS: u32 = 10;
 
-/// In which window around a moment the nodes' clocks must be.
+/// The window around a moment in which the nodes' clocks must be.
 ///
 /// The same on all replicas, for it is `early` and `start_within` of these claims.
 /// It is short because nodes that lost their data refuse what could have been claimed before.

@@ -62,7 +62,7 @@ impl ControlError {
         Self::new(ControlErrorKind::Unconfirmed, job, message)
     }
 
-    /// It is not forgotten.
+    /// Makes the error of a job that is not forgotten.
     pub(crate) fn kept(job: &str, why: &InUse, nodes: &[NodeReport]) -> Self {
         match why {
             InUse::Unknown => {
@@ -88,7 +88,7 @@ impl ControlError {
         Self { kind, job, message }
     }
 
-    /// Returns the kind, which tells who must act.
+    /// Returns the kind, which tells whether the caller or the operator must act.
     pub fn kind(&self) -> ControlErrorKind {
         self.kind
     }

@@ -11,12 +11,12 @@ use crate::InUse;
 /// `namespace` is that of the scheduler which ran the job, and `name` is the job's name.
 /// The client asks the nodes first, and refuses if the job runs, if its lock is held, or if too few nodes say whether that
 /// is so.
-/// [`JobMemory::in_use`](crate::JobMemory::in_use) tells it before.
+/// [`JobMemory::in_use`](crate::JobMemory::in_use) returns the reason of such a refusal before the call.
 /// The client holds the lock of the job while the nodes forget, so no run begins meanwhile, unless runs of the job may
 /// overlap ([`Overlap::Allow`](crate::Overlap::Allow), [`Overlap::UpTo`](crate::Overlap::UpTo)).
 ///
 /// [Remove](crate::SingletonScheduler::remove) the job from all schedulers first.
-/// The nodes would learn the job anew from a scheduler that still has it.
+/// A scheduler that still has the job would make the nodes remember it again.
 /// That scheduler might also start the last tick a second time, as long as the tick may be
 /// [started](crate::SingletonJob::start_within), [made up for](crate::SingletonJob::catch_up_window) or [started
 /// again](crate::SingletonJob::retry_within).
@@ -64,7 +64,7 @@ pub async fn dangerous_forget(
     if let Some(why) = memory.in_use() {
         return Err(ControlError::kept(name, &why, memory.nodes()));
     }
-    // Under the lock of the job nobody claims a tick, unless its runs may overlap.
+    // While this client holds the lock of the job, no replica claims a tick, unless runs may overlap.
     let alone = AcquireOptions::new().wait(Wait::Never).outside_scopes();
     let guard = redlock.acquire_with(&resources[0], alone).await;
     let guard = guard.map_err(|error| match error.kind() {

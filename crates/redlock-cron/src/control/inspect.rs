@@ -60,11 +60,11 @@ pub async fn inspect(
     })
 }
 
-/// What a majority of the nodes remembers of a job.
+/// The records of a job on a majority of the nodes.
 pub(super) struct Memory {
     /// Whether a majority has answered all that was read.
     pub(super) is_known: bool,
-    /// What is under the job's own key.
+    /// The state under the job's own key.
     pub(super) state: Option<JobState>,
     pub(super) paused: Option<bool>,
     /// The run that goes on.
@@ -74,11 +74,11 @@ pub(super) struct Memory {
     pub(super) nodes: Vec<NodeReport>,
 }
 
-/// Reads what is under all keys of a job, at once: an outage costs one time limit.
+/// Reads all keys of a job at once, so that an outage costs one time limit.
 ///
-/// Whether its runs have one lock is judged by their tokens if it is not known.
+/// If `have_one_lock` is `None`, the tokens of the runs show whether they have one lock.
 ///
-/// Pauses have a key of their own, as attempts after the first have, and runs that somebody asked for.
+/// Pauses, runs on request and each attempt after the first have keys of their own.
 pub(super) async fn read(
     redlock: &Redlock,
     id: &JobId,
@@ -136,10 +136,10 @@ pub(super) async fn read(
     memory
 }
 
-/// Sorts runs, the newest first: by the tokens of their lock, and by their ticks if each has a lock of its own, whose
-/// tokens have no order.
+/// Sorts runs, the newest first: by their tokens if they have one lock, and by their ticks if each has its own.
 ///
-/// It is not by when they were claimed, which the clocks of those who claimed them say.
+/// The tokens of different locks have no order.
+/// The time of a claim is not used, because it is by the clock of the replica that claimed.
 pub(crate) fn newest_first(runs: &mut [PastRun], have_one_lock: Option<bool>) {
     let by_tick = |run: &PastRun| (run.record.tick, run.attempt, run.record.token);
     if have_one_lock.unwrap_or_else(|| may_have_one_lock(runs)) {
@@ -189,7 +189,7 @@ impl Memory {
 /// How many keys of runs after the first are read at once.
 const AT_ONCE: u32 = 10;
 
-/// Returns what the nodes had to do with the first reading that too few have answered, which tells why; else with any.
+/// Returns the node reports of the first reading that too few nodes answered, which tell why; else of the last reading.
 fn reports<'a>(readings: impl Iterator<Item = &'a JobReading> + Clone) -> Vec<NodeReport> {
     let mut unanswered = readings.clone().filter(|reading| reading.state().is_none());
     let told = unanswered.next().or_else(|| readings.last());

@@ -25,7 +25,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Computes what is the same on all replicas that are configured alike and know the same zones.
+    /// Computes the fingerprint, which is the same on all replicas with the same configuration and zones.
     pub(crate) fn of(plan: &Plan, terms: &Terms) -> Self {
         Self::with_zones(plan, terms, IANA_TZDB_VERSION)
     }
@@ -37,28 +37,28 @@ impl Fingerprint {
         }
     }
 
-    /// Returns it as it is remembered with a run that was due.
+    /// Returns the number that is recorded with a run that was due.
     pub(crate) fn number(self) -> u64 {
         FORMAT << 56 | self.schedule << HALF | self.policies
     }
 
-    /// Returns it as it is remembered with a run that makes up for a missed tick.
+    /// Returns the number that is recorded with a run that makes up for a missed tick.
     pub(crate) fn of_made_up(self) -> u64 {
         self.number() | MADE_UP
     }
 
-    /// Returns whether what is remembered of a run says that it was claimed under this configuration.
+    /// Returns whether the number that is recorded with a run is of this configuration.
     pub(crate) fn is_same(self, number: u64) -> bool {
         number & !MADE_UP == self.number()
     }
 
-    /// Returns whether it says that it was claimed under this schedule.
+    /// Returns whether the number that is recorded with a run is of this schedule.
     pub(crate) fn is_same_schedule(self, number: u64) -> bool {
         (number & !MADE_UP) >> HALF == self.number() >> HALF
     }
 }
 
-/// Returns whether what is remembered of a run says that it makes up for a missed tick.
+/// Returns whether the number that is recorded with a run is of one that makes up for a missed tick.
 pub(crate) fn is_made_up(number: u64) -> bool {
     number >> 56 == FORMAT && number & MADE_UP != 0
 }
@@ -73,7 +73,7 @@ fn schedule(plan: &Plan) -> u64 {
     }
 }
 
-/// Hashes what is in force, whether it was set or is a default.
+/// Hashes the terms in force, whether each was set or is a default.
 fn policies(terms: &Terms, zones: &str) -> u64 {
     let Terms {
         early,

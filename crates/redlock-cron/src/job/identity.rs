@@ -72,12 +72,12 @@ impl JobId {
         ResourceKey::new(TICK, format_args!("{self}@{}", tick.timestamp_millis())).expect(BOUNDED)
     }
 
-    /// Returns the name of the slots of the job's runs, where only so many may overlap.
+    /// Returns the name of the slots of the job's runs, if a limited number of them may overlap.
     pub(crate) fn slots_key(&self) -> ResourceKey {
         ResourceKey::new(SLOT, self).expect(BOUNDED)
     }
 
-    /// Returns the key of the runs that somebody asked for.
+    /// Returns the key of the runs on request.
     pub(crate) fn manual_key(&self) -> ResourceKey {
         ResourceKey::new(MANUAL, self).expect(BOUNDED)
     }

@@ -64,7 +64,7 @@ pub enum Overlap {
 /// The policy for ticks that no replica started when they were due: because no replica was up, or none had a majority.
 ///
 /// The nodes remember the newest tick that was claimed; the ticks after it were missed.
-/// Ticks that came during a run were not missed, unless they waited for its end and nobody started them then.
+/// Ticks that came during a run were not missed, unless they waited for its end and no replica started them then.
 /// A job that the nodes do not know has missed nothing.
 ///
 /// # Examples

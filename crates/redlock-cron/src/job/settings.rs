@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{Delivery, Missed, OnLost, Overlap, Tries};
 
-/// What is set of a job, as it was given.
+/// The settings of a job as the application gave them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) early: Option<Duration>,

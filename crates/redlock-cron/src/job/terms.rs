@@ -7,7 +7,7 @@ use redlock_core::{Redlock, Slots};
 use super::settings::Settings;
 use crate::{Delivery, Missed, OnLost, Overlap, SetupError, Tries, schedule::Schedule};
 
-/// On what terms the ticks of a job are claimed and run.
+/// The terms on which the ticks of a job are claimed and run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     /// By how much the nodes' clocks may be before the tick.
@@ -18,7 +18,7 @@ pub(crate) struct Terms {
     pub(crate) ttl: Duration,
     pub(crate) overlap: Overlap,
     pub(crate) missed: Missed,
-    /// How late a tick may be started that was missed; as late as any other if missed ones are skipped.
+    /// How late a missed tick may be started: with [`Missed::Skip`], as late as any other.
     pub(crate) window: Duration,
     /// The most runs of one tick.
     pub(crate) max_attempts: u32,
@@ -232,7 +232,7 @@ const SHORTEST_START_WITHIN: Duration = Duration::from_secs(1);
 const SHORTEST_DEFAULT: Duration = Duration::from_secs(5);
 const LONGEST_DEFAULT: Duration = Duration::from_secs(60);
 const CATCH_UP_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
-/// Of a run without a limit, nobody knows how long it takes.
+/// The default for a job without `max_runtime`, whose runs may take any time.
 const RETRY_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest window that nodes know.
 pub(crate) const LONGEST_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);

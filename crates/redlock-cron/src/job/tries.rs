@@ -90,7 +90,7 @@ impl Tries {
         }
     }
 
-    /// Returns the longest pause after so many tries; `None` if there is no further one.
+    /// Returns the longest pause after `tries` tries; `None` if there is no further try.
     pub(crate) fn pause_after(&self, tries: u32) -> Option<Duration> {
         let doubled = self
             .first

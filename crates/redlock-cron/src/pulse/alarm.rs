@@ -21,8 +21,8 @@ pub(crate) struct Alarm {
 impl Alarm {
     /// Adds the alarm to `scheduler`.
     ///
-    /// tokio-cron-scheduler never lets go of the jobs it has when it is shut down, so it gets a weak reference: with a
-    /// strong one, the lock client would not end either.
+    /// tokio-cron-scheduler keeps its jobs after its shutdown, so it gets a weak reference: with a strong one, the lock
+    /// client would not end either.
     pub(crate) async fn set(
         scheduler: &JobScheduler,
         jobs: &Arc<Jobs>,
@@ -43,12 +43,12 @@ impl Alarm {
         Ok(Self { scheduler, id })
     }
 
-    /// Makes it come at the scheduler's next look, half a second from now at the latest, and every second from then on.
+    /// Makes the alarm come at the scheduler's next check, within half a second, and every second from then on.
     pub(crate) async fn set_anew(&self) {
         self.store(Some(LONG_AGO)).await;
     }
 
-    /// Returns whether the scheduler has dealt with the alarm since it was [set anew](Self::set_anew).
+    /// Returns whether the scheduler has dealt with the alarm since the last call of [`set_anew`](Self::set_anew).
     ///
     /// The scheduler stores when the alarm is due next before it knows whether the activation arrives, so it does that
     /// also while activations are lost.
@@ -68,7 +68,7 @@ impl Alarm {
         scheduler.map_or(true, |scheduler| scheduler.shutdown.load(Ordering::Relaxed))
     }
 
-    /// Tells the scheduler when it is due next, or to forget it.
+    /// Stores when the alarm is due next; with `None`, the scheduler forgets the alarm.
     async fn store(&self, next: Option<DateTime<Utc>>) {
         let context = self.scheduler.context();
         let mut store = context.metadata_storage.write().await;

@@ -53,7 +53,7 @@ impl Jobs {
         runner
     }
 
-    /// Takes a job out, of which nothing is started any more.
+    /// Removes a job, so that nothing more of it is started.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<JobRunner>> {
         let mut state = self.state();
         let runner = state.by_name.remove(name)?;
@@ -95,7 +95,7 @@ impl Jobs {
         }
     }
 
-    /// Tells those who measure that nothing is started any more.
+    /// Updates the metric of the next tick of each job: no job has one once nothing is started any more.
     #[cfg(feature = "metrics")]
     pub(crate) fn tell_next(&self) {
         for runner in self.all() {
@@ -110,7 +110,7 @@ impl Jobs {
         runners.filter_map(|runner| runner.next_tick()).min()
     }
 
-    /// Takes note that the nodes' time is another than expected.
+    /// Notes that the nodes' time is not the expected one.
     pub(crate) fn clock_was_set(&self) {
         for runner in self.all() {
             runner.clock_was_set();

@@ -10,7 +10,7 @@
 //! It does not in place of a scheduler that was shut down: an application does that to start nothing more.
 //!
 //! Ticks are due by the nodes' clocks, so they are also looked for when the time of those is another than expected.
-//! A replica whose own clock is wrong goes by theirs, and says so.
+//! A replica whose own clock is wrong uses the nodes' time, and logs a warning.
 
 use std::{
     sync::{Arc, Weak},
@@ -31,7 +31,7 @@ use crate::{clock::LONGEST_AHEAD, replica::Replica};
 pub(crate) async fn watch(alarm: Option<Alarm>, replica: Arc<Replica>, jobs: Weak<Jobs>) {
     let (mut told, mut told_of_losses, mut told_of_clock) = (false, false, false);
     let mut is_set_anew = false;
-    // When the scheduler dealt with the alarm last, though nobody heard it.
+    // When the scheduler last dealt with an alarm whose activation was lost.
     let mut at_work = Instant::now();
     loop {
         select! {
@@ -99,11 +99,11 @@ fn tell_of_clock(replica: &Replica, was_told: bool) -> bool {
     is_wrong
 }
 
-/// So late is a tick at most that comes right after a step back.
+/// The longest delay of a tick that comes right after a step back of the clock.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The alarm comes a second and a half after the last at the latest, unless the machine is busy.
 const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 
-/// After what silence a person is told of it.
+/// The length of a silence of the alarm that is logged as an error.
 const TOLD_SILENCE: Duration = Duration::from_secs(10);

@@ -9,20 +9,20 @@ use redlock_core::RunRecord;
 
 use crate::{Outcome, TickReport, job::Fingerprint};
 
-/// What this process has seen since the job was added.
+/// The observations of this process since the job was added.
 #[derive(Debug, Default)]
 pub(crate) struct Journal(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Other configurations of the job, and who has them.
+    /// Other configurations of the job, each with the replica that has it.
     others: HashSet<(u64, String)>,
-    /// The last ticks that were not started though nobody else had, the newest first.
+    /// The last ticks that were not started though no other replica had them, the newest first.
     skipped: VecDeque<TickReport>,
 }
 
 impl Journal {
-    /// Looks at whether a run was claimed by a replica with another configuration; true if that is news.
+    /// Notes the replica and the configuration of a run if the configuration is another; returns whether they are new.
     pub(crate) fn differs(&self, run: &RunRecord, fingerprint: Fingerprint) -> bool {
         if fingerprint.is_same(run.fingerprint) {
             return false;
@@ -59,6 +59,6 @@ impl Journal {
     }
 }
 
-/// A fleet that is deployed anew every hour should not fill the memory.
+/// A fleet that is deployed every hour should not fill the memory.
 const MOST_OTHERS: usize = 1_000;
 const MOST_SKIPPED: usize = 20;

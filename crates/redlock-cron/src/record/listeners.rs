@@ -8,7 +8,7 @@ use crate::TickReport;
 #[derive(Default)]
 pub(crate) struct Listeners(Mutex<Vec<UnboundedSender<TickReport>>>);
 
-/// What a listener hears.
+/// The reports that a listener receives.
 pub(crate) type Heard = UnboundedReceiver<TickReport>;
 
 impl Listeners {
@@ -20,7 +20,7 @@ impl Listeners {
         heard
     }
 
-    /// Tells those that still listen.
+    /// Sends a report to the listeners that are left.
     pub(crate) fn tell(&self, report: &TickReport) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|listener| listener.send(report.clone()).is_ok());

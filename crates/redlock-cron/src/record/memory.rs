@@ -7,7 +7,8 @@ use crate::PastRun;
 
 /// The nodes' memory of a job, as [`inspect`](crate::inspect) reads it.
 ///
-/// It is what a majority says; what too few answered is missing, and then [`nodes`](Self::nodes) tells why.
+/// Each part is the answer of a majority.
+/// If too few nodes have answered a part, it is missing, and [`nodes`](Self::nodes) tells why.
 ///
 /// # Examples
 ///
@@ -91,7 +92,7 @@ impl JobMemory {
         self.watermark
     }
 
-    /// Returns after how long at most a majority lets the job's lock go if it is not renewed; zero if nobody has it,
+    /// Returns the longest time until a majority lets the job's lock go if it is not renewed; zero if the lock is free,
     /// and `None` if that is not known.
     ///
     /// Runs that may overlap ([`Overlap::Allow`](crate::Overlap::Allow), [`Overlap::UpTo`](crate::Overlap::UpTo)) do not
@@ -140,7 +141,7 @@ impl JobMemory {
         is_locked.then_some(InUse::Locked)
     }
 
-    /// Returns whether a majority remembers the same runs as it did then.
+    /// Returns whether a majority remembers the same runs as in `before`.
     pub(crate) fn has_the_runs_of(&self, before: &Self) -> bool {
         let runs = |memory: &Self| {
             let runs = memory.runs.iter().map(|run| &run.record);
@@ -149,7 +150,7 @@ impl JobMemory {
         self.watermark == before.watermark && runs(self) == runs(before)
     }
 
-    /// Returns what each node had to do with the answer.
+    /// Returns what each node contributed to the answer.
     pub fn nodes(&self) -> &[NodeReport] {
         &self.nodes
     }

@@ -57,7 +57,7 @@ pub(crate) fn describe() {
 
 const BY_JOB: &[&str] = &["namespace", "job_namespace", "job_name"];
 
-/// What the jobs of one scheduler are told apart by from those of others.
+/// The metrics of one scheduler's jobs, with the labels that distinguish them from the jobs of other schedulers.
 pub(crate) struct Meter {
     namespace: Arc<str>,
     job_namespace: Arc<str>,
@@ -71,8 +71,9 @@ impl Meter {
         }
     }
 
-    /// Registers what a job's ticks are counted by, so that each count is seen to grow from 0: of a series that begins
-    /// with its first tick, nobody can tell that it was just now.
+    /// Registers the counters of a job's ticks, so that each count is seen to grow from 0.
+    ///
+    /// A series that begins with its first tick does not show that the tick has just come.
     pub(crate) fn register(&self, job: &str) {
         for outcome in Outcome::ALL {
             self.runs(&job.into(), outcome).increment(0);
@@ -93,7 +94,7 @@ impl Meter {
         }
     }
 
-    /// Tells when the next tick is; `None` if there is none, or none for this replica.
+    /// Sets the metric of the next tick; `None` if there is none, or none for this replica.
     pub(crate) fn tell_next(&self, job: &Arc<str>, next: Option<DateTime<Utc>>) {
         let at = next.map_or(f64::NAN, |next| next.timestamp_millis() as f64 / 1e3);
         let labels = self.labels(job);

@@ -1,4 +1,4 @@
-//! Where reports go: to `tracing`, and to the hook of whoever built the scheduler.
+//! The receivers of reports: `tracing`, the metrics, and the hooks of the application.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -39,12 +39,12 @@ impl Observer {
         }
     }
 
-    /// Has runs told of before they begin.
+    /// Sets the hook that is called before each run begins.
     pub(crate) fn on_start(self, start: Option<StartHook>) -> Self {
         Self { start, ..self }
     }
 
-    /// Returns it with the client that each event is told to be of, and the namespace of the jobs.
+    /// Sets the client that each event names, and the namespace of the jobs.
     #[cfg_attr(
         not(feature = "metrics"),
         expect(unused_variables, reason = "the log has names of jobs only")
@@ -62,7 +62,7 @@ impl Observer {
         }
     }
 
-    /// Has a job's ticks counted from now on.
+    /// Registers the counters of a job's ticks.
     #[cfg(feature = "metrics")]
     pub(crate) fn expect(&self, job: &str) {
         if let Some(meter) = &self.meter {
@@ -70,7 +70,7 @@ impl Observer {
         }
     }
 
-    /// Tells those who measure when a job's next tick is.
+    /// Sets the metric of a job's next tick.
     #[cfg(feature = "metrics")]
     pub(crate) fn tell_next(&self, job: &Arc<str>, next: Option<DateTime<Utc>>) {
         if let Some(meter) = &self.meter {
@@ -78,7 +78,7 @@ impl Observer {
         }
     }
 
-    /// Tells of a run that begins.
+    /// Calls the start hook for a run that begins.
     pub(crate) fn started(&self, run: &Run) {
         if let Some(start) = &self.start
             && guarded(|| start(run)).is_err()
@@ -87,13 +87,13 @@ impl Observer {
         }
     }
 
-    /// Returns what is heard from now on of ticks that this replica has dealt with to the end.
+    /// Returns the reports, from now on, of ticks that this replica has dealt with to the end.
     #[cfg(feature = "test-util")]
     pub(crate) fn listen(&self) -> super::listeners::Heard {
         self.listeners.add()
     }
 
-    /// Says that nothing of what was told remains to be done: a run has given its lease back.
+    /// Sends a report to the listeners when nothing of its tick remains to be done: a run has released its lease.
     #[cfg(feature = "test-util")]
     pub(crate) fn over(&self, report: &TickReport) {
         self.listeners.tell(report);
@@ -165,8 +165,9 @@ impl Observer {
     }
 }
 
-/// Runs code of an application, a hook, a condition or a recorder: a panic in it must not take with it the task that has a lease to
-/// release.
+/// Runs code of an application (a hook, a condition or a recorder) and catches its panic.
+///
+/// A panic must not end the task, which has a lease to release.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
     // No state of ours is behind it, so none can be left half-done.
     catch_unwind(AssertUnwindSafe(work))

@@ -61,10 +61,10 @@ pub struct TickReport {
     pub(crate) detail: Option<String>,
 }
 
-/// What was measured when a claim was decided.
+/// The measurements of a claim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
-    /// How long it took.
+    /// The duration of the claim.
     pub(crate) took: Duration,
     /// By how much this replica's clock was ahead of the nodes'.
     pub(crate) ahead: Option<TimeDelta>,

@@ -69,7 +69,7 @@ pub struct JobStatus {
 ///         run.replica(),
 ///         run.claimed_at(),
 ///         run.fencing_token(),
-///         run.outcome().unwrap_or("it goes on, or nobody has said how it ended"),
+///         run.outcome().unwrap_or("it goes on, or its end is not recorded"),
 ///         run.took(),
 ///     );
 ///     assert!(run.is_manual());
@@ -202,7 +202,7 @@ impl PastRun {
         }
     }
 
-    /// Returns whether nobody has recorded how it ended.
+    /// Returns whether the end of the run is not recorded.
     pub(crate) fn is_open(&self) -> bool {
         self.outcome().is_none()
     }

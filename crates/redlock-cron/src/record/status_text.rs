@@ -1,4 +1,4 @@
-//! A job's status in words, for whoever is awake at night.
+//! The text of a job's status, for an operator.
 
 use std::{fmt, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The claim of a tick: what lets one replica start it, and no other.
+//! The claim of a tick, which lets one replica start it, and no other.
 //!
 //! A lock on the job's name alone does not do: a job of five milliseconds has released it before a
 //! replica whose clock is a second behind comes to the tick, takes the lock and runs the job again.
@@ -29,17 +29,17 @@ use crate::{
 /// Claims ticks for the jobs of one replica.
 pub(crate) struct Claims {
     pub(crate) redlock: Redlock,
-    /// What to call this replica on the nodes.
+    /// The name of this replica on the nodes.
     // invariant: a word of the protocol's
     pub(crate) replica: String,
     pub(crate) clock: Arc<dyn Clock>,
-    /// As many as runs may go on at the same time; none without a limit.
+    /// A permit for each run that may go on at the same time; none without a limit.
     pub(crate) places: Option<Arc<Semaphore>>,
-    /// As many as claims may ask nodes at the same time.
+    /// A permit for each claim that may ask nodes at the same time.
     pub(crate) asking: Semaphore,
 }
 
-/// What is asked for.
+/// The request of a claim.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimRequest {
     pub(crate) job: ResourceKey,
@@ -51,13 +51,13 @@ pub(crate) struct ClaimRequest {
     pub(crate) wait: Duration,
     pub(crate) fingerprint: u64,
     pub(crate) after: After,
-    /// Of which a run must have one besides its lock, if there are any.
+    /// The slots of which the run must have one besides its lock, if there are any.
     pub(crate) slots: Option<Slots>,
     /// How long to wait for a place among the runs of this replica, for a claim that a run follows.
     pub(crate) place_within: Option<Duration>,
 }
 
-/// Which runs before it a claim may follow.
+/// The runs that a claim may follow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum After {
     /// Any.
@@ -77,7 +77,7 @@ pub(crate) struct Won {
     pub(crate) _place: Option<OwnedSemaphorePermit>,
 }
 
-/// Why a tick is not started here.
+/// The reason why a tick is not started here.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) outcome: Outcome,
@@ -99,7 +99,7 @@ impl Claims {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the lock back; nobody may be able to claim the tick any more.
+    /// Dropping the future releases the lock; it is possible that no replica can claim the tick after that.
     pub(crate) async fn claim(&self, ask: ClaimRequest) -> Result<Won, Refusal> {
         let Some(tick) = to_tick(ask.tick) else {
             return Err(Refusal::new(
@@ -107,7 +107,7 @@ impl Claims {
                 "the tick is beyond the range of ticks",
             ));
         };
-        // Before the claim: what waits here with a claim would keep other replicas from it.
+        // Before the claim: a claim that waited here would keep other replicas from the tick.
         let place = self.place(ask.place_within).await?;
         let turn = self.turn(&ask).await?;
         let asked = Instant::now();
@@ -150,7 +150,7 @@ impl Claims {
 
     /// Waits until few enough other claims of this replica ask nodes.
     ///
-    /// A claim that waits for the end of a run has no part in it: it asks seldom, and would keep others waiting.
+    /// A claim that waits for the end of a run does not count: it asks seldom, and would keep others waiting.
     async fn turn(&self, ask: &ClaimRequest) -> Result<Option<SemaphorePermit<'_>>, Refusal> {
         let Some(within) = ask.place_within.filter(|_| ask.wait <= BRIEF) else {
             return Ok(None);
@@ -181,13 +181,14 @@ impl Claims {
         Ok((self.ask(tick, ask).await?, slot))
     }
 
-    /// Acquires one of the slots, if the run must have one: before the claim, whose tick would be nobody's if there were
-    /// none.
+    /// Acquires one of the slots, if the run must have one.
+    ///
+    /// This comes before the claim, because no replica would run a tick that was claimed without a free slot.
     async fn slot(&self, tick: Tick, ask: &ClaimRequest) -> Result<Option<SlotGuard>, Refusal> {
         let Some(slots) = &ask.slots else {
             return Ok(None);
         };
-        // A run has a slot of its own, though whoever asks for it has another.
+        // A run has its own slot, even if the task that asks for the run holds another one.
         let options = AcquireOptions::new()
             .ttl(ask.ttl)
             .wait(Wait::UpTo(ask.wait))
@@ -319,7 +320,7 @@ impl Refusal {
         }
     }
 
-    /// Says what an error of the lock client means for the tick.
+    /// Makes the refusal of a tick for an error of the lock client.
     fn by(error: &AcquireError) -> Self {
         let outcome = match error.kind() {
             AcquireErrorKind::Contended => return Self::bare(Outcome::Overlapping),
@@ -333,14 +334,14 @@ impl Refusal {
     }
 }
 
-/// So many claims of a replica ask nodes at the same time: enough for thousands of ticks a second, and few enough for
+/// How many claims of a replica ask nodes at the same time: enough for thousands of ticks a second, and few enough for
 /// each to be answered in time.
 pub(crate) const MOST_CLAIMS: usize = 256;
 
-/// How long a claim waits at most that is one of these.
+/// The longest wait of a claim that counts among these.
 const BRIEF: Duration = Duration::from_secs(1);
 
-/// Records what came of a claim, and lets it go.
+/// Records the outcome of a claim, and releases its lock.
 pub(crate) async fn finish(job: &JobId, claim: Claim, outcome: &str, took: Duration) {
     let Some(outcome) = Word::new(outcome) else {
         return;
@@ -351,7 +352,7 @@ pub(crate) async fn finish(job: &JobId, claim: Claim, outcome: &str, took: Durat
     }
 }
 
-/// Returns how runs end that did not end by themselves, besides those of which nobody has said it.
+/// Returns the recorded outcomes of runs that were cut short, besides runs whose end is not recorded.
 pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
     let outcomes = [
         Outcome::Lost,

@@ -20,7 +20,7 @@ pub(crate) use self::{
 };
 use crate::{SetupError, clock::Clock, job::Namespace, record::Observer};
 
-/// What the jobs of one scheduler share.
+/// The part that the jobs of one scheduler share.
 pub(crate) struct Replica {
     pub(crate) namespace: Namespace,
     pub(crate) claims: Claims,
@@ -95,7 +95,7 @@ impl Replica {
             .note(shown.into(), asked, answered, before);
     }
 
-    /// Returns whether the nodes' time is another than expected since this was asked last.
+    /// Returns whether the nodes' time has differed from the expected one since the last call.
     pub(crate) fn has_time_jumped(&self) -> bool {
         self.nodes_time().has_jumped()
     }
@@ -127,5 +127,5 @@ pub(crate) fn default_name() -> String {
 /// More runs than any machine has at the same time.
 const MOST_PLACES: usize = 1_000_000;
 
-/// So that the process fits in as well.
+/// The longest part of the host, so that the process fits in as well.
 const LONGEST_HOST: usize = 48;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-/// What the nodes' clocks showed, and when.
+/// The time that the nodes' clocks showed last, and when.
 #[derive(Debug, Default)]
 pub(super) struct NodesTime {
     known: Option<(DateTime<Utc>, Instant)>,
@@ -44,14 +44,14 @@ impl NodesTime {
         self.known = Some((now, answered));
     }
 
-    /// Returns whether the time is another than expected since this was asked last.
+    /// Returns whether the time has differed from the expected one since the last call.
     pub(super) fn has_jumped(&mut self) -> bool {
         std::mem::take(&mut self.has_jumped)
     }
 }
 
-/// By how much the clocks of nodes may be slewed before ticks are looked for again.
+/// By how much the nodes' time may differ from the expected one before ticks are looked for again.
 const NEGLIGIBLE: TimeDelta = TimeDelta::milliseconds(200);
 
-/// A look at the nodes' clocks is repeated so often while a task waits for an instant of theirs.
+/// The time between two looks at the nodes' clocks while a task waits for an instant of theirs.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);

@@ -35,9 +35,9 @@ struct Runs {
     ends: Vec<UnderWay>,
 }
 
-/// The end of a scheduler, or of one job, which hears of each run that is dropped meanwhile.
+/// The end of a scheduler, or of one job, which collects each run that is dropped meanwhile.
 ///
-/// Ends may overlap: each reports all that it has heard.
+/// Ends may overlap: each reports all runs that it has collected.
 struct UnderWay {
     /// The number of the job's ending, if it is that of one job.
     of: Option<u64>,
@@ -57,9 +57,9 @@ impl Runs {
     }
 }
 
-/// How the runs of one job come to their end: with the scheduler's, or before, if the job is removed.
+/// The signals that end the runs of one job: with the scheduler's runs, or before, if the job is removed.
 ///
-/// A job that takes the place of another has the same, but for what must not start any more.
+/// A job that takes the place of another has the same signals, except `draining`.
 #[derive(Clone)]
 pub(crate) struct Ending {
     id: u64,
@@ -83,7 +83,7 @@ impl Tasks {
         self.tracker.spawn(task);
     }
 
-    /// Returns how a job ends that is added now.
+    /// Returns the signals of a job that is added now.
     pub(crate) fn ending(&self) -> Ending {
         let mut runs = self.runs();
         let id = runs.next;
@@ -98,7 +98,7 @@ impl Tasks {
         }
     }
 
-    /// Returns how a job ends that takes the place of another, of which nothing starts any more.
+    /// Returns the signals of a job that takes the place of another, of which nothing starts any more.
     pub(crate) fn hand_over(&self, before: &Ending) -> Ending {
         self.close(before);
         Ending {
@@ -144,7 +144,7 @@ impl Tasks {
         self.runs().of_job(job).next().is_some()
     }
 
-    /// Returns whether a run of the job is in flight that was due or that somebody asked for.
+    /// Returns whether a run of the job is in flight that was due or requested.
     pub(crate) fn is_running_in_time(&self, job: &str) -> bool {
         let runs = self.runs();
         runs.of_job(job)
@@ -203,7 +203,7 @@ impl Tasks {
         self.report(&dropped, |running| running.ending == ending.id)
     }
 
-    /// Returns the runs that are dropped from now on, for as long as what is returned lives.
+    /// Returns a list to which each run that is dropped from now on is added, as long as the list lives.
     fn hear(&self, of: Option<u64>) -> Arc<Mutex<Vec<UnfinishedRun>>> {
         let heard = Arc::default();
         let dropped = Arc::downgrade(&heard);
@@ -242,7 +242,7 @@ impl Ending {
         self.draining.cancelled().await;
     }
 
-    /// Resolves when runs in flight are waited for, which should not be for long.
+    /// Resolves when a shutdown or a removal begins to wait for runs in flight, which should end soon.
     pub(crate) async fn leaving(&self) {
         self.leaving.cancelled().await;
     }
@@ -257,14 +257,14 @@ impl Ending {
         self.dropping.cancelled().await;
     }
 
-    /// Returns what an end waits for while it lives.
+    /// Returns the token of a run: the end of the job waits until it is dropped.
     pub(crate) fn run(&self) -> TaskTrackerToken {
         self.runs.token()
     }
 }
 
 impl InFlight {
-    /// Says that the run was dropped before it finished.
+    /// Records that the run was dropped before it finished.
     pub(crate) fn dropped(self) {
         let mut runs = self.tasks.runs();
         if let Some(Running { run, ending, .. }) = runs.in_flight.remove(&self.id) {
@@ -303,8 +303,8 @@ async fn wind_down(
         stopping.cancel();
         let _ = timeout(STOP_GRACE, runs.wait()).await;
         dropping.cancel();
-        // What is left is to release leases, which is bounded by the nodes' time limit, and runs
-        // that block their threads, which nobody can end.
+        // What is left: leases to release, which takes at most the nodes' time limit, and runs that
+        // block their threads, which the scheduler cannot end.
         let _ = timeout(CLEAN_UP, runs.wait()).await;
     }
 }

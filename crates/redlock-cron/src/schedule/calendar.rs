@@ -45,7 +45,7 @@ pub(super) enum Kind {
         pattern: Arc<Pattern>,
         zone: Tz,
     },
-    /// The multiples of so many seconds since the Unix epoch.
+    /// The multiples of this number of seconds since the Unix epoch.
     Every(
         // invariant: 1 to LONGEST_INTERVAL
         i64,
@@ -235,7 +235,7 @@ impl Schedule {
 /// The years of patterns, in seconds since the Unix epoch.
 const YEARS: Range<i64> = BEGIN.and_utc().timestamp()..END.and_utc().timestamp();
 
-/// After so many ticks that were looked for, other tasks have their turn.
+/// The number of ticks that are found before other tasks have their turn.
 const BETWEEN_PAUSES: u64 = 500;
 
 /// A year.

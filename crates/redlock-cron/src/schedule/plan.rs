@@ -6,7 +6,7 @@ use chrono_tz::IANA_TZDB_VERSION;
 use super::calendar::Schedule;
 use crate::{SetupError, Zone};
 
-/// When a job is due, as it was given.
+/// The schedule of a job as the application gave it.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
     Cron { pattern: String, zone: Zone },

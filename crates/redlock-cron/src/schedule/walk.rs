@@ -174,7 +174,7 @@ fn seconds(utc: NaiveDateTime) -> i64 {
 
 const SECOND: TimeDelta = TimeDelta::seconds(1);
 
-/// In seconds: clocks of a zone do not change twice in so long; the zone data has no two changes within six days.
+/// In seconds: clocks of a zone do not change twice in this time; the zone data has no two changes within six days.
 const LONGEST: i64 = 12 * 60 * 60;
 
 /// In seconds: more than a local time, as a number, is away from its instant.

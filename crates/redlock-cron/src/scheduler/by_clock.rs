@@ -86,7 +86,7 @@ impl SingletonScheduler {
         }
     }
 
-    /// Has the clock of a test know what this scheduler has to do.
+    /// Adds this scheduler to the clock of a test.
     pub(super) fn tell_clock(&self) {
         let Some(clock) = self.replica.clock.of_test() else {
             return;
@@ -98,7 +98,7 @@ impl SingletonScheduler {
     }
 }
 
-/// What the clock of a test knows of a scheduler.
+/// The handles of a scheduler that the clock of a test keeps.
 struct Handles {
     replica: Weak<Replica>,
     jobs: Weak<Jobs>,
@@ -120,7 +120,7 @@ impl Driven for Handles {
     }
 }
 
-/// After so long, a run that never ends is for the author of the test to look at.
+/// How long to wait for a tick that a run which never ends may hold up.
 const PATIENCE: TimeDelta = TimeDelta::hours(6);
 
 /// A tick is found a second and a half before it is due, and replicas look for ticks every second.

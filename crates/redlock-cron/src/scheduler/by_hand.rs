@@ -107,7 +107,7 @@ impl SingletonScheduler {
         let (tell, told) = oneshot::channel();
         self.replica.tasks.spawn(async move {
             let report = runner.trigger().await;
-            // Whoever asked may have gone.
+            // The caller may have dropped its future.
             let _ = tell.send(report);
         });
         told.await.map_err(|_| {

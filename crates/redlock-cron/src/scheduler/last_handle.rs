@@ -6,9 +6,9 @@ use tokio_cron_scheduler::JobScheduler;
 use crate::pulse::Jobs;
 use crate::replica::Replica;
 
-/// What all handles of a scheduler share: its drop ends the scheduler.
+/// The part that all handles of a scheduler share: its drop ends the scheduler.
 pub(super) struct LastHandle {
-    /// The tokio-cron-scheduler in which nobody else has jobs, if there is one.
+    /// The tokio-cron-scheduler that this scheduler makes for itself, if it does: it has no jobs of the application.
     pub(super) scheduler: Option<Arc<OnceLock<JobScheduler>>>,
     pub(super) replica: Arc<Replica>,
     #[cfg(feature = "metrics")]

@@ -49,13 +49,13 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "dropping the scheduler ends its jobs"]
 pub struct SingletonScheduler {
-    /// What wakes jobs up; one of its own is made at the start.
+    /// The scheduler that wakes jobs up; if none was given, the start makes one.
     pub(super) scheduler: Arc<OnceLock<JobScheduler>>,
     pub(super) replica: Arc<Replica>,
     pub(super) jobs: Arc<Jobs>,
     /// Locked while it is started or a job is added.
     pub(super) start: Arc<Mutex<Startup>>,
-    /// Within what time nobody may have run a job that is configured otherwise here.
+    /// If a replica with another configuration has run a job within this time, [`add`](Self::add) refuses the job.
     agreed_within: Option<Duration>,
     _last: Arc<LastHandle>,
 }
@@ -191,7 +191,7 @@ impl SingletonScheduler {
         let start = self.start.lock().await;
         self.check_open()?;
         let name = job.name.clone();
-        // Ticks count from now on, which is for the nodes' clocks to say.
+        // Ticks count from now on, by the nodes' clocks.
         self.replica.look_at_clocks().await;
         let runner = JobRunner::new(&self.replica, job)?;
         let is_new = self.jobs.get(&name).is_none();
@@ -290,7 +290,7 @@ impl SingletonScheduler {
         Ok(alarm)
     }
 
-    /// Does what a wake-up would do, which may be too late for the first tick, and looks for what was missed.
+    /// Wakes the job up, because the first alarm may be too late for its first tick, and looks for missed ticks.
     fn begin(&self, runner: &Arc<JobRunner>) {
         runner.wake();
         self.replica.tasks.spawn(Arc::clone(runner).begin());

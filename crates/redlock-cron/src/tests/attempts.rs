@@ -3,7 +3,7 @@ use crate::{Delivery, Missed, Trigger, tick::Unclaimed};
 
 const MINUTE: &str = "5 * * * * *";
 
-/// Returns a job that is endless in its first runs, so many, and then quick.
+/// Returns a job that is endless in its first `endless` runs, and then quick.
 pub(super) fn job(starts: &Starts, endless: u32, max_attempts: u32) -> SingletonJob {
     let job = starts.job(MINUTE, move |run: Run| async move {
         if run.attempt() <= endless {
@@ -222,7 +222,7 @@ async fn a_tick_is_not_started_again_after_a_later_one() {
     assert_eq!(starts.list(), [3, 63].map(tick));
 }
 
-/// Of a process that is killed or hangs, nothing is heard any more.
+/// A process that is killed or hangs reports nothing.
 #[tokio::test(start_paused = true)]
 async fn a_run_of_which_nothing_is_heard_is_started_again_when_its_lock_is_free_and_not_before() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
@@ -316,7 +316,7 @@ async fn a_tick_that_is_due_before_the_last_run_is_known_does_not_pass_over_it()
         fleet.sleep_until(62_000).await;
         let again = fleet.member(0, job()).await;
         if let Missed::All { .. } = policy {
-            // Nobody works on the backlog otherwise.
+            // No task works on the backlog otherwise.
             assert!(!again.runner.backlog.open());
         }
         again.wake_at(63_000).await;

@@ -5,7 +5,7 @@ use crate::{Missed, Overlap};
 
 const MINUTE: &str = "5 * * * * *";
 
-/// Returns a job of every minute that makes up for all ticks, whose runs take so many seconds.
+/// Returns a job of every minute that makes up for all ticks, and whose runs take `seconds`.
 fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
     let job = starts.job(MINUTE, move |_| async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -80,7 +80,7 @@ async fn a_tick_that_waited_for_a_run_for_as_long_as_it_may_was_not_missed() {
     assert!(second.ticks(Outcome::Missed).is_empty());
 }
 
-/// Returns a job of every minute, of which the run of the first tick takes so many seconds.
+/// Returns a job of every minute, of which the run of the first tick takes `seconds`.
 fn long_at_first(starts: &Starts, seconds: u64, missed: Missed) -> SingletonJob {
     let job = starts.job(MINUTE, move |run: Run| async move {
         let seconds = if run.tick() == tick(3) { seconds } else { 1 };

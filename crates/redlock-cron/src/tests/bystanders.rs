@@ -1,4 +1,4 @@
-//! Replicas that see to a tick which they have not started, nor asked for.
+//! Replicas that deal with a tick which they have neither started nor asked for.
 
 use super::{attempts::job, *};
 use crate::{Delivery, replica::ClaimRequest};
@@ -41,7 +41,7 @@ async fn a_run_whose_replica_crashed_is_started_again_by_one_that_had_not_asked_
     }
 }
 
-/// Nobody has started it, so there is nothing to look after once it is too late.
+/// No replica has started the tick, so there is nothing to look after once it is too late.
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_nobody_has_started_is_looked_after_no_longer_than_it_could_be() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

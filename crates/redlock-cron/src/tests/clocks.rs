@@ -9,7 +9,7 @@ use crate::{
 };
 use tracing::{Metadata, Subscriber, span};
 
-/// Virtual time, off by so many seconds as were set last.
+/// Virtual time, off by the number of seconds that was set last.
 #[derive(Clone)]
 struct SetClock(Instant, Arc<AtomicI64>);
 

@@ -212,7 +212,7 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     assert_eq!(refusal.outcome, Outcome::NoQuorum);
     assert!(refusal.detail.unwrap().contains("paused"));
 
-    // Nobody else can claim the tick now, so that a majority is waited for as long as it may start.
+    // No other replica can claim the tick now, so this one waits for a majority as long as the tick may start.
     fleet.nodes[..2].iter().for_each(MemoryNode::start);
     fleet.sleep_until(60_000).await;
     let ask = runner.ask(runner.id.job_key(), tick(63), Duration::from_secs(5));

@@ -10,7 +10,7 @@ const DELIVERIES: [Delivery; 2] = [
     Delivery::AtLeastOnce { max_attempts: 2 },
 ];
 
-/// Returns a job that makes up for all ticks, whose runs of the first tick take so many seconds, as those on request.
+/// Returns a job that makes up for all ticks; its runs of the first tick, and on request, take `millis`.
 fn long_at_first(starts: &Starts, pattern: &str, millis: u64, delivery: Delivery) -> SingletonJob {
     let job = starts.job(pattern, move |run: Run| async move {
         if run.tick() == tick(3) || run.trigger() == Trigger::Manual {

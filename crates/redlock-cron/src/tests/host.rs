@@ -14,7 +14,7 @@ impl Host {
         Self::limited(fleet, None).await
     }
 
-    /// Returns one on which so many runs may go on at the same time.
+    /// Returns a host on which up to `places` runs may go on at the same time; `None` is no limit.
     pub(super) async fn limited(fleet: &Fleet, places: Option<usize>) -> Self {
         let (tell, reports) = unbounded_channel();
         let hook = move |report: &TickReport| drop(tell.send(report.clone()));

@@ -251,7 +251,7 @@ async fn a_tick_starts_whatever_the_policy_if_a_majority_comes_back_within_start
 async fn a_tick_that_was_missed_waits_for_a_run_that_goes_on() {
     let starts = Starts::default();
     let fleet = fleet_with_history(&starts).await;
-    // Somebody runs the job by hand.
+    // An operator runs the job by hand.
     let guard = fleet.client().await;
     let guard = guard.acquire("redlock-cron-job:tests/job").await.unwrap();
     fleet.sleep_until(215_000).await;
@@ -300,7 +300,7 @@ async fn ticks_that_all_nodes_may_have_forgotten_are_told_at_once_and_do_not_sto
     assert_eq!(told, (8..200).step_by(5).map(tick).collect());
 }
 
-/// Returns a job of every minute, whose runs take so many seconds.
+/// Returns a job of every minute, whose runs take `seconds`.
 fn every_minute(starts: &Starts, seconds: u64, max: usize) -> SingletonJob {
     let job = starts.job(MINUTE, move |_| async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;

@@ -137,7 +137,7 @@ impl Fleet {
         }
     }
 
-    /// Returns the most locks on any node, when what was given back is gone, which takes a turn of the client.
+    /// Returns the most locks on any node, after the released ones are gone, which takes a turn of the client.
     async fn keys(&self) -> usize {
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.nodes.iter().map(MemoryNode::keys).max().unwrap_or(0)
@@ -167,7 +167,7 @@ impl Member {
         self.runner.replica.tasks.spawn(runner.begin());
     }
 
-    /// Returns the ticks that were reported to have ended so, up to now.
+    /// Returns the ticks that were reported with this outcome, up to now.
     fn ticks(&mut self, outcome: Outcome) -> Vec<DateTime<Utc>> {
         let reports = std::iter::from_fn(|| self.reports.try_recv().ok());
         let such = reports.filter(|report| report.outcome() == outcome);

@@ -1,11 +1,11 @@
-//! Ticks that came while a run went on that somebody had asked for, and replicas that come up during it or after.
+//! Ticks that came during a run on request, and replicas that come up during it or after.
 
 use super::*;
 use crate::{Missed, Trigger};
 
 const MINUTE: &str = "5 * * * * *";
 
-/// Returns a job whose runs on request take so many seconds.
+/// Returns a job whose runs on request take `seconds`.
 fn job_of(starts: &Starts, seconds: u64, missed: Missed) -> SingletonJob {
     let job = starts.job(MINUTE, move |run: Run| async move {
         if run.trigger() == Trigger::Manual {

@@ -2,7 +2,7 @@ use super::*;
 use crate::{Delivery, Missed};
 
 impl Starts {
-    /// Returns a job that is due once, so many seconds after the fleet's start.
+    /// Returns a job that is due once, `second` seconds after the fleet's start.
     fn once(&self, second: i64) -> SingletonJob {
         let starts = Arc::clone(&self.0);
         let at = tick(second) + TimeDelta::milliseconds(700);

@@ -9,12 +9,12 @@ struct Together {
 }
 
 impl Together {
-    /// Returns a job of so many seconds, due every minute.
+    /// Returns a job that is due every minute, and whose runs take `seconds`.
     fn job(&self, name: &str, starts: &Starts, seconds: u64) -> SingletonJob {
         self.job_at(MINUTE, name, starts, seconds)
     }
 
-    /// Returns a job of so many seconds that is not due in these tests.
+    /// Returns a job that is not due in these tests, and whose runs take `seconds`.
     fn long_job(&self, seconds: u64) -> SingletonJob {
         self.job_at("0 0 0 1 7 *", "long", &Starts::default(), seconds)
     }
@@ -89,7 +89,7 @@ async fn a_tick_for_which_there_is_no_place_in_time_is_told_and_not_claimed() {
         host.until(14).await;
         assert_eq!(host.seen(), [(tick(3), Outcome::NoPlace)]);
         assert_eq!(runner.status().await.watermark(), None);
-        // Nor is a run that somebody asks for.
+        // A run on request has no place either.
         let report = Arc::clone(&runner).trigger().await;
         assert_eq!(report.outcome(), Outcome::NoPlace);
     };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const MINUTE: &str = "5 * * * * *";
 
-/// Returns a job of so many seconds, that counts how many of its runs go on at once, at the most.
+/// Returns a job whose runs take `seconds`; in `most`, it counts how many of them go on at once, at the most.
 fn long_job(starts: &Starts, pattern: &str, seconds: u64, most: &Arc<AtomicUsize>) -> SingletonJob {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::clone(most));
     starts.job(pattern, move |_| {

@@ -24,7 +24,7 @@ impl Clock for RealClock {
     }
 }
 
-/// The machine's clock, and so many seconds.
+/// The machine's clock plus a number of seconds.
 #[derive(Clone, Default)]
 struct WrongClock(Arc<AtomicI64>);
 
@@ -127,7 +127,7 @@ async fn jobs_are_woken_up_when_the_clock_was_a_year_ahead_and_is_set_right() {
     }
     let in_a_minute = u64::try_from(RealClock.now().timestamp()).unwrap() + 60;
     wait_until(async || next_alarms(&scheduler).await[0] < in_a_minute).await;
-    // Nobody has seen a clock that was wrong for a moment only.
+    // The clock was wrong for a moment only, and no check has seen it.
     silence().await;
     while reports.try_recv().is_ok() {}
     for _ in 0..5 {
@@ -230,7 +230,7 @@ async fn ticks_are_started_though_every_activation_is_lost() {
     let _ = jobs.shutdown(Duration::ZERO).await;
 }
 
-/// An application that shuts it down by a handle of its own wants nothing more to start.
+/// An application that shuts the scheduler down by its own handle wants nothing more to start.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_started_in_place_of_a_scheduler_that_was_shut_down() {
     let scheduler = JobScheduler::new().await.unwrap();
@@ -245,7 +245,7 @@ async fn nothing_is_started_in_place_of_a_scheduler_that_was_shut_down() {
     // It wakes jobs up for another half second, each of which looks a second and a half ahead.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     while reports.try_recv().is_ok() {}
-    // Beyond the time after which the watch has set the alarm anew, and looks at what came of it.
+    // Longer than the watch takes to set the alarm again, and to look at what came of it.
     let more = timeout(Duration::from_secs(7), reports.recv()).await;
     assert!(more.is_err(), "{more:?}");
     let _ = jobs.shutdown(Duration::ZERO).await;
@@ -311,7 +311,7 @@ async fn a_scheduler_of_its_own_that_was_never_started_shuts_down() {
     assert!(jobs.start().await.is_err());
 }
 
-/// It has jobs of others.
+/// The scheduler also has jobs of the application.
 #[tokio::test]
 async fn a_scheduler_of_the_application_goes_on_when_ours_is_dropped() {
     let scheduler = JobScheduler::new().await.unwrap();

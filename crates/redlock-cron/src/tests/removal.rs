@@ -15,7 +15,7 @@ use crate::{
     tick::{Start, Undecided},
 };
 
-/// Returns a job that takes so many seconds.
+/// Returns a job that takes `seconds`.
 fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
     starts.job(EVERY_FIVE_SECONDS, move |_| async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -75,7 +75,7 @@ async fn a_removal_drops_runs_after_its_grace_and_leaves_other_jobs_alone() {
     assert_eq!(removed, [tick(3)]);
     assert_eq!(triggered.outcome(), Outcome::Ok);
     assert_eq!(host.seen()[0], (tick(3), Outcome::Aborted));
-    // It was told of already.
+    // The removal has reported it already.
     let report = host.replica.tasks.shut_down(Duration::ZERO).await;
     assert!(report.is_clean());
 }
@@ -159,7 +159,7 @@ async fn a_tick_that_is_found_as_its_job_is_replaced_is_the_successor_s() {
     }
 }
 
-/// A task that decides about a tick, on another thread: it ends as soon as it is told that nothing is started any more.
+/// A task that decides about a tick, on another thread: it ends as soon as it learns that nothing is started any more.
 struct Deciding(Mutex<Option<BoxFuture<'static, ()>>>);
 
 impl Wake for Deciding {

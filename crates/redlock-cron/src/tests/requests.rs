@@ -1,4 +1,4 @@
-//! Runs that somebody asked for, beside those that are due.
+//! Runs on request, beside the runs of ticks that are due.
 
 use super::*;
 use crate::{Delivery, Missed, Overlap, Trigger};
@@ -184,7 +184,7 @@ async fn a_tick_that_is_skipped_because_of_a_run_that_was_asked_for_is_not_made_
     }
 }
 
-/// Somebody asks for a run while a dead one has the lock: that request is over when the tick is started again.
+/// A caller requests a run while a dead run has the lock: the request is over when the tick is started again.
 #[tokio::test(start_paused = true)]
 async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_came_before() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
@@ -255,7 +255,7 @@ async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_was_given_up
     assert_eq!(again, [Outcome::Ok]);
 }
 
-/// Later ticks are due, of which nobody has asked for one.
+/// Later ticks are due, and no request is for one of them.
 #[tokio::test(start_paused = true)]
 async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_was_served_before_later_ticks()
 {

@@ -1,8 +1,8 @@
 use super::*;
 use std::collections::HashMap;
 
-/// Wakes all members up for eleven ticks, by their own clocks and so many milliseconds `apart`, and
-/// returns the outcomes of each tick.
+/// Wakes all members up for eleven ticks, by their own clocks and `apart` milliseconds from each other, and returns the
+/// outcomes of each tick.
 async fn eleven_ticks(members: Vec<Member>, apart: i64) -> HashMap<DateTime<Utc>, Vec<Outcome>> {
     let mut waking = tokio::task::JoinSet::new();
     for (number, mut member) in (0..).zip(members) {
@@ -156,7 +156,7 @@ async fn a_tick_that_nobody_claimed_in_time_is_too_late_by_the_nodes_clocks() {
     assert!(starts.list().is_empty());
 }
 
-/// By the nodes' clocks, as tokio-cron-scheduler wakes them up; some later, and some so late that it costs them the tick.
+/// The replicas wake up by the nodes' clocks, as with tokio-cron-scheduler; some later, and some too late for the tick.
 #[tokio::test(start_paused = true)]
 async fn replicas_have_like_shares_whatever_their_clocks_show() {
     const TICKS: i64 = 48;

@@ -6,7 +6,7 @@ use super::{attempts::job, *};
 use crate::{Missed, clock::to_tick};
 
 impl Fleet {
-    /// Claims the tick on the first node alone, as who dies before the others have heard of it.
+    /// Claims the tick on the first node only, like a client that dies before the other nodes have heard of the claim.
     async fn claim_on_one_node(&self, member: &Member, due: DateTime<Utc>) {
         let dies = Redlock::builder()
             .nodes([self.nodes[0].clone()])
@@ -63,7 +63,7 @@ async fn a_tick_is_not_started_a_first_time_after_a_second() {
     assert_eq!(two.outcome().await, Outcome::NotWinner);
 }
 
-/// The only replica that asks hears of a claim which was never confirmed, and then no more.
+/// The only replica that asks hears of a claim that was never confirmed, and later no longer hears of it.
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_was_taken_for_claimed_is_asked_for_again_when_it_is_nobodys() {
     for missed in [Missed::Skip, Missed::Latest, Missed::All { max: 9 }] {

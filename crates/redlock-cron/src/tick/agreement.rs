@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl JobRunner {
-    /// Refuses a job that was run under another configuration, so long ago at the most.
+    /// Refuses a job that was run under another configuration, at most `within` ago.
     pub(crate) async fn check_agreement(&self, within: Duration) -> Result<(), SetupError> {
         let Some(state) = self.replica.claims.read(self.id.job_key()).await else {
             let job = &**self.id.name();

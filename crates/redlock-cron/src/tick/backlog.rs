@@ -1,4 +1,4 @@
-//! The ticks of a job that is to start all of them: one after another, the oldest first.
+//! The ticks of a job with `Missed::All`, which are started one after another, the oldest first.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 #[derive(Debug)]
 pub(crate) struct Backlog {
     state: Mutex<State>,
-    /// Held while ticks are looked for that are to be added, so that none is worked on before an older one is known.
+    /// Held while a task looks for ticks to add, so that no tick is started before an older one is known.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Default for Backlog {
-    /// Holds no tick, and lets nobody begin to work: see [`open`](Backlog::open).
+    /// Makes a backlog without ticks, on which no task may begin to work: see [`open`](Backlog::open).
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
@@ -35,7 +35,7 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// Adds ticks, keeps the newest `most`, and says whether somebody must begin to work on them.
+    /// Adds ticks, keeps the newest `most`, and returns whether the caller must begin to work on them.
     #[must_use = "nobody works on the ticks otherwise"]
     pub(crate) fn add(&self, ticks: impl IntoIterator<Item = DateTime<Utc>>, most: usize) -> bool {
         let mut state = self.state();
@@ -46,7 +46,7 @@ impl Backlog {
         state.begin()
     }
 
-    /// Says that what was missed before has been added, and whether somebody must begin to work.
+    /// Lets work begin after the ticks missed before were added; returns whether the caller must begin it.
     #[must_use = "nobody works on the ticks otherwise"]
     pub(crate) fn open(&self) -> bool {
         let mut state = self.state();
@@ -69,7 +69,7 @@ impl Backlog {
         std::mem::take(&mut state.ticks)
     }
 
-    /// Takes note that the tick was dealt with.
+    /// Removes a tick that was dealt with.
     pub(crate) fn remove(&self, tick: DateTime<Utc>) {
         self.state().ticks.remove(&tick);
     }

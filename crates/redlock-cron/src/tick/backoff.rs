@@ -1,5 +1,5 @@
-//! The pause after a run whose process ended without a word, so that a tick which kills processes does not kill one
-//! replica after the other.
+//! The backoff after a run whose process crashed, so that a tick which kills processes does not kill one replica after
+//! the other.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -21,7 +21,7 @@ struct Pause {
 }
 
 impl Backoff {
-    /// Returns whether the run after the `attempt`-th of a tick must wait, of whose runs so many crashed.
+    /// Returns whether the run after the `attempt`-th of a tick must wait, after `crashes` runs of the tick crashed.
     ///
     /// The pause begins when this is asked first: ten seconds after the first crash, and twice as long after each further
     /// one, but at most half of what is `left` of the time in which the tick may be started again.

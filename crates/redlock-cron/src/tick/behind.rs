@@ -11,18 +11,18 @@ use redlock_core::{JobState, RunRecord, Tick};
 use super::{found::Found, runner::JobRunner};
 use crate::{clock::to_instant, job::is_made_up};
 
-/// How a tick stands to the run that went on when this replica got the job.
+/// The relation of a tick to the run that went on when this replica got the job.
 pub(crate) enum Behind {
-    /// It has nothing to do with it.
+    /// The run has no effect on the tick.
     Nothing,
-    /// The run goes on, and until its end nobody can say.
+    /// The run goes on, and its effect on the tick is not known before its end.
     Open,
-    /// It came while the run went on.
+    /// The tick came while the run went on.
     Skipped,
 }
 
 impl JobRunner {
-    /// Looks for a run that goes on, given the newest of a tick.
+    /// Finds the run that goes on, and notes it; `last` is the newest run of a tick.
     pub(crate) async fn find_open(&self, last: Option<&RunRecord>) {
         let manual = self.replica.claims.read(self.id.manual_key()).await;
         let manual = manual.as_ref().and_then(|state| state.runs.first());
@@ -35,9 +35,10 @@ impl JobRunner {
         self.found_open(newest.map(|(_, found)| found));
     }
 
-    /// Returns how a tick stands to the run that went on when this replica got the job, and in which ticks are skipped.
+    /// Returns the relation of a tick to the run that went on when this replica got the job.
     ///
-    /// Replicas that had the job when such a tick came have skipped it, which this one did not see.
+    /// Ticks that came during this run are skipped.
+    /// Replicas that had the job when such a tick came have skipped it, which this replica did not see.
     pub(crate) async fn behind_run(&self, tick: DateTime<Utc>) -> Behind {
         let found = *self.open_at_first();
         let Some(found) = found else {
@@ -70,7 +71,7 @@ impl JobRunner {
         if tick < to_instant(moment) {
             return Behind::Nothing;
         }
-        // After the lock was looked at, which it gives back at its end.
+        // Read after the lock, because the run releases the lock at its end.
         let Some(manual) = self.replica.claims.read(self.id.manual_key()).await else {
             return Behind::Nothing;
         };
@@ -107,7 +108,7 @@ impl JobRunner {
         }
     }
 
-    /// Notes the run that goes on, or that none does whose ticks are skipped.
+    /// Notes the run that goes on; `None` if no run goes on in which ticks are skipped.
     fn found_open(&self, run: Option<Found>) {
         *self.open_at_first() = run;
     }

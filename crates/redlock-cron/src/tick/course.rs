@@ -14,20 +14,20 @@ use crate::{
     replica::{After, ClaimRequest, LOOK, Refusal, Won},
 };
 
-/// What keeps a tick from being claimed.
+/// The obstacle that keeps a tick from being claimed.
 enum InTheWay {
-    /// Other replicas that ask for it, or nobody can tell.
+    /// No run is known: other replicas ask for the tick, or too few nodes answered.
     Nothing,
-    /// A run that was due, or that somebody asked for.
+    /// A run that was due or requested.
     Run,
     /// A run of a tick that was missed, or that is started again.
     MadeUp,
 }
 
 impl JobRunner {
-    /// Claims the tick, runs the job if it is ours, and reports.
+    /// Claims the tick, runs the job if this replica won the claim, and reports.
     ///
-    /// What waits for runs elsewhere is a task of its own, so that no later tick waits with it.
+    /// A task of its own waits for runs elsewhere, so that no later tick waits with it.
     pub(crate) async fn tick(self: Arc<Self>, undecided: Undecided, trigger: Trigger) {
         let tick = undecided.tick;
         match self.unless_draining(self.decide(undecided, trigger)).await {
@@ -57,7 +57,7 @@ impl JobRunner {
         }
     }
 
-    /// Decides nothing any more once a shutdown has begun or the job was removed.
+    /// Awaits a decision, and refuses the tick once a shutdown has begun or the job was removed.
     pub(crate) async fn unless_draining<T>(
         &self,
         deciding: impl Future<Output = Result<T, Refusal>>,
@@ -69,7 +69,7 @@ impl JobRunner {
         }
     }
 
-    /// Says why nothing is started any more.
+    /// Returns the refusal that says why nothing is started any more.
     pub(crate) fn ended(&self) -> Refusal {
         Refusal::bare(if self.replica.tasks.is_draining() {
             Outcome::Draining
@@ -149,7 +149,10 @@ impl JobRunner {
     }
 
     /// Returns in how much time the job's condition is asked again about a tick that it declines, because a missed tick
-    /// may be made up for: until the next is due, which waits for this one at most so long.
+    /// may be made up for.
+    ///
+    /// That is when the next tick is due, or after [`PATIENCE`] if that is sooner.
+    /// So the next tick waits for this one for at most that time.
     fn asked_again_in(&self, tick: DateTime<Utc>) -> Option<Duration> {
         let may_be_missed = self.terms.missed != Missed::Skip;
         if !may_be_missed || !self.is_newest(tick) || !self.is_worth_waiting_for(tick) {
@@ -204,10 +207,10 @@ impl JobRunner {
         }
     }
 
-    /// Waits until the nodes' clocks are so long after the tick.
+    /// Waits until the nodes' clocks are `turn` after the tick.
     ///
-    /// They are asked again every second, because any clock may be set meanwhile.
-    /// A tick that turns out to be far off is refused: it is found again when it is due.
+    /// The replica reads them again every second, because any clock may be set meanwhile.
+    /// A tick that turns out to be far off is refused: the replica finds it again when it is due.
     pub(crate) async fn until(&self, tick: DateTime<Utc>, turn: Duration) -> Result<(), Refusal> {
         let turn = TimeDelta::from_std(turn).unwrap_or(TimeDelta::zero());
         loop {
@@ -318,7 +321,7 @@ impl JobRunner {
         }
     }
 
-    /// Returns how long to wait for a place that a run of the job itself may have, which is to be cancelled.
+    /// Returns how long to wait for a place that a run of the job itself may have, because that run is to be cancelled.
     pub(crate) fn patience_for_a_place(&self, left: Duration) -> Duration {
         if self.replica.tasks.is_running(self.id.name()) {
             SHORT_WAIT
@@ -362,9 +365,9 @@ impl JobRunner {
         }
     }
 
-    /// Asks the run that goes on to end, for a tick or a moment of the key for that.
+    /// Asks the run that goes on to end: claims a tick or a moment of the key for that.
     ///
-    /// It is a claim of its own, so that the nodes remember it, and of all replicas that ask for a tick one is enough.
+    /// The claim makes the nodes remember the request; for a tick, the claim of one replica is enough.
     pub(crate) async fn cancel_others(&self, ask: ClaimRequest) {
         let tick = ask.tick;
         let ask = ClaimRequest {
@@ -383,8 +386,10 @@ impl JobRunner {
     }
 }
 
-/// Returns how long to wait before a claim is tried again that was tried again so often: from a quarter of a second on,
-/// and twice as long each time, so that replicas which all ask for many ticks at once let nodes come to rest.
+/// Returns the backoff of a claim after `tries` retries, with a random part.
+///
+/// It begins at a quarter of a second and doubles with each of the first retries.
+/// So replicas that all ask for many ticks at once do not overload the nodes.
 fn a_while(tries: u32) -> Duration {
     let least = SHORT_WAIT / 4 * (1 << tries.min(4));
     least + random::up_to(least)

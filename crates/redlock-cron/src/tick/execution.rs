@@ -40,7 +40,7 @@ pub(crate) struct Ended {
     pub(crate) tries: u32,
 }
 
-/// What a run is told, and why, and how far it is.
+/// The signal for a run to stop, its reason, and the number of the run's tries so far.
 #[derive(Default)]
 struct Told {
     stop: CancellationToken,
@@ -153,7 +153,7 @@ impl JobRunner {
         }
     }
 
-    /// Resolves when the run must be dropped though its lease is held, a grace after it was told.
+    /// Resolves when the run must be dropped though its lease is held, a grace after it was told to stop.
     async fn stopped(&self, tick: DateTime<Utc>, told: &Told) -> Outcome {
         let too_long = async {
             match self.terms.max_runtime {
@@ -171,7 +171,7 @@ impl JobRunner {
         outcome
     }
 
-    /// Resolves when a later tick, or somebody, asks for the end of this one's run.
+    /// Resolves when a later tick, or a request for a run, asks for the end of this tick's run.
     async fn cancelled(&self, tick: DateTime<Utc>) {
         if self.terms.overlap != Overlap::CancelOther {
             return std::future::pending().await;
@@ -188,9 +188,9 @@ impl JobRunner {
         }
     }
 
-    /// Returns whether who asked for the end of a run, at that moment, may wait for it.
+    /// Returns whether the tick or request that asked for the end of a run at the moment `asked` may still wait.
     ///
-    /// The run may have begun after that one had waited long enough, or had its own run.
+    /// The run may have begun after that tick or request had waited long enough, or had its own run.
     async fn is_waited_for(&self, asked: Tick) -> bool {
         let asked_at = to_instant(asked);
         // The moment is one of the nodes' clocks, however far this replica's is off.
@@ -199,7 +199,7 @@ impl JobRunner {
         if lag(asked_at, self.now() - ahead) > longest {
             return false;
         }
-        // It asked for a tick, and once that is claimed no run of an earlier one begins.
+        // The moment is a tick, and once that is claimed no run of an earlier one begins.
         if self.schedule.latest_at(asked_at) == Some(asked_at) {
             return true;
         }
@@ -214,7 +214,7 @@ impl Told {
         self.stop.cancel();
     }
 
-    /// Says how a run has ended that ended by itself.
+    /// Returns how a run has ended that ended by itself.
     fn ended(&self, done: Result<(), BoxError>) -> Ended {
         let error = done.err().map(|error| chain(&*error));
         match self.why.get() {
@@ -235,7 +235,7 @@ impl Told {
 }
 
 impl Ended {
-    /// Says why a run was dropped.
+    /// Returns the end of a run that was dropped, with the reason.
     fn by(outcome: Outcome) -> Self {
         let why = match outcome {
             Outcome::TimedOut => "it took longer than max_runtime",
@@ -263,7 +263,7 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         .join(": ")
 }
 
-/// Returns what a panic said, if it said it in words.
+/// Returns the message of a panic, if it is text.
 fn message(panic: &(dyn Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,8 +1,9 @@
-//! Ticks that nobody started when they were due.
+//! Ticks that no replica started when they were due.
 //!
-//! What is missed is what came after the newest tick that was claimed, which the nodes remember, and after the end of
-//! its run: what came while it went on did not find it, and that is for the overlap policy to say.
-//! What waited for that end was missed if nobody started it then.
+//! The nodes remember the newest tick that was claimed, and the end of its run.
+//! The ticks after that end were missed.
+//! For a tick that came while the run went on, the overlap policy decides.
+//! A tick that waited for the end of the run was missed if no replica started it then.
 
 use std::{
     ops::RangeInclusive,
@@ -23,7 +24,7 @@ use crate::{
 };
 
 impl JobRunner {
-    /// Does what there is to do before the first wake-up.
+    /// Resumes the last tick and makes up for missed ticks, before the first wake-up.
     pub(crate) async fn begin(self: Arc<Self>) {
         let last = match self.unless_draining(self.newest_run()).await {
             Ok(last) if last.is_some() || self.schedule.is_once() => last,
@@ -95,7 +96,7 @@ impl JobRunner {
         }
     }
 
-    /// Deals with what is in the backlog, if nobody else does.
+    /// Deals with the ticks in the backlog, if `begins` is set: else another task does, or there are none.
     pub(crate) async fn work_off(self: Arc<Self>, begins: bool) {
         if !begins {
             return;
@@ -111,7 +112,7 @@ impl JobRunner {
         }
     }
 
-    /// Tells of the ticks that still wait for their turn, when nothing is started any more.
+    /// Reports the ticks that still wait for their turn, when nothing is started any more.
     fn tell_of_rest(&self) {
         let rest = self.backlog.take();
         let Some((first, last)) = rest.first().zip(rest.last()) else {
@@ -129,7 +130,7 @@ impl JobRunner {
         Arc::clone(self).tick(undecided, trigger).await;
     }
 
-    /// Returns why a tick is started now, if it is: one that may be missed is late at some time.
+    /// Returns the trigger of a tick that is started now: unless missed ticks are skipped, a late tick is a missed one.
     pub(crate) fn by_age(&self, tick: DateTime<Utc>, trigger: Trigger) -> Trigger {
         let is_missed = self.terms.missed != Missed::Skip && !self.is_fresh(tick);
         match trigger {
@@ -178,7 +179,7 @@ impl JobRunner {
         range.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of the ticks between the run before a claim and the claim's own.
+    /// Reports the ticks that were missed between the run before a claim and the claim's own tick.
     pub(crate) async fn tell_missed(
         self: &Arc<Self>,
         last: Option<&RunRecord>,
@@ -198,7 +199,7 @@ impl JobRunner {
         }
     }
 
-    /// Tells of all ticks after one instant and before another at once, but for those that came in a run on request.
+    /// Reports all ticks after one instant and before another at once, without those that came in a run on request.
     async fn tell_of_many(&self, since: DateTime<Utc>, before: DateTime<Utc>, tick: DateTime<Utc>) {
         let mut during = self.runs_on_request(since, before).await;
         during.sort_by_key(|range| *range.start());
@@ -221,11 +222,11 @@ impl JobRunner {
         self.report_several(first, more, Trigger::Schedule, not_started(tick));
     }
 
-    /// Returns since when ticks of this replica's schedule count as missed if nobody has started them.
+    /// Returns since when ticks of this replica's schedule count as missed if no replica has started them.
     ///
-    /// If that run was claimed under another schedule, this one promised none before this replica had the job: what
-    /// matches its pattern in the time before was never due.
-    /// An instant that the application has named was promised by that.
+    /// If `last` was claimed under another schedule, this schedule promised no tick before this replica had the job: a
+    /// time before that was never due, even if it matches the pattern.
+    /// The one instant of a job that runs once is always promised, because the application has named it.
     fn promised_since(&self, last: &RunRecord) -> DateTime<Utc> {
         let covered = self.covered(last);
         if self.schedule.is_once() || self.fingerprint.is_same_schedule(last.fingerprint) {
@@ -235,10 +236,10 @@ impl JobRunner {
         }
     }
 
-    /// Returns the ticks after one instant and before another that did not come while a run went on that somebody had
-    /// asked for, in order; of more than `most`, the newest.
+    /// Returns the ticks after one instant and before another that did not come during a run on request, in order; of
+    /// more than `most`, the newest.
     ///
-    /// Such a run keeps ticks off like the run of a tick, and is remembered by itself.
+    /// A run on request keeps ticks off like the run of a tick, and the nodes remember it under a key of its own.
     async fn not_skipped(
         &self,
         after: DateTime<Utc>,
@@ -251,14 +252,14 @@ impl JobRunner {
             .await
     }
 
-    /// Returns when runs went on that somebody had asked for, if they keep ticks off and any came between.
+    /// Returns when runs on request went on, if they keep ticks off and a tick came after `after` and before `before`.
     async fn runs_on_request(
         &self,
         after: DateTime<Utc>,
         before: DateTime<Utc>,
     ) -> Vec<RangeInclusive<DateTime<Utc>>> {
         let skips = !matches!(self.terms.overlap, Overlap::Allow | Overlap::UpTo(_));
-        // Most of the time there is none.
+        // Most of the time there is no tick.
         if skips
             && self.schedule.latest_before(before) > Some(after)
             && let Some(state) = self.replica.claims.read(self.id.manual_key()).await
@@ -299,8 +300,8 @@ fn not_started(tick: DateTime<Utc>) -> Refusal {
     Refusal::new(Outcome::Missed, why)
 }
 
-/// After a pause of hours, a job of every second has missed thousands: so many have reports of their own.
+/// How many missed ticks have reports of their own: after a pause of hours, a job of every second has missed thousands.
 const MOST_TOLD: usize = 100;
 
-/// So many are counted that have one report: after a year, a job of every second has missed thirty million.
+/// The most ticks that are counted for one report: after a year, a job of every second has missed thirty million.
 const MOST_COUNTED: u64 = 1_000_000;

@@ -1,6 +1,6 @@
 //! The pause of a job, which a majority of the nodes remembers.
 //!
-//! What is remembered of a pause and its end stands in place of a configuration.
+//! In the records of a pause and of its end, the [`Switch`] stands in place of a configuration.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     replica::{Refusal, Won},
 };
 
-/// Whether a job is paused, from some moment on.
+/// The state of a job from some moment on: paused or not.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Switch {
     Paused,
@@ -23,7 +23,7 @@ pub(crate) enum Switch {
 }
 
 impl Switch {
-    /// Returns it as it is remembered: the highest byte is the format, and the lowest the switch.
+    /// Returns the number for a record: the highest byte is the format, and the lowest the switch.
     pub(crate) fn number(self) -> u64 {
         let switch = match self {
             Self::Paused => PAUSED,
@@ -32,7 +32,7 @@ impl Switch {
         FORMAT << 56 | switch
     }
 
-    /// Reads what is remembered.
+    /// Reads the number of a record.
     ///
     /// Versions without a format wrote the switch alone.
     /// A number that this version does not know is a pause of some kind, because a later one wrote it for a reason.
@@ -62,7 +62,7 @@ impl JobRunner {
 
     /// Keeps the claim of a tick's `attempt`-th run, unless a pause or a further run forbids it to start.
     ///
-    /// A claim that is older than `limit` is given up if nobody can tell.
+    /// If too few nodes answer, the claim is given up once its tick is older than `limit`.
     pub(crate) async fn unless_forbidden(
         &self,
         won: Won,
@@ -107,7 +107,7 @@ pub(crate) fn is_paused_by(state: &JobState) -> bool {
     last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused)
 }
 
-/// Returns whether it was claimed, and nothing came of it.
+/// Returns whether a run was claimed and not started.
 pub(super) fn is_unstarted(run: &RunRecord) -> bool {
     matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
 }
@@ -118,7 +118,7 @@ const PAUSE_LOOKS: u32 = 3;
 const PAUSED: u64 = 1;
 const RESUMED: u64 = 2;
 
-/// Another than that of fingerprints, so that none is taken for the other.
+/// Not the format of fingerprints, so that neither is taken for the other.
 const FORMAT: u64 = 2;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The tick that a wake-up is about.
+//! The ticks that a wake-up finds.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -7,7 +7,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// How far this replica has come with the ticks of a job.
+/// The progress of this replica with the ticks of a job.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// Ticks up to this instant are dealt with.
@@ -19,18 +19,18 @@ pub(crate) struct Progress {
     since: DateTime<Utc>,
 }
 
-/// What a wake-up has to deal with.
+/// The ticks that a wake-up has to deal with.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Due {
     /// The newest tick that is due, and those that will be within [`LEAD`], in order; at least one.
     pub(crate) ticks: Vec<DateTime<Utc>>,
-    /// Those after this and before the first of them are due as well.
+    /// The ticks after this instant and before the first of `ticks` are due as well.
     pub(crate) after: DateTime<Utc>,
 }
 
-/// A tick is looked for so long before it is due: wake-ups come every second, and each may be late by half a second.
+/// How long before a tick is due wake-ups find it: they come every second, and each may be late by half a second.
 ///
-/// So it is found half a second before it is due at the latest, wherever in a second that is by this replica's clock.
+/// So a tick is found at least half a second before it is due, wherever in a second that is by this replica's clock.
 pub(crate) const LEAD: TimeDelta = TimeDelta::milliseconds(1_500);
 
 impl Progress {
@@ -51,14 +51,14 @@ impl Progress {
         };
     }
 
-    /// Returns since when ticks are found here; those up to then are to be looked for elsewhere.
+    /// Returns since when wake-ups find ticks; the caller must find earlier ticks by other means.
     pub(crate) fn since(&self) -> DateTime<Utc> {
         self.since
     }
 
     /// Returns whether there is anything to deal with `now`, by the nodes' clocks.
     ///
-    /// It takes no look at the schedule.
+    /// It does not compute the schedule.
     pub(crate) fn is_due(&self, now: DateTime<Utc>) -> bool {
         self.next.is_some_and(|next| next <= now + LEAD) || self.was_wrong(now)
     }
@@ -73,15 +73,14 @@ impl Progress {
         self.next.is_none()
     }
 
-    /// Takes note that the clock was wrong, and that it is `now` by the nodes' clocks: ticks to come are not dealt
-    /// with.
+    /// Notes that the clock was wrong, and that it is `now` by the nodes' clocks: later ticks are found again.
     ///
-    /// Of those that are waited for already, the claim of the second to come here says so.
+    /// This replica may so ask twice for a tick that waits already; the nodes refuse the second claim.
     pub(crate) fn set_right(&mut self, now: DateTime<Utc>, schedule: &Schedule) {
         self.go_on(self.until.min(now + LEAD), schedule);
     }
 
-    /// Returns what is due `now` by the nodes' clocks, or soon, once: what was returned is dealt with.
+    /// Returns the ticks that are due `now` by the nodes' clocks, or soon, each of them once.
     ///
     /// Wake-ups may come late, in bursts, or without a tick; of ticks that have passed, only the newest is worth
     /// claiming, because the job would otherwise run for each second of a pause.

@@ -6,7 +6,7 @@
 //! itself, and that no later tick was claimed.
 //! A claim that no majority confirmed may be remembered by a node for a while, and may be taken for a run that was cut
 //! short.
-//! So whoever wins a run looks whether a further one was claimed, and then does not start its own.
+//! So a replica that has claimed a run checks whether a further one was claimed, and then does not start its own.
 //! A later tick is claimed only when the last run is settled: the nodes say with their grant that it was cut short.
 //! A run whose end is known too few nodes when its replica crashes is started again, which is what was asked for.
 //!
@@ -29,36 +29,36 @@ use crate::{
     replica::{ClaimRequest, Refusal, Won, cut_short_outcomes},
 };
 
-/// How far the runs of a tick are.
+/// The state of the runs of a tick.
 enum Attempts {
-    /// Nobody has the one that was looked for.
+    /// No replica has claimed the run that was looked for.
     Unclaimed,
-    /// One goes on, or nobody can tell.
+    /// A run goes on, or that is not known.
     Open,
-    /// The last was cut short.
+    /// The last run was cut short.
     CutShort,
-    /// There will be no other.
+    /// There will be no other run.
     Over(Refusal),
 }
 
-/// What to do when nobody has a tick that was looked for.
+/// What to do when no replica has claimed a tick that was looked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Unclaimed {
     /// Look again: another replica may claim it.
     Wait,
-    /// Say so, by a refusal that is open.
+    /// Return a refusal that is open.
     Tell,
 }
 
-/// What came of a look at the runs of a tick.
+/// The result of a look at the runs of a tick.
 enum Look {
-    /// Nobody has the tick yet.
+    /// No replica has claimed the tick yet.
     Unclaimed,
-    /// One goes on, or nobody can tell.
+    /// A run goes on, or that is not known.
     Open,
-    /// This replica has the next one.
+    /// This replica has claimed the next run.
     Again(Box<Start>),
-    /// There will be no other.
+    /// There will be no other run.
     Over(Refusal),
 }
 
@@ -90,7 +90,7 @@ impl JobRunner {
                     });
                 }
                 Look::Unclaimed if self.is_too_late_for_another(tick) => return Err(too_late()),
-                // Whoever claims a later tick sees to this one first.
+                // The replica that claims a later tick deals with this one first.
                 Look::Open if self.is_too_late_for_another(tick) && !self.is_newest(tick) => {
                     return Err(too_late());
                 }
@@ -99,7 +99,7 @@ impl JobRunner {
         }
     }
 
-    /// Starts a tick again that another replica has, if its run is cut short; reports that it does not, else.
+    /// Starts a tick again that another replica has claimed, if its run is cut short; reports it otherwise.
     pub(crate) async fn follow(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
         let pause = self.pause_after(Duration::ZERO);
         let retry = self.retry(tick, pause, Unclaimed::Tell);
@@ -134,7 +134,7 @@ impl JobRunner {
 
     /// Starts a tick again that this replica did not get to ask for, if another starts it and its run is cut short.
     pub(crate) async fn look_after(self: Arc<Self>, tick: DateTime<Utc>) {
-        // Whoever claims a later tick sees to it, and one is due.
+        // A later tick is due, and the replica that claims it deals with this one.
         if !self.is_newest(tick) {
             return;
         }
@@ -197,7 +197,7 @@ impl JobRunner {
                 Attempts::Open => return Look::Open,
                 Attempts::CutShort => {}
             }
-            // No pause is for the sake of a run that was claimed before.
+            // A run that was claimed already needs no backoff before it.
             match self.is_claimed(tick, *attempt + 1).await {
                 Some(true) => *attempt += 1,
                 Some(false) => break,
@@ -276,9 +276,9 @@ impl JobRunner {
 
     /// Returns why there is no run after the `attempt`-th, which this replica has claimed, if there is none.
     async fn not_after(&self, tick: DateTime<Utc>, attempt: u32) -> Option<Look> {
-        // Nobody else can claim a tick now.
+        // No other replica can claim a tick now.
         match self.attempts(tick, attempt).await {
-            // Too few nodes had heard of the run before, which was never one: it may still be claimed.
+            // Too few nodes had heard of the run before, which was never claimed and may still be.
             Attempts::Unclaimed if attempt == 1 => Some(Look::Unclaimed),
             Attempts::Unclaimed => Some(Look::Open),
             Attempts::Over(refusal) => Some(Look::Over(refusal)),
@@ -312,7 +312,7 @@ impl JobRunner {
         matches!(self.next_run(won, tick, 1).await, Look::Again(_))
     }
 
-    /// Returns how long to wait for the next look at a run that began so long ago, as far as this replica knows.
+    /// Returns how long to wait for the next look at a run that began `since` ago, as far as this replica knows.
     pub(crate) fn pause_after(&self, since: Duration) -> Duration {
         let longest = (since / 20).clamp(LEAST_PAUSE, LONGEST_PAUSE);
         (self.terms.ttl / 3).min(longest)

@@ -31,7 +31,7 @@ pub(crate) struct JobRunner {
     pub(crate) id: JobId,
     pub(crate) schedule: Schedule,
     pub(crate) terms: Terms,
-    /// Of which each run has one, where only so many may overlap.
+    /// The slots of which each run has one, if a limited number of runs may overlap.
     pub(crate) slots: Option<Slots>,
     /// Stands for the schedule and the terms.
     pub(crate) fingerprint: Fingerprint,
@@ -89,19 +89,19 @@ impl JobRunner {
         })
     }
 
-    /// Takes the place of a job, of which nothing is started any more; its runs in flight go on.
+    /// Takes the place of the job `before`, of which nothing is started any more; its runs in flight go on.
     ///
-    /// What that has not decided is dealt with here.
+    /// This job deals with the ticks on which `before` has not decided.
     pub(crate) fn take_over(&mut self, before: &Self) {
         let late = TimeDelta::from_std(self.terms.start_within).unwrap_or(TimeDelta::MAX);
         let oldest = self.added.checked_sub_signed(late);
         let oldest = oldest.unwrap_or(DateTime::<Utc>::MIN_UTC);
-        // Under the lock under which it takes note of those that it finds.
+        // Under the lock under which `before` notes the ticks that it finds.
         let found = before.progress();
         let since = before.undecided.before(found.next(), oldest, self.added);
         drop(found);
         self.progress = Mutex::new(Progress::from(since, &self.schedule));
-        // Only now, because a task that is told of it forgets its tick. Both jobs may ask for a tick until then, and the
+        // Only now, because a task that learns of it forgets its tick. Both jobs may ask for a tick until then, and the
         // nodes grant it once.
         self.ending = self.replica.tasks.hand_over(&before.ending);
     }
@@ -115,19 +115,19 @@ impl JobRunner {
     /// Returns whether this replica has yet to ask for a tick that is due at `instant` or was before, `now`.
     #[cfg(feature = "test-util")]
     pub(crate) fn is_asking(&self, instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
-        // So long after a tick it was asked for at the latest, and the nodes have answered.
+        // The longest time after a tick until it was asked for, and the nodes have answered.
         let longest = self.terms.spread + Duration::from_millis(100);
         let longest = TimeDelta::from_std(longest).unwrap_or(TimeDelta::zero());
         self.undecided.has_any(now - longest..=instant)
     }
 
-    /// Tells those who measure when the next tick is, and that there is none once nothing is started any more.
+    /// Sets the metric of the next tick; there is none once nothing is started any more.
     #[cfg(feature = "metrics")]
     pub(crate) fn tell_next(&self) {
         let (observer, job) = (&self.replica.observer, self.id.name());
         let next = self.progress().next();
         observer.tell_next(job, next);
-        // Asked only now, so that what was told is not left behind by a job that is removed meanwhile.
+        // Checked last, so that a job that is removed meanwhile leaves no such tick in the metric.
         if self.ending.is_draining() {
             observer.tell_next(job, None);
         }
@@ -155,13 +155,13 @@ impl JobRunner {
         if let Missed::All { max } = self.terms.missed {
             return tasks.spawn(Arc::clone(self).add_due(due.after, undecided, max));
         }
-        // Of those that were passed over, whoever claims the next one knows if another replica had them.
+        // The replica that claims the next tick reports the skipped ones; the nodes tell it which were claimed.
         for undecided in undecided {
             tasks.spawn(Arc::clone(self).tick(undecided, Trigger::Schedule));
         }
     }
 
-    /// Adds what is due to what is started one after the other.
+    /// Adds the ticks that are due to the backlog.
     async fn add_due(self: Arc<Self>, after: DateTime<Utc>, undecided: Vec<Undecided>, max: usize) {
         let turn = self.backlog.turn.lock().await;
         for (number, undecided) in undecided.into_iter().enumerate() {
@@ -190,7 +190,7 @@ impl JobRunner {
         drop(turn);
     }
 
-    /// Takes note that the nodes' time is another than expected.
+    /// Notes that the nodes' time is not the expected one.
     pub(crate) fn clock_was_set(&self) {
         let now = self.nodes_now();
         self.progress().set_right(now, &self.schedule);

@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl JobRunner {
-    /// Runs what was claimed, and again if it was cut short and may be.
+    /// Runs the tick that was claimed, and again if the run was cut short and may be started again.
     pub(crate) async fn start_all(&self, mut start: Start) {
         loop {
             let tick = start.tick;
@@ -35,7 +35,7 @@ impl JobRunner {
         }
     }
 
-    /// Runs what was claimed, unless a shutdown has begun, and reports.
+    /// Runs the tick that was claimed, unless a shutdown has begun, and reports.
     pub(crate) async fn start(&self, start: Start) -> TickReport {
         let (tick, trigger, attempt) = (start.tick, start.trigger, start.attempt);
         let measured = start.won.measured;
@@ -79,17 +79,17 @@ impl JobRunner {
         report
     }
 
-    /// Records what came of a run, and lets its claim go, and its slot if it has one.
+    /// Records the outcome of a run, and releases its claim, and its slot if it has one.
     async fn let_go(&self, won: Won, outcome: Outcome, took: Duration) {
         let claim = self.finish(won.claim, outcome.as_str(), took);
         match won.slot {
-            // A failure is told by the nodes, and its time to live ends it.
+            // The nodes report a failure, and the slot's time to live ends it.
             Some(slot) => drop(tokio::join!(claim, slot.release())),
             None => claim.await,
         }
     }
 
-    /// Records what came of a claim, and lets it go.
+    /// Records the outcome of a claim, and releases its lock.
     pub(crate) async fn finish(&self, claim: Claim, outcome: &str, took: Duration) {
         finish(&self.id, claim, outcome, took).await;
     }
@@ -103,7 +103,7 @@ impl JobRunner {
         self.report_several(tick, None, trigger, refusal)
     }
 
-    /// Reports why a tick is not started here, and `more` after it up to the last, so many in all.
+    /// Reports why a tick is not started here; `more` is the last tick of several, and their number.
     pub(crate) fn report_several(
         &self,
         tick: DateTime<Utc>,

@@ -2,10 +2,10 @@
 //!
 //! Each waits for a part of the job's spread, from the tick on by the nodes' clocks: for a random part of its first half
 //! if it is the replica's turn, and of its second half if it is not.
-//! It is not the turn of those that won the last ticks, as long as others are known to have won one.
+//! It is not the turn of the replicas that won the last ticks, as long as others are known to have won one.
 //! So replicas take turns without a word to each other, one that is alone never waits for others, and a dead one is
 //! forgotten after some ticks.
-//! Nothing rests on it: the claim says who may start the tick.
+//! No promise rests on this order: the claim decides which replica may start the tick.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -17,17 +17,17 @@ use redlock_core::{RunRecord, Tick};
 
 use super::random::up_to;
 
-/// What this replica knows of who won the last ticks of a job.
+/// The replicas that won the last ticks of a job, as far as this replica knows.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<BTreeMap<Tick, String>>);
 
 impl Turns {
-    /// Takes note of a run of which this replica has heard.
+    /// Notes the winner of a run of which this replica has heard.
     pub(crate) fn heard_of(&self, run: &RunRecord) {
         self.won(run.tick, run.replica.as_str());
     }
 
-    /// Takes note of who won a tick.
+    /// Notes the replica that won a tick.
     pub(crate) fn won(&self, tick: Tick, replica: &str) {
         let mut winners = self.winners();
         winners.insert(tick, replica.to_owned());

@@ -14,10 +14,10 @@ pub(crate) struct Undecided {
 pub(crate) struct Ticks(Mutex<Vec<DateTime<Utc>>>);
 
 impl Ticks {
-    /// Returns the newest instant before all of them, and the `next` that is not among them yet, that are as late as
-    /// `oldest`; `latest` if that is before it.
+    /// Returns the newest instant before all undecided ticks and `next`, but `latest` at most.
     ///
-    /// Who begins there deals with them.
+    /// `next` is not among the undecided ticks yet; ticks before `oldest` do not count.
+    /// A job that begins at this instant deals with all these ticks.
     pub(crate) fn before(
         &self,
         next: Option<DateTime<Utc>>,

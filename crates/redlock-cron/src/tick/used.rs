@@ -7,17 +7,17 @@ use redlock_core::{ResourceKey, RunRecord, RunState};
 use super::runner::JobRunner;
 use crate::{Outcome, clock::to_tick};
 
-/// What the runs of a tick were that did not end by themselves.
+/// The numbers of a tick's runs that did not end by themselves.
 pub(super) struct Used {
     pub(super) attempts: u32,
-    /// How many ended with their process, without a word.
+    /// How many were dropped without a recorded outcome, for example in a crash.
     pub(super) crashes: u32,
     pub(super) is_last_a_crash: bool,
 }
 
 impl JobRunner {
-    /// Returns what the runs of a tick were up to the `attempt`-th, all of which were cut short; `None` if too few nodes
-    /// answered.
+    /// Returns the numbers of a tick's runs up to the `attempt`-th, all of which were cut short; `None` if too few
+    /// nodes answered.
     pub(super) async fn used(&self, tick: DateTime<Utc>, attempt: u32) -> Option<Used> {
         let reads = (1..=attempt).map(|each| self.replica.claims.read(self.attempt_key(each)));
         let mut used = Used {
@@ -54,7 +54,7 @@ impl JobRunner {
     }
 }
 
-/// Returns whether a run that ended so was ended by a shutdown, or by the removal of its job.
+/// Returns whether the outcome `ended` is that of a run which a shutdown ended, or the removal of its job.
 fn is_by_a_shutdown(ended: &str) -> bool {
     [Outcome::Aborted, Outcome::Draining, Outcome::Removed]
         .iter()

@@ -13,7 +13,7 @@ use redlock_cron::{
 };
 use tokio::{join, time::sleep};
 
-/// Three nodes and the clock that they and all replicas go by.
+/// Three nodes and the clock that they and all replicas use.
 struct World {
     clock: JobClock,
     nodes: Vec<MemoryNode>,
@@ -56,7 +56,7 @@ impl World {
         scheduler
     }
 
-    /// Returns a job that takes so long, due at two o'clock in Berlin.
+    /// Returns a job whose runs take `takes`, due at two o'clock in Berlin.
     fn nightly(&self, takes: Duration) -> SingletonJob {
         let (runs, clock) = (Arc::clone(&self.runs), self.clock.clone());
         SingletonJob::cron("nightly", "0 0 2 * * *", "Europe/Berlin", move |run| {
@@ -248,8 +248,8 @@ async fn a_tick_that_never_comes_is_an_error() {
     assert_eq!(report.unfinished().len(), 1);
 }
 
-/// A scheduler that went by a test's clock, over nodes that a fleet uses, would be told by them that it is too early;
-/// and one that goes by the machine's, in paused time, would not start anything.
+/// A scheduler with a test's clock, over nodes that a fleet uses, would be refused by them because it is too early; one
+/// with the machine's clock, in paused time, would not start anything.
 #[tokio::test(start_paused = true)]
 async fn the_clock_of_a_test_goes_with_a_client_in_virtual_time_only() {
     let refused = |built: Result<SingletonScheduler, SetupError>| {

@@ -31,7 +31,7 @@ fn masters() -> ServerSet {
     ServerSet::start(&binary, 3, &ServerOptions::default()).unwrap()
 }
 
-/// So many replicas with their own clients.
+/// Makes `count` replicas, each with a client of its own.
 async fn replicas(masters: &ServerSet, count: usize) -> (Vec<SingletonScheduler>, Reports) {
     let (tell, told) = unbounded_channel();
     let mut replicas = Vec::new();
@@ -79,7 +79,7 @@ async fn next(reports: &mut Reports) -> (usize, TickReport) {
         .unwrap()
 }
 
-/// Waits for so many ticks that ran, and says how often each did.
+/// Waits until `ticks` ticks have run, and returns how often each did.
 async fn ran(reports: &mut Reports, ticks: usize) -> BTreeMap<DateTime<Utc>, usize> {
     let mut ran = BTreeMap::new();
     while ran.len() < ticks {
@@ -170,7 +170,7 @@ async fn a_run_that_a_shutdown_cuts_short_is_started_again_elsewhere() {
     assert_eq!((again, attempt), (tick, 2));
     assert!(newer > token);
     while next(&mut reports).await.1.outcome() != Outcome::Ok {}
-    // A report is told before nodes have recorded the end of its run.
+    // A report comes before the nodes have recorded the end of its run.
     let expected = [(2, "ok".to_owned()), (1, "aborted".to_owned())];
     let recorded = async {
         loop {

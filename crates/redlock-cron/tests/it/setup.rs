@@ -1,4 +1,4 @@
-//! What is refused, and how it is told.
+//! The jobs and schedulers that are refused, and their errors.
 
 use std::{convert::Infallible, error::Error as _, time::Duration};
 

@@ -24,7 +24,7 @@ pub(super) struct Pattern {
     pub(super) years: Vec<Item>,
     /// Whether some year has a day that matches, if it is one of the years; 30 February is in none.
     has_days: bool,
-    /// Whether it goes by the clock: it has a wildcard, a range or a step of several values in a field of the time.
+    /// Whether it follows the clock: it has a wildcard, a range or a step of several values in a field of the time.
     pub(super) repeats: bool,
     /// The steps that do not mean what they say.
     pub(super) doubts: Vec<String>,

@@ -1,4 +1,4 @@
-//! What nodes remember of a job is deleted, by an application itself.
+//! An application deletes what the nodes remember of a job.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn replica(nodes: &[MemoryNode]) -> SingletonScheduler {
     builder.namespace("tests").replica("one").build().unwrap()
 }
 
-/// Returns a job that runs by hand only, for as long as it is told to.
+/// Returns a job that runs by hand only, for as long as `goes_on` is set.
 fn by_hand(goes_on: &watch::Sender<bool>) -> SingletonJob {
     let goes_on = goes_on.subscribe();
     SingletonJob::cron("by-hand", "0 0 0 1 1 *", "UTC", move |_| {

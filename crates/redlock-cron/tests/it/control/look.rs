@@ -1,4 +1,4 @@
-//! What a look at a job tells.
+//! The result of a look at a job.
 
 use std::time::Duration;
 

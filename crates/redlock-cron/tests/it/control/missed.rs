@@ -1,4 +1,4 @@
-//! Ticks that nobody started.
+//! Ticks that no replica started.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -27,7 +27,7 @@ async fn a_scheduler_makes_up_for_missed_ticks_of_jobs_added_before_its_start_an
         });
         job.missed(Missed::Latest).catch_up_window(2 * DAY)
     };
-    // What the job's schedule is remembered as.
+    // A run of a model job shows the number that nodes record for the schedule.
     let yesterday = replica(&nodes, "b").await;
     yesterday.add(job("model")).await.unwrap();
     yesterday.trigger_now("model").await.unwrap();

@@ -143,14 +143,14 @@ async fn a_job_of_another_configuration_is_refused_where_that_was_asked_for() {
         "{error}"
     );
     jobs("stock-1", None).await.add(job(60)).await.unwrap();
-    // Nobody else has run it lately.
+    // No other replica has run it lately.
     assert!(first.shutdown(Duration::from_secs(10)).await.is_clean());
     tokio::time::sleep(Duration::from_millis(2_100)).await;
     let lately = Some(Duration::from_secs(1));
     jobs("stock-1", lately).await.add(job(60)).await.unwrap();
     let unsure = jobs("stock-1", Some(DAY)).await;
     nodes[..2].iter().for_each(MemoryNode::stop);
-    // Nobody can tell.
+    // Too few nodes answer to tell of a disagreement.
     unsure.add(job(60)).await.unwrap();
 }
 

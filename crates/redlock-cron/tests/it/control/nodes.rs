@@ -9,7 +9,7 @@ use redlock_core::{
 };
 use tokio::sync::watch;
 
-/// A node in memory that answers and forgets as it is told.
+/// A node in memory that answers and forgets as the test sets it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OddNode {
     node: MemoryNode,
@@ -17,7 +17,7 @@ pub(super) struct OddNode {
     pub(super) forgets: watch::Sender<Forgets>,
 }
 
-/// Which requests of a call a node does.
+/// The requests of a call that a node does.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Answers {
     #[default]
@@ -29,7 +29,7 @@ pub(super) enum Answers {
     AllButPauses,
 }
 
-/// When a node forgets jobs.
+/// The time at which a node forgets jobs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Forgets {
     #[default]
