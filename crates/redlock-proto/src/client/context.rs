@@ -161,7 +161,7 @@ impl<E: Entropy> Context<E> {
         let heard = match (result, kind) {
             (Ok(_), Some(RoundKind::Probe)) => Heard::Done { wrote: true },
             (Ok(_), _) => Heard::Done { wrote: granted },
-            // A node is let go of in its own time, and asked for a probe because it is in trouble.
+            // A release may take as long as the node needs, and a probe goes to a node that is in trouble already.
             (Err(_), None | Some(RoundKind::Probe | RoundKind::Release { .. })) => return,
             (Err(error), Some(_)) => Heard::Error {
                 reason: &error.reason,

@@ -110,9 +110,9 @@ pub enum Effect {
     reason = "a driver must handle every part of it"
 )]
 pub struct Confirmed {
-    /// Set if each node of that majority remembers that it has refused the key to nobody lately.
+    /// Set if each node of that majority remembers that it has refused the key to no client lately.
     ///
-    /// This is about who has to wait, and not about exclusion: a node may have forgotten.
+    /// This decides only which process has to wait, and says nothing of exclusion: a node may have forgotten.
     pub is_undisputed: bool,
 }
 

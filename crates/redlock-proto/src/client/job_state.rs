@@ -37,7 +37,7 @@ impl Reading {
         let Some(Reply::Runs { entries, free_in }) = reply else {
             return;
         };
-        // What was claimed was claimed, whoever says so.
+        // A tick that was claimed stays claimed, also if the node that says so does not vote.
         self.entries.extend(entries);
         self.free_in.push((node, free_in));
     }

@@ -58,7 +58,7 @@ use crate::{
 ///
 /// Three things are asked of the driver:
 ///
-/// * numbers of acquisitions are those of a [`Slab`](crate::Slab), each kept while an acquisition or a lease goes by it;
+/// * numbers of acquisitions are those of a [`Slab`](crate::Slab), each kept while an acquisition or a lease uses it;
 /// * requests to one node are sent in the order of their effects, over one connection at a time, and those meant
 ///   for another connection in the form that this needs;
 /// * what became of each request is told exactly once, and an error that says it was not executed is a
@@ -117,7 +117,7 @@ impl<E: Entropy> Client<E> {
             .start(id, request, Some(claim), leases, cx, now);
     }
 
-    /// Ends an acquisition because nobody waits for it any more: whatever it took, or takes later, is given back.
+    /// Ends an acquisition because no caller waits for it any more: the client gives back what it took, or takes later.
     pub fn abandon(&mut self, id: u64, now: Now) {
         self.acquisitions
             .abandon(id, &mut self.leases, &mut self.cx, now);
@@ -128,9 +128,9 @@ impl<E: Entropy> Client<E> {
         self.leases.extend(lease, ask, &mut self.cx, now);
     }
 
-    /// Extends a lease to learn whether nodes have refused its key to somebody; returns whether it does.
+    /// Extends a lease to learn whether nodes have refused its key to another client; returns whether it does.
     ///
-    /// It does not if the lease is over, or if nobody has it at the moment: such a lease is not extended.
+    /// It does not if the lease is over, or if no caller holds it at the moment: such a lease is not extended.
     pub fn look(&mut self, lease: u64, ask: Ask, now: Now) -> bool {
         let is_renewed = self.leases.get(lease).is_some_and(Held::is_renewed);
         if is_renewed {
@@ -149,7 +149,7 @@ impl<E: Entropy> Client<E> {
 
     /// Ends a lease: nothing is extended any more, and nodes are told to let the key go.
     ///
-    /// A run that goes on under it, and that nobody has said the end of, is recorded as
+    /// A run under the lease that goes on, and whose end was not reported, is recorded as
     /// [`DROPPED`](crate::RunRecord::DROPPED).
     pub fn release(&mut self, lease: u64, ask: Option<Ask>, now: Now) {
         self.leases.release(lease, ask, &mut self.cx, now);
@@ -162,7 +162,7 @@ impl<E: Entropy> Client<E> {
 
     /// Parks a lease whose holder is gone, until the next one in the same process is there.
     ///
-    /// It is not extended meanwhile, so that it ends if nobody comes.
+    /// It is not extended meanwhile, so that it ends if no holder comes.
     pub fn park(&mut self, lease: u64) {
         self.leases.park(lease, &mut self.cx);
     }
@@ -172,8 +172,8 @@ impl<E: Entropy> Client<E> {
         self.leases.resume(lease, &mut self.cx, now)
     }
 
-    /// Ends a lease because whoever looked at it has seen its deadline pass, and acts on it: an extension that is
-    /// confirmed now must not bring it back.
+    /// Ends a lease because a caller has seen its deadline pass, and acts on it: an extension that is confirmed now
+    /// must not bring it back.
     pub fn expire(&mut self, lease: u64, now: Now) {
         self.leases.expire(lease, &mut self.cx, now);
     }
@@ -346,7 +346,9 @@ impl<E: Entropy> Client<E> {
         self.cx.nodes.members().node_time(node, now.clock)
     }
 
-    /// Returns how many requests wait for their outcome, and rounds are kept for none; for those who look for leaks.
+    /// Returns how many requests wait for their outcome, with one for each round that is kept though it awaits none.
+    ///
+    /// This is for leak checks.
     pub fn open_requests(&self) -> usize {
         self.cx.rounds.open_requests()
     }

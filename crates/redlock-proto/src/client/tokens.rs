@@ -26,7 +26,7 @@ impl Tokens {
             _ => return,
         };
         if seen > FencingToken::MAX.get() {
-            // Somebody else has written it; whoever went on from there would be refused everywhere.
+            // Another program has written the counter; a client that counted on from there would be refused everywhere.
             return;
         }
         for key in keys {

@@ -119,7 +119,7 @@ pub(super) fn asked_first<E: Entropy>(
     let order = (0..nodes).map(move |step| (usize::from(shard.number()) + step) % nodes);
     let of_use = order.filter(move |node| cx.nodes.is_of_use(*node, now));
     let first = of_use.take(majority);
-    // All are asked if these are too few, and there is nobody to hold back if they are all.
+    // If these nodes are too few, all nodes are asked; if they are all the nodes, there is none to hold back.
     let is_narrow = majority < nodes && first.clone().count() == majority;
     is_narrow.then_some(first)
 }

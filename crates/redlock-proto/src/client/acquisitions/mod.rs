@@ -49,7 +49,7 @@ impl Acquisitions {
         self.acquisitions.len()
     }
 
-    /// Returns whether this one is under way, so that nobody has its lease yet.
+    /// Returns whether this acquisition is under way, so that no caller has its lease yet.
     pub(super) fn is_under_way(&self, id: u64) -> bool {
         self.acquisitions.contains(id)
     }
@@ -89,7 +89,7 @@ impl Acquisitions {
         }
     }
 
-    /// Gives back whatever an acquisition took, or takes later, because nobody waits for it any more.
+    /// Gives back whatever an acquisition took, or takes later, because no caller waits for it any more.
     pub(super) fn abandon<E: Entropy>(
         &mut self,
         id: u64,

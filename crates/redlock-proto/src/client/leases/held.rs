@@ -121,7 +121,7 @@ impl Held {
 
     /// Returns whether the lease may be handed out now.
     pub(in super::super) fn may_hand_out(&mut self, clocks: &Clocks, now: Instant) -> bool {
-        // Whoever has not got it yet need not be told that it is lost.
+        // A caller that does not have the lease yet needs no notice that it is lost.
         let _ = self.look_at_clocks(clocks);
         self.state.is_live() && self.state.may_hand_out(now)
     }
@@ -144,7 +144,7 @@ impl Held {
                 .state
                 .ends()
                 .map(|ends| ends.saturating_since(now.clock)),
-            // Nobody takes it over: those who wait in the process come behind others.
+            // No caller takes the lease over: callers that wait in the process come behind others.
             tokens: 1,
             // Another attempt would find the same others, and two that waited would wait for each other.
             wait_until: now.clock,

@@ -101,7 +101,7 @@ impl Leases {
 
     /// Ends the leases that are no longer safe because the clocks of a majority have gone ahead of the client's.
     ///
-    /// Those that nobody has got yet, as `is_awaited` says, are looked at when they are handed out.
+    /// Leases that no caller has yet, as `is_awaited` says, are checked when they are handed out.
     pub(super) fn on_jump<E: Entropy>(
         &mut self,
         is_awaited: impl Fn(u64) -> bool,

@@ -1,4 +1,4 @@
-//! The nodes as a client sees them: its connections to them, whether they vote, and whether they are of use.
+//! The nodes as a client sees them: its connections to them, whether they vote, and whether they are usable.
 
 mod absence;
 mod connection;
@@ -308,7 +308,7 @@ impl Nodes {
         }
     }
 
-    /// Returns since when the nodes that are of use are no majority; `None` while they are.
+    /// Returns since when the nodes that answer with votes are no majority; `None` while they are.
     pub(super) fn outage(&self) -> Option<Instant> {
         self.outage.since(self.quorum)
     }
@@ -321,7 +321,7 @@ impl Nodes {
         connecting > 0 && connecting + self.reachable(now) >= self.quorum.majority()
     }
 
-    /// Returns whether so many nodes are quarantined beyond this moment that the others are no majority.
+    /// Returns whether too many nodes are quarantined beyond `end` for the others to be a majority.
     pub(super) fn are_quarantined_beyond(&self, end: Instant, now: Now) -> bool {
         let beyond = self.all().filter(|node| {
             let vote = self.members.vote(*node, now.clock);

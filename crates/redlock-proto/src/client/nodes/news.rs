@@ -72,11 +72,11 @@ impl News {
         outbox: &mut Outbox,
     ) -> bool {
         let told = &mut self.nodes[node];
-        // With nobody to compare its clock with, it is for the others to be told of.
+        // A node that becomes `Alone` counts as before: the other nodes are down, and are reported instead.
         let votes = vote.is_ok() || told.votes && matches!(vote, Err(NotAVote::Alone));
         let changed = std::mem::replace(&mut told.votes, votes) != votes;
         let is_news = match (told.vote.as_ref(), vote) {
-            // Nothing is wrong with a node that has nobody to compare its clock with: the others are told of.
+            // A node is `Alone` because the other nodes are down; those are reported instead.
             (_, Err(NotAVote::Alone)) | (None | Some(Ok(())), Ok(())) => false,
             (Some(Err(told)), Err(now)) => {
                 std::mem::discriminant(told) != std::mem::discriminant(now)
@@ -110,7 +110,7 @@ impl News {
         changed || self.level.is_none()
     }
 
-    /// Says what has become of the majority, now that so many nodes vote, if that has changed.
+    /// Reports what the majority has become now that `votes` nodes vote, if that has changed.
     pub(super) fn judge(&mut self, votes: usize, quorum: Quorum, outbox: &mut Outbox) {
         let needed = quorum.majority();
         let level = match votes.checked_sub(needed) {

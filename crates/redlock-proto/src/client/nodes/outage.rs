@@ -59,7 +59,7 @@ impl Outage {
         }
     }
 
-    /// Since when the nodes that are of use are no majority; `None` while they are.
+    /// Returns since when the nodes that answer with votes are no majority; `None` while they are.
     pub(super) fn since(&self, quorum: Quorum) -> Option<Instant> {
         let mut lost: Vec<Instant> = self.nodes.iter().filter_map(|node| node.lost).collect();
         lost.sort_unstable();

@@ -11,7 +11,7 @@ use crate::{
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
-/// A round outlives its decision: what comes late still tells who may have the key.
+/// A round outlives its decision: a late answer still shows whether the node may have the key.
 #[derive(Debug)]
 pub(in super::super) struct Round {
     kind: RoundKind,
@@ -48,8 +48,10 @@ pub(super) struct Heard {
 }
 
 impl Round {
-    /// Makes a round of so many nodes that is started at this moment, at which the clocks were so, and that has this time limit,
-    /// with its timer; it keeps what it hears in `spare`.
+    /// Makes a round that asks `nodes` nodes, and keeps what it hears in `spare`.
+    ///
+    /// It is started at `started`, when the clocks showed `baseline`; `patience` is its time limit, and `limit` the
+    /// timer of that.
     pub(super) fn new(
         kind: RoundKind,
         (started, baseline): (Instant, Baseline),
@@ -250,7 +252,7 @@ impl Round {
             .filter(|(_, heard)| granted(heard));
         let is_split = granted.any(|(node, _)| !votes.counts(node) && same_server(node).is_none());
         for (node, Heard { answer, .. }) in self.nodes.iter_mut().enumerate() {
-            // Where no majority agrees, nobody's clock is known to be right.
+            // Where no majority agrees, no clock is known to be right.
             let counts = votes.counts(node) && (votes.is_won() || !is_split);
             if *answer == Some(NodeAnswer::Granted) && !counts {
                 let reason = match same_server(node) {
@@ -332,7 +334,7 @@ impl Round {
                     return (not_a_vote, NodeAnswer::NotAVote { reason });
                 }
             },
-            // What was claimed was claimed, whoever says so.
+            // A tick that was claimed stays claimed, also if the node that says so does not vote.
             Reply::NoClaim(refusal @ NoClaim::Passed(_)) => refusal.into(),
             Reply::NoClaim(refusal) => match vote() {
                 Ok(()) => refusal.into(),

@@ -177,7 +177,7 @@ impl Watch {
     }
 }
 
-/// Asks a node to write something that nobody needs.
+/// Asks a node to write a tombstone that no client needs.
 fn probe<E: Entropy>(node: usize, cx: &mut Context<E>, now: Now) {
     let owner: OwnerId = cx.owner();
     let tombstone = Request::Lock {

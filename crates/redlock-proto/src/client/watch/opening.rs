@@ -125,7 +125,7 @@ impl Watch {
             return;
         };
         watched.surveys += 1;
-        // Whoever could complete a majority that has kept its counters has stayed away for seconds.
+        // The nodes that could complete a majority with kept counters have stayed away for seconds.
         let is_late = watched.surveys > PATIENCE;
         if let Some(reason) = cx.nodes.members().longer_policy() {
             cx.nodes.on_trouble(node, reason);
