@@ -23,7 +23,7 @@ pub enum NodeOutcome {
         /// The longest time that the present holder's key will stay; `None` if it never expires.
         remaining: Option<Duration>,
     },
-    /// The node answered that nobody has the key.
+    /// The node answered that no owner has the key.
     Missing,
     /// The request failed before it was sent, or the node said that it did not run it.
     NotExecuted,
