@@ -22,9 +22,9 @@ pub struct LeaseState {
     deadline: Instant,
     /// When the lease ends however often it is extended.
     ends: Option<Instant>,
-    /// Whether the lease is renewed while somebody holds it.
+    /// Whether the lease is renewed while it has a holder.
     renews: bool,
-    /// Whether nobody holds it for the moment.
+    /// Whether it has no holder for the moment.
     is_parked: bool,
     renewal: Renewal,
     /// When the holder is told that a renewal is failing, unless one succeeds before.
@@ -40,7 +40,7 @@ enum Renewal {
     Due(Instant),
     /// A round is under way.
     UnderWay,
-    /// Nobody asked for it.
+    /// No renewal is asked for.
     Off,
     /// The lease is lost or released.
     Over,
@@ -66,7 +66,8 @@ pub enum LeaseAction {
 pub enum Loss {
     /// Its deadline was reached without a majority having confirmed an extension.
     Expired,
-    /// So many nodes that vote say that they do not have the key that no majority is left: another client may have it.
+    /// Too many voting nodes say that they do not have the key for the others to be a majority: another client may have
+    /// it.
     // Shows: A3.
     Revoked,
     /// It was held for as long as it may be.
@@ -156,7 +157,7 @@ impl LeaseState {
         }
     }
 
-    /// Returns whether it is renewed while somebody holds it.
+    /// Returns whether the lease is renewed while it has a holder.
     pub const fn renews(&self) -> bool {
         self.renews
     }
@@ -231,7 +232,7 @@ impl LeaseState {
         (is_young && !self.keys.lacks(node)).then(|| self.spread())
     }
 
-    /// Parks the lease, which nobody holds for the moment: no round of extension is begun.
+    /// Parks the lease, which has no holder for the moment: no round of extension is begun.
     pub fn park(&mut self) {
         self.is_parked = true;
         if self.is_live() {

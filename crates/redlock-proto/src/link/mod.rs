@@ -307,7 +307,7 @@ impl<E: Entropy> Link<E> {
         });
     }
 
-    /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is of no more use.
+    /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is lost too.
     pub fn on_call_failed(&mut self, call: u64, error: &RequestError, is_lost: bool, now: Instant) {
         let Some(InFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
             return;
@@ -345,12 +345,12 @@ impl<E: Entropy> Link<E> {
         self.shed
     }
 
-    /// Returns the requests that wait to be sent, in order; for those who look for leaks.
+    /// Returns the requests that wait to be sent, in order; for leak checks.
     pub fn unsent(&self) -> impl Iterator<Item = &Request> {
         self.traffic.queue().map(|op| &op.request)
     }
 
-    /// Returns how many requests have no outcome yet, releases to be repeated aside; for those who look for leaks.
+    /// Returns how many requests have no outcome yet, releases to be repeated aside; for leak checks.
     pub fn open_requests(&self) -> usize {
         self.traffic.len()
     }

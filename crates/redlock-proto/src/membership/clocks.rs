@@ -166,8 +166,8 @@ fn largest_group<C>(clocks: &C) -> Option<(i128, usize)>
 where
     C: Iterator<Item = Ahead> + Clone,
 {
-    // The largest group has its window begin where somebody's range ends: moving it later from there
-    // loses that member, and moving it earlier gains none that begins later.
+    // The window of the largest group begins where the range of one clock ends: moving it later from there loses that
+    // member, and moving it earlier gains none that begins later.
     let size = |start| {
         clocks
             .clone()
@@ -194,7 +194,7 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    /// Clocks that are ahead by so many milliseconds, read over a connection that takes 2 ms.
+    /// Returns clocks that are ahead by these numbers of milliseconds, read over a connection that takes 2 ms.
     fn clocks(ahead: &[i64]) -> Clocks {
         let mut clocks = Clocks::new(Quorum::of(NonZeroUsize::new(ahead.len()).unwrap()));
         for (node, ahead) in ahead.iter().enumerate() {

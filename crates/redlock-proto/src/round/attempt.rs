@@ -82,7 +82,7 @@ pub struct Failure {
 pub enum FailureKind {
     /// Enough nodes are up; others hold the key on too many of them.
     Contended,
-    /// Too few nodes gave an answer that counts, whoever holds the key.
+    /// Too few nodes gave an answer that counts, whether or not the key is free.
     NoQuorum,
     /// Too few nodes vote, and enough will once their quarantine has ended.
     Quarantined,
@@ -168,7 +168,7 @@ impl Attempt {
         self.give_up(FailureKind::Overloaded, now)
     }
 
-    /// Ends the attempt because nobody waits for it any more: whatever it took, or takes later, is given back.
+    /// Ends the attempt because no caller waits for it any more: what it took, or takes later, is given back.
     pub fn on_abandoned(&mut self, now: Instant) -> Option<AttemptVerdict> {
         self.give_up(FailureKind::Abandoned, now)
     }

@@ -2,8 +2,7 @@
 ///
 /// A number is a place, which others have had before and will have, and how many numbers were taken before it.
 ///
-/// Whoever has taken a number gives it back once, when nothing goes by it any more: until then its place is nobody
-/// else's.
+/// The caller returns each number exactly once, when nothing uses it any more; its place is not reused before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
     /// The places that are free, of those that there are.

@@ -24,7 +24,7 @@ pub enum Vote {
 /// Earlier readings of a clock do not matter, so that a client which stood still cannot take one grant for
 /// right by old readings and the next by new ones.
 /// Of two nodes that are one server, one counts.
-/// A grant that came without a reading counts as it is: that is for those who have no clocks.
+/// A grant that came without a reading counts as it is: this is for drivers that have no clocks of nodes.
 ///
 /// A node votes once.
 /// An answer after its vote, or after the round was closed, is never counted: a duplicated reply
@@ -236,7 +236,7 @@ impl Votes {
         self.failed() > self.quorum.tolerated()
     }
 
-    /// Returns whether so many nodes that vote do not have the key that the others are no majority.
+    /// Returns whether too many voting nodes lack the key for the others to be a majority.
     ///
     /// They count as another client would count their grants: only while they vote, once for each server, and only
     /// those whose clocks agree.
@@ -254,8 +254,8 @@ impl Votes {
 
     /// Returns the nodes that may hold what they were asked to take, now or once their request arrives.
     ///
-    /// Where the request is still on its way over a connection that stands, a release on that connection
-    /// follows it; where nobody knows, the owner must be tombstoned.
+    /// Where the request is still on its way over a connection that stands, a release on that connection follows it.
+    /// Where the outcome is unknown, the owner must be tombstoned.
     pub fn may_hold(&self) -> impl Iterator<Item = GiveBack> + Clone + '_ {
         self.iter()
             .enumerate()
