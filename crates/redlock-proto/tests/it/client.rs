@@ -256,7 +256,7 @@ fn what_a_node_said_before_it_was_healed_is_not_believed_after() {
 #[test]
 fn l08_a_search_for_a_floor_that_finds_none_is_not_begun_again_at_once() {
     let mut bench = Bench::new(3);
-    // The others are down, so that nobody can tell how far the counters had come.
+    // The other nodes are down, so the client cannot tell how far the counters had come.
     let now = bench.now();
     for node in [1, 2] {
         bench

@@ -124,7 +124,7 @@ impl World {
                     ..
                 } => self.sent.push((node, round, request)),
                 Effect::Acquired { deadline, .. } | Effect::Extended { deadline, .. } => {
-                    // Whoever was told of a danger that is over is told again of the next.
+                    // A holder that was told of a danger is told again of the next, once the first is over.
                     self.told = None;
                     self.deadline = Some(deadline);
                 }

@@ -12,7 +12,7 @@ use crate::clients::{
 enum Loss {
     /// Its connection breaks.
     Dies,
-    /// It answers no more.
+    /// It does not answer any longer.
     Hangs,
 }
 
@@ -115,7 +115,7 @@ fn a_claim_that_can_no_longer_be_confirmed_gives_its_lock_and_its_tick_back_at_o
     assert!(bench.seen(0).is_empty(), "it is tried again");
     assert_eq!(bench.watermarks(), [None; 3]);
     assert_eq!(bench.locks()[0], 0);
-    // The other gives up, and whoever comes first has the tick.
+    // The other client gives up, and the first one to come has the tick.
     bench.abandon(1);
     bench.answer_once(1, 2);
     bench.run_until(0, bench.ms() + 20);
@@ -135,7 +135,7 @@ fn a_late_vote_with_a_greater_counter_than_the_token_has_no_say() {
     bench.claim(0, 0);
     bench.answer_once(0, 0);
     bench.answer_once(0, 1);
-    // It has given that number to somebody else, perhaps after this claim's votes.
+    // The node has given that number to another client, perhaps after this claim's votes.
     bench.answer_once(0, 2);
     assert!(!bench.has_sent(0, 2), "it is not asked");
     bench.answer_once(0, 0);

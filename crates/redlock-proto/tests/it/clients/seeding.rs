@@ -54,7 +54,7 @@ fn a_node_that_lost_its_counters_waits_for_a_majority_that_has_not() {
     bench.acquire(1);
     bench.answer_all(1);
     assert_eq!(token(&bench.seen(1)), None);
-    // It takes no more than that the other is back.
+    // It is enough that the other node is back.
     bench.connect(1, 0);
     bench.live(1, 1_000);
     bench.acquire(1);

@@ -159,7 +159,7 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// So much time passes, in which a client does all that it has to, and nodes answer at once.
+    /// Lets `ms` milliseconds pass, in which a client does all that it has to, and nodes answer at once.
     pub(crate) fn live(&mut self, peer: usize, ms: u64) {
         let end = self.ms + ms;
         while self.ms < end {

@@ -98,14 +98,14 @@ impl Bench {
         }
     }
 
-    /// Nodes do what they were sent, and nobody hears of it.
+    /// Runs the requests of a client on the nodes, and loses the answers.
     pub(crate) fn run_unheard(&mut self, peer: usize) {
         for (node, _, request) in self.sent(peer) {
             self.run(node, &[request]);
         }
     }
 
-    /// So much time passes that a round comes to its limit.
+    /// Lets enough time pass for a round to come to its limit.
     pub(crate) fn time_out(&mut self, peer: usize) {
         self.pass(LIMIT.as_millis() as u64);
         let now = self.now();
@@ -187,7 +187,7 @@ impl Bench {
         self.at[address] = node;
     }
 
-    /// A client connects to a node anew, and the node does not say what it is.
+    /// Connects a client to a node again, and the node does not say what it is.
     pub(crate) fn reconnect_unexamined(&mut self, peer: usize, node: usize) {
         let (time, now) = (self.time(node), self.now());
         let answer = self.nodes[node].call(&self.keyspace, &[], time);
