@@ -128,7 +128,7 @@ impl<E: Entropy> Context<E> {
     ) -> Option<NodeOutcome> {
         let round = self.rounds.get_mut(id)?;
         let vote = || vote.clone();
-        // A node is asked once in a round; what is told twice is heard once.
+        // A node is asked once in a round; a second outcome is ignored.
         let outcome = round.note(node, result, seen, vote)?;
         if round.kind().asks_for_a_vote() {
             self.nodes.on_outcome(node, outcome, now.clock);

@@ -23,7 +23,7 @@ pub enum Effect {
         /// still be on its way.
         connection: u64,
     },
-    /// An acquisition has won a lease, which goes by the same number; a claim its tick as well, which was started
+    /// An acquisition has won a lease, which has the same number; a claim has won its tick as well, which was started
     /// from now on.
     Acquired {
         /// The acquisition or the claim, and from now on the lease.

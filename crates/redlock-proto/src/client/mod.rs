@@ -48,7 +48,7 @@ use crate::{
     Standing, Word,
 };
 
-/// Everything a client decides, without anything it does.
+/// The state and the decisions of a client, without input and output.
 ///
 /// Its driver owns the sockets and the clock.
 /// The driver tells the client what happened, each time with a reading of its clocks, and carries out the
@@ -61,8 +61,7 @@ use crate::{
 /// * numbers of acquisitions are those of a [`Slab`](crate::Slab), each kept while an acquisition or a lease uses it;
 /// * requests to one node are sent in the order of their effects, over one connection at a time, and those meant
 ///   for another connection in the form that this needs;
-/// * what became of each request is told exactly once, and an error that says it was not executed is a
-///   promise.
+/// * the outcome of each request is reported exactly once, and an error that says it was not executed is a promise.
 pub struct Client<E> {
     acquisitions: Acquisitions,
     leases: Leases,
@@ -81,7 +80,7 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// Attempts to win a lease, until `wait_until`; nothing else goes by `id`.
+    /// Attempts to win a lease, until `wait_until`; nothing else uses `id`.
     pub fn acquire(&mut self, id: u64, request: impl Into<Box<Acquire>>, now: Now) {
         let Self { leases, cx, .. } = self;
         self.acquisitions
@@ -89,7 +88,7 @@ impl<E: Entropy> Client<E> {
     }
 
     /// Attempts once to win an exclusive lease on the keys of a lease that its holder shares, which is not in the way;
-    /// nothing else goes by `id`.
+    /// nothing else uses `id`.
     ///
     /// The exclusive lease is asked for on the terms of the shared one, and ends when that would at the latest.
     /// The shared lease stays as it is, whatever comes of this.
@@ -100,14 +99,15 @@ impl<E: Entropy> Client<E> {
         self.acquisitions.upgrade(lease, id, leases, cx, now);
     }
 
-    /// Attempts to claim a tick and the lease under which its run goes on, until `wait_until`; nothing else goes by `id`.
+    /// Attempts to claim a tick and the lease under which its run goes on, until `wait_until`; nothing else uses `id`.
     ///
     /// The wait is for a lock that another holds, for a majority of nodes, and for the tick's window to open if it
     /// does in that time.
     /// Nodes that have granted are asked to remember the claim.
-    /// If too few can, nodes are told to forget it, and there is another attempt.
-    /// If no majority can be reached, those are asked again, with pauses, for as long as the lease lasts that they have
-    /// granted, which may be longer than the wait.
+    /// If too few can, the client asks the nodes to forget it, and there is another attempt.
+    /// If no majority can be reached, the client repeats the question to these nodes, with pauses, while the granted
+    /// lease lasts.
+    /// That may be longer than the wait.
     pub fn claim(&mut self, id: u64, request: impl Into<Box<Acquire>>, claim: TickClaim, now: Now) {
         let mut request = request.into();
         // The token is part of what nodes remember, so that it cannot be another holder's.
@@ -139,15 +139,15 @@ impl<E: Entropy> Client<E> {
         is_renewed
     }
 
-    /// Lets others share the keys of a lease that its holder has alone, and extends it: the round that is told by `ask`
-    /// tells the nodes.
+    /// Turns an exclusive lease into a shared one, and extends it: the round for `ask` makes its keys shared on the
+    /// nodes.
     ///
     /// From now on it counts as shared, also if the round fails: nodes may have heard of it.
     pub fn downgrade(&mut self, lease: u64, ask: Ask, now: Now) {
         self.leases.downgrade(lease, ask, &mut self.cx, now);
     }
 
-    /// Ends a lease: nothing is extended any more, and nodes are told to let the key go.
+    /// Ends a lease: it is not extended any more, and nodes are asked to release the key.
     ///
     /// A run under the lease that goes on, and whose end was not reported, is recorded as
     /// [`DROPPED`](crate::RunRecord::DROPPED).
@@ -260,7 +260,7 @@ impl<E: Entropy> Client<E> {
 
     /// Takes in that the connection to a node was lost or could not be made.
     ///
-    /// The results of the requests on it are told separately.
+    /// The driver reports the results of the requests on it separately.
     pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>, now: Now) {
         self.cx.nodes.on_disconnected(node, reason, now.clock);
         self.watch.on_disconnected(node, &mut self.cx);

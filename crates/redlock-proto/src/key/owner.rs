@@ -60,7 +60,7 @@ impl OwnerId {
         Self { label, ..self }
     }
 
-    /// Returns what may be told of it.
+    /// Returns the part of it that is public.
     pub const fn label(&self) -> Option<HolderLabel> {
         self.label
     }

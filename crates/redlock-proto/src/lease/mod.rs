@@ -27,7 +27,7 @@ pub struct LeaseState {
     /// Whether it has no holder for the moment.
     is_parked: bool,
     renewal: Renewal,
-    /// When the holder is told that a renewal is failing, unless one succeeds before.
+    /// When the holder is warned that a renewal is failing, unless one succeeds before.
     danger: Option<Instant>,
     keys: Keys,
 }
@@ -72,8 +72,9 @@ pub enum Loss {
     Revoked,
     /// It was held for as long as it may be.
     MaxHold,
-    /// The clocks of a majority have gone so far ahead of the client's that nodes may have let the key go: the client's
-    /// own clock stood still, or all of theirs were set forward.
+    /// The clocks of a majority have gone too far ahead of the client's: nodes may have expired the key.
+    ///
+    /// The client's own clock stood still, or all of theirs were set forward.
     // Shows: A1.
     ClockJump,
 }
@@ -194,8 +195,8 @@ impl LeaseState {
         if !self.is_live() {
             return None;
         }
-        // The deadline is looked at first: a client that wakes after a pause is told of the loss
-        // before it does anything else.
+        // The deadline is checked first: a client that wakes after a pause hears of the loss before it does anything
+        // else.
         if now >= self.deadline {
             return self.lose(self.loss_at_deadline());
         }
@@ -213,8 +214,9 @@ impl LeaseState {
         }
     }
 
-    /// Asks for an extension on the holder's behalf, and returns whether a round may be started for it: the lease is live,
-    /// and its holder has not left it to the next one meanwhile.
+    /// Asks for an extension on the holder's behalf, and returns whether a round may be started for it.
+    ///
+    /// It may if the lease is live, and its holder has not left it to the next one meanwhile.
     pub fn extend(&mut self) -> bool {
         if let Renewal::Young(_) = self.renewal {
             // The round itself asks the nodes that never had the key.
@@ -340,7 +342,7 @@ impl LeaseState {
         self.keys.on_healing(node);
     }
 
-    /// Ends the lease and returns what is left of it on the nodes, which are to be told to let it go.
+    /// Ends the lease and returns what is left of it on the nodes, which are to be asked to release it.
     ///
     /// Nothing is left of a lease that was released before.
     pub fn release(&mut self) -> LeftOver {

@@ -22,7 +22,7 @@ pub struct LinkConfig {
     pub longest_pause: Duration,
     /// The most requests that travel together.
     pub requests_per_call: usize,
-    /// The most of them if each of them takes, keeps or lets go one key, and nothing else.
+    /// The most of them if each takes, keeps or releases one key, and does nothing else.
     pub plain_requests_per_call: usize,
     /// The most calls that are in flight.
     pub calls: usize,

@@ -8,7 +8,7 @@ use crate::Instant;
 /// processes, which come back after a random delay and find the key taken.
 /// So after [`LONGEST`](Self::LONGEST) the next turn waits for [`PAUSE`](Self::PAUSE) before it contends,
 /// and leaves a gap in which another process can be first.
-/// A turn that may not wait for so long leaves a part of the gap, and the turns after it the rest.
+/// A turn that may not wait for all of it leaves a part of the gap, and the turns after it the rest.
 ///
 /// Nodes can remember that they refused the key to no other client.
 /// A holder asks them ahead of the gap; if they refused none, the gap would serve no process, and the time begins

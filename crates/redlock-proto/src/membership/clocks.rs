@@ -8,7 +8,7 @@ use crate::{Instant, NodeTime, Quorum, RunId};
 
 /// Whose wall clocks agree, by the last answer of each node.
 ///
-/// Nodes expire keys by their wall clocks, so one that is set forward lets go of leases that are valid.
+/// Nodes expire keys by their wall clocks, so a node whose clock is set forward expires keys of leases that are valid.
 /// Every answer carries the node's clock.
 /// Votes count only from nodes whose clocks agree within [`TOLERANCE`](Self::TOLERANCE), as far as the way of the
 /// answer allows to tell, and for votes that is decided by what came with the votes themselves: see
@@ -155,7 +155,7 @@ impl Agreement {
     }
 }
 
-/// Returns what a clock shows that is ahead of the client's by so many microseconds.
+/// Returns what a clock shows that is `ahead` of the client's, in microseconds.
 fn shown(now: Instant, ahead: i128) -> Option<NodeTime> {
     let time = now.since_origin().as_micros().cast_signed() + ahead;
     u64::try_from(time).ok().map(NodeTime::from_micros)

@@ -145,7 +145,7 @@ mod tests {
 
     const MS: i64 = 1_000;
 
-    /// Makes a record of so many nodes.
+    /// Makes a record of this number of nodes.
     fn tracks(nodes: usize) -> Tracks {
         Tracks::new(Quorum::of(NonZeroUsize::new(nodes).unwrap()))
     }

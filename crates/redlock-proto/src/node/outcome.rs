@@ -46,7 +46,7 @@ impl NodeOutcome {
     }
 }
 
-/// A node that must be told to let a key go.
+/// A node that must be asked to release a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,

@@ -8,7 +8,7 @@ use std::time::Duration;
 ///
 /// All clients of a namespace must use the same one: a client with a shorter
 /// [`max_ttl`](Self::max_ttl) would let a node vote while longer leases are out.
-/// So each node remembers what it was told first and refuses others.
+/// So each node remembers the policy that it was given first and refuses others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Quarantine {
     // In whole milliseconds, as nodes count.

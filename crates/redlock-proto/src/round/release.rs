@@ -1,7 +1,7 @@
 use super::{Ballot, Rule};
 use crate::{Instant, NodeOutcome, Quorum, Votes};
 
-/// One round in which a key is let go on every node that may have it.
+/// One round in which a key is released on every node that may have it.
 pub type Release = Ballot<Releasing>;
 
 /// The rule of a [`Release`].

@@ -5,7 +5,7 @@
 /// The caller returns each number exactly once, when nothing uses it any more; its place is not reused before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
-    /// The places that are free, of those that there are.
+    /// The free places.
     free: Vec<u32>,
     places: u32,
     taken: u64,
@@ -49,7 +49,7 @@ pub(super) const fn place(number: u64) -> usize {
 const PLACE: u32 = 32;
 const LAST_PLACE: u64 = (1 << PLACE) - 1;
 
-/// So many places are kept for ever.
+/// The number of places that are kept for ever.
 pub(super) const FEW: usize = 1_024;
 
 #[cfg(test)]

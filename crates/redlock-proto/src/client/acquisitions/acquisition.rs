@@ -101,8 +101,8 @@ impl Acquisition {
     /// Returns whether the acquisition is over because too few nodes answer with a vote, though its wait is not.
     ///
     /// The wait is for another holder.
-    /// Without a majority it ends now if nodes have said that they need longer than what is left of it, and else when
-    /// the outage has lasted for as long as the acquisition bears with one, whichever attempt saw it begin.
+    /// Without a majority, it ends now if nodes have said that they need longer than what is left of the wait.
+    /// Otherwise it ends when the outage has lasted for `quorum_wait`, whichever attempt saw it begin.
     /// While first connections are being made, there is no outage yet.
     pub(super) fn gives_nodes_up(&mut self, failure: &Failure, nodes: &Nodes, now: Now) -> bool {
         let wait_until = self.request.wait_until;

@@ -107,7 +107,7 @@ impl Claiming {
         self.passed().is_some()
     }
 
-    /// Remembers the newest run that a node has told of.
+    /// Remembers the newest run that a node has reported.
     fn note_last(&mut self, last: &JobEntry) {
         let is_news = self.last.as_ref().is_none_or(|known| {
             known.tick < last.tick

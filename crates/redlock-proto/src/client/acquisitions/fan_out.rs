@@ -80,7 +80,8 @@ impl Acquisitions {
         self.ask(id, nodes, &Request::Lock { verb, lock }, leases, cx, now);
     }
 
-    /// Those that an attempt has asked first keep it waiting: it asks the others, and later attempts ask others first.
+    /// Asks the other nodes, because the nodes that an attempt has asked first keep it waiting; later attempts ask
+    /// others first.
     pub(super) fn on_patience_over<E: Entropy>(
         &mut self,
         id: u64,
@@ -97,7 +98,7 @@ impl Acquisitions {
     }
 }
 
-/// Returns the nodes that an attempt asks first, beside so many other acquisitions; `None` if it asks all.
+/// Returns the nodes that an attempt asks first, beside this number of other acquisitions; `None` if it asks all.
 ///
 /// They follow each other in an order that is the same for every client, so that contenders of a key meet at the same
 /// nodes, and keys spread over all.
@@ -134,5 +135,5 @@ pub(super) fn patience<E: Entropy>(
     patience.unwrap_or_default().min(limit / 2)
 }
 
-/// From so many other acquisitions on a client is under load: requests share their calls to nodes by then.
+/// The number of other acquisitions from which a client is under load: requests share their calls to nodes by then.
 const BUSY: usize = 8;

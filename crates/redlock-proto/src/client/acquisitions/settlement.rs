@@ -9,7 +9,7 @@ use crate::{Instant, Lock};
 /// A vote counts if its counter is no greater than the token, which was taken from the votes that were there first.
 #[derive(Clone, Debug)]
 pub(super) struct Settlement {
-    /// By its owner, outcomes of this attempt are told from those of an earlier one.
+    /// Its owner distinguishes outcomes of this attempt from those of an earlier one.
     pub(super) lock: Arc<Lock>,
     /// The present round of requests to confirm.
     pub(super) round: u64,

@@ -1,4 +1,4 @@
-//! The nodes' memory of a run: a majority must have it before the run may start, and is told of its end.
+//! The nodes' memory of a run: a majority must have it before the run may start, and is informed of its end.
 
 use std::time::Duration;
 

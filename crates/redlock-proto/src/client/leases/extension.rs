@@ -162,8 +162,8 @@ impl Leases {
                 });
             }
         }
-        // Views are told before the holder is: an error that says "lost" must not meet a lease that
-        // says "held".
+        // Views hear of the loss before the holder does: an error that says "lost" must not meet a lease that says
+        // "held".
         self.follow(id, action, cx, now);
         if let Some(ask) = ask {
             let answers = cx.answers(round, now);

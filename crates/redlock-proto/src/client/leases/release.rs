@@ -1,4 +1,4 @@
-//! Releases: nodes are told to let a key go.
+//! Releases: nodes are asked to release a key.
 
 use std::sync::Arc;
 

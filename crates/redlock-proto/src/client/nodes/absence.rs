@@ -39,7 +39,8 @@ impl Absence {
         }
     }
 
-    /// Returns why a node that has forgotten must not be told to vote yet, though its restarts are said to be delayed.
+    /// Returns why a node that has lost its data must not be asked to vote yet, though its restarts are said to be
+    /// delayed.
     ///
     /// Leases may be valid for as long as a quarantine would last that had begun with the last answer from before.
     pub(super) fn did_not_wait(&self, quarantine: &Quarantine, now: Instant) -> Option<DidNotWait> {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-/// The client's connection to a node, as far as the driver has told.
+/// The client's connection to a node, by the driver's last report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Connection {
     /// How many there were.

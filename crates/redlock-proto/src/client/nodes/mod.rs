@@ -153,7 +153,7 @@ impl Nodes {
         self.members.on_server_info(node, server_info);
     }
 
-    /// A node was told to vote, and does.
+    /// Notes that a node was asked to vote, and does.
     pub(super) fn on_opened(&mut self, node: usize) {
         self.members.on_opened(node);
     }
@@ -178,7 +178,7 @@ impl Nodes {
         self.outage.on_outcome(node, outcome, at);
     }
 
-    /// A node has answered a call, after so long.
+    /// Notes that a node has answered a call, and how long that `took`.
     pub(super) fn on_answer(&mut self, node: usize, took: Duration) {
         self.pace[node].on_answer(took);
     }

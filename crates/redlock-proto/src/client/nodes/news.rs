@@ -3,7 +3,7 @@
 use super::super::{Forgot, Majority, Notice, outbox::Outbox};
 use crate::{NotAVote, Quorum, RunId};
 
-/// What an operator was told last.
+/// The last notices to an operator.
 #[derive(Debug)]
 pub(super) struct News {
     // invariant: one entry per node
@@ -16,7 +16,7 @@ pub(super) struct News {
 
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// What was last told of this connection.
+    /// The vote in the last notice about this connection.
     vote: Option<Result<(), NotAVote>>,
     /// Whether it voted when it said so last.
     votes: bool,

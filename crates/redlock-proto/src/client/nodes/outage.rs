@@ -1,4 +1,4 @@
-//! Since when nodes are of no use.
+//! The time since when nodes have not answered with a vote.
 
 use crate::{Instant, NodeOutcome, Quorum};
 
@@ -11,7 +11,7 @@ pub(super) struct Outage {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Usefulness {
-    /// Since when it is of no use; `None` while it is, as far as is known.
+    /// Since when it does not answer with a vote; `None` while it does, as far as is known.
     lost: Option<Instant>,
     /// Whether it voted, by its last standing on this connection.
     votes: bool,

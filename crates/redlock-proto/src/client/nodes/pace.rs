@@ -14,7 +14,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A call was answered after so long.
+    /// Notes how long the answer to a call `took`.
     ///
     /// The estimate is the one of RFC 6298 for retransmissions.
     pub(super) fn on_answer(&mut self, took: Duration) {

@@ -84,7 +84,7 @@ impl Round {
         &mut self.kind
     }
 
-    /// Returns whether nodes are told to vote in it.
+    /// Returns whether nodes are asked to vote in it.
     pub(in super::super) const fn opens(&self) -> bool {
         matches!(self.kind, RoundKind::Open { .. })
     }

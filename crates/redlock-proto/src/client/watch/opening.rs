@@ -1,4 +1,4 @@
-//! The last step of a node's way back: the floor of its counters is found, and it is told to vote.
+//! The last step of a node's way back: the floor of its counters is found, and the node is asked to vote.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Watch {
         }
     }
 
-    /// A node that was told to vote has answered.
+    /// Notes that a node that was asked to vote has answered.
     pub(super) fn opened<E: Entropy>(
         &mut self,
         id: u64,
@@ -73,7 +73,7 @@ impl Watch {
         }
     }
 
-    /// Nodes that were told to vote have answered, as far as they will.
+    /// Ends a round in which nodes were asked to vote: each has answered, or will not.
     pub(super) fn opening_over<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         cx.end_limit(id);
         let Some(round) = cx.rounds.remove(id) else {

@@ -83,7 +83,7 @@ pub(super) struct Search<'a, K, F> {
     ahead: F,
     /// The callers that keep a place while they wait for another.
     keepers: BTreeMap<Ticket, Vec<Ticket>>,
-    /// Those that do not wait for any.
+    /// The callers that do not wait for any of them.
     seen: BTreeSet<Ticket>,
     /// How many places of each queue are among them, from the first on.
     looked_at: HashMap<K, usize>,

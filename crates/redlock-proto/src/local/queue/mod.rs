@@ -13,16 +13,17 @@ use self::circle::Nested;
 use super::Streak;
 use crate::Instant;
 
-/// The place where callers of one process wait for each other, first come, first served: a queue for each key `K`, in
-/// which a lease `P` may be parked for the next caller.
+/// The place where callers of one process wait for each other, first come, first served.
+///
+/// It has a queue for each key `K`, in which a lease `P` may be parked for the next caller.
 ///
 /// A caller takes its places in the queues of all its keys at the same moment, behind all callers that are there.
 /// So callers that hold nothing while they wait never deadlock.
 /// A caller that waits under a lease comes before the callers that wait for that lease: behind them, each would be in
 /// the way of the other.
 /// The caller at the head of all its queues has the turn: to contend for its keys, and then to hold them.
-/// A queue stays for the length of a gap after its last caller: a caller that comes back at once has left none for
-/// other processes, and its streak goes on.
+/// A queue stays for the length of a gap after its last caller.
+/// A caller that comes back at once has left no gap for other processes, and its streak goes on.
 #[derive(Debug)]
 pub struct LocalQueue<K, P> {
     queues: HashMap<K, Queue<P>>,

@@ -132,7 +132,7 @@ impl Membership {
         }
     }
 
-    /// Takes in that a node was told to vote, and does.
+    /// Takes in that a node was asked to vote, and does.
     pub fn on_opened(&mut self, node: usize) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.state = Some(MarkState::Voting);
@@ -140,7 +140,7 @@ impl Membership {
         }
     }
 
-    /// A node failed when it was looked at or told to vote.
+    /// Takes in that a node failed when it was examined or asked to vote.
     pub(crate) fn on_trouble(&mut self, node: usize, reason: Arc<str>) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.trouble = Some(reason);

@@ -138,7 +138,7 @@ impl Key {
         sharing.into_key().unwrap_or(alone)
     }
 
-    /// Returns what is left of it once its owner has let it go.
+    /// Returns what is left of the key once the request's owner has released it.
     pub(super) fn released(self, wanted: &Wanted) -> Option<Self> {
         match self {
             Self::Held { owner, .. } => (owner != wanted.owner).then_some(self),
