@@ -51,7 +51,7 @@ impl<E: Entropy> Context<E> {
         self.entropy.bits()
     }
 
-    /// The client is being closed: nothing is tried again.
+    /// Closes the client: nothing is tried again.
     pub(super) const fn close(&mut self) {
         self.closing = true;
     }
@@ -187,7 +187,7 @@ impl<E: Entropy> Context<E> {
         self.outbox.notice(notice);
     }
 
-    /// A round needs its time limit no longer.
+    /// Ends the time limit of a round, which does not need it any longer.
     pub(super) fn end_limit(&mut self, id: u64) {
         let limit = self.rounds.get_mut(id).and_then(Round::take_limit);
         if let Some(limit) = limit {

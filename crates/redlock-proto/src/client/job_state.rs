@@ -32,7 +32,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// A node has answered.
+    /// Takes in that a node has answered.
     pub(super) fn note(&mut self, node: usize, reply: Option<Reply>) {
         let Some(Reply::Runs { entries, free_in }) = reply else {
             return;

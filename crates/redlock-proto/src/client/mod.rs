@@ -369,7 +369,7 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// A node was lost that leases may need: they are spread to the others.
+    /// Spreads leases to other nodes, because a node was lost that they may need.
     fn on_node_lost(&mut self, node: usize, now: Now) {
         let is_awaited = |id| self.acquisitions.is_under_way(id);
         self.leases

@@ -355,7 +355,7 @@ impl<E: Entropy> Link<E> {
         self.traffic.len()
     }
 
-    /// A call has failed, and its connection with it.
+    /// Takes in that a call has failed, and its connection with it.
     fn give_up_call(&mut self, ops: Vec<Op>, error: &RequestError, now: Instant) {
         for op in ops {
             self.fail(op, error, now);

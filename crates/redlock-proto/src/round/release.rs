@@ -32,7 +32,7 @@ impl Release {
 impl Rule for Releasing {
     type Verdict = ReleaseVerdict;
 
-    /// A refusal confirms too: the key is gone, or it is another's.
+    /// Counts a refusal as a confirmation too: the key is gone, or it is another's.
     fn counts(&self, outcome: NodeOutcome) -> NodeOutcome {
         match outcome {
             NodeOutcome::Refused { .. } | NodeOutcome::Missing | NodeOutcome::NotAVote { .. } => {

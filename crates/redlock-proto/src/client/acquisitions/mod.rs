@@ -134,7 +134,7 @@ impl Acquisitions {
         self.attempt_in_turn(id, acquisition, leases, cx, now);
     }
 
-    /// A node's outcome in a round about an acquisition became known.
+    /// Takes in that a node's outcome in a round about an acquisition became known.
     pub(super) fn on_outcome<E: Entropy>(
         &mut self,
         id: u64,
@@ -202,7 +202,7 @@ impl Acquisitions {
         }
     }
 
-    /// A round about an acquisition has reached a limit.
+    /// Takes in that a round about an acquisition has reached a limit.
     pub(super) fn on_limit<E: Entropy>(
         &mut self,
         id: u64,
@@ -340,7 +340,7 @@ fn abandoned<E: Entropy>(round: u64, cx: &mut Context<E>, now: Now) -> Option<At
     }
 }
 
-/// An attempt has split the votes: it does not wait for slow nodes beyond this.
+/// Ends the wait for slow nodes at `until`, because an attempt has split the votes.
 fn splits<E: Entropy>(id: u64, until: Instant, cx: &mut Context<E>) {
     if !cx.rounds.get(id).is_some_and(|round| round.splits(until)) {
         return;

@@ -72,7 +72,7 @@ impl Acquisitions {
         }
     }
 
-    /// A node's vote came after the attempt had been decided that has won this lease.
+    /// Takes in that a node's vote came after the attempt had been decided that has won this lease.
     pub(super) fn voted_late<E: Entropy>(
         &mut self,
         id: u64,
@@ -115,7 +115,7 @@ impl Acquisitions {
         }
     }
 
-    /// A round of requests to confirm was decided.
+    /// Takes in that a round of requests to confirm was decided.
     pub(super) fn settled<E: Entropy>(
         &mut self,
         round: u64,

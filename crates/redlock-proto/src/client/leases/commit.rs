@@ -59,7 +59,7 @@ impl Leases {
         }
     }
 
-    /// A majority has granted a claim: notes what it is to remember before the run may start.
+    /// Notes what nodes are to remember of a granted claim, before the run may start.
     pub(in super::super) fn prepare_commit(
         &mut self,
         lease: u64,

@@ -172,7 +172,7 @@ impl Leases {
         self.follow(id, action, cx, now);
     }
 
-    /// A node's outcome in a round about a lease became known.
+    /// Takes in that a node's outcome in a round about a lease became known.
     pub(super) fn on_outcome<E: Entropy>(
         &mut self,
         id: u64,
@@ -217,7 +217,7 @@ impl Leases {
         }
     }
 
-    /// A round about a lease has reached its time limit.
+    /// Takes in that a round about a lease has reached its time limit.
     pub(super) fn on_limit<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;

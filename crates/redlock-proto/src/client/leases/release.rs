@@ -67,8 +67,10 @@ pub(in super::super) fn send_release<E: Entropy>(
     }
 }
 
-/// A release was decided; its other nodes are waited for up to its time limit all the same, so
-/// that closing the client does not cut them off.
+/// Takes in that a release was decided.
+///
+/// The client waits for its other nodes up to its time limit all the same, so that closing the client does not cut them
+/// off.
 pub(super) fn released<E: Entropy>(
     round: u64,
     verdict: ReleaseVerdict,

@@ -26,7 +26,7 @@ pub(in super::super) enum DidNotWait {
 }
 
 impl Absence {
-    /// A run of the server has answered.
+    /// Takes in that a run of the server has answered.
     pub(super) fn on_answer(&mut self, run: &RunId, votes: bool, at: Instant) {
         if self.run.as_ref() != Some(run) {
             let before = self.run.replace(run.clone());

@@ -18,13 +18,13 @@ pub(super) enum State {
 }
 
 impl Connection {
-    /// A connection was made.
+    /// Takes in that a connection was made.
     pub(super) fn on_connected(&mut self) {
         self.number += 1;
         self.state = State::Up;
     }
 
-    /// The connection was lost, or could not be made.
+    /// Takes in that the connection was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, reason: Arc<str>) {
         self.state = State::Down(reason);
     }

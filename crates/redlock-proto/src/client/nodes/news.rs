@@ -54,7 +54,7 @@ impl News {
         self.level.is_none()
     }
 
-    /// The connection to a node was lost, or could not be made.
+    /// Takes in that the connection to a node was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, node: usize) {
         if let Some(told) = self.nodes.get_mut(node) {
             (told.vote, told.votes) = (None, false);

@@ -24,12 +24,12 @@ impl Outage {
         }
     }
 
-    /// The connection to a node was lost, or could not be made.
+    /// Takes in that the connection to a node was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, node: usize, at: Instant) {
         self.on_standing(node, false, at);
     }
 
-    /// A node said where it stands: whether it votes.
+    /// Takes in that a node said where it stands: whether it votes.
     ///
     /// That it goes on to vote proves nothing: it may fail whatever it is asked for.
     pub(super) fn on_standing(&mut self, node: usize, votes: bool, at: Instant) {
@@ -44,7 +44,7 @@ impl Outage {
         known.votes = votes;
     }
 
-    /// A node's outcome in an attempt became known.
+    /// Takes in that a node's outcome in an attempt became known.
     pub(super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
         let Some(known) = self.nodes.get_mut(node) else {
             return;

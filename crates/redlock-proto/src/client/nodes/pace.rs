@@ -31,7 +31,7 @@ impl Pace {
         }
     }
 
-    /// An attempt goes on without its answer.
+    /// Notes that an attempt goes on without the node's answer.
     pub(super) const fn on_late(&mut self) {
         self.is_late = true;
     }

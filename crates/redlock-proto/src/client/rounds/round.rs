@@ -113,7 +113,7 @@ impl Round {
         self.open
     }
 
-    /// One more request is sent, to this node.
+    /// Notes that one more request is sent, to this node.
     pub(in super::super) fn on_sent(&mut self, node: usize) {
         self.open += 1;
         if let Some(heard) = self.nodes.get_mut(node) {
@@ -121,7 +121,7 @@ impl Round {
         }
     }
 
-    /// It ends at this moment at the latest.
+    /// Ends the round at this moment at the latest.
     pub(in super::super) fn ends_by(&mut self, at: Instant) {
         self.ends = Some(self.ends.map_or(at, |ends| ends.min(at)));
     }
@@ -148,8 +148,9 @@ impl Round {
         }
     }
 
-    /// Its answers tell how far nodes have counted: it is an attempt that raises the counters of these keys by so many
-    /// tokens.
+    /// Lets the round's answers show how far nodes have counted.
+    ///
+    /// The round is an attempt that raises the counters of these keys by this number of tokens.
     pub(in super::super) fn count(&mut self, counts: (Arc<Lock>, u32)) {
         self.counts = Some(counts);
     }
@@ -164,13 +165,13 @@ impl Round {
         self.limit.is_some()
     }
 
-    /// It has this time limit from now on; returns the one that it had.
+    /// Sets the time limit; returns the one before.
     pub(in super::super) fn limit(&mut self, limit: TimerKey) -> Option<TimerKey> {
         self.patience = limit.at().saturating_since(self.started);
         self.limit.replace(limit)
     }
 
-    /// Its time limit is looked at again.
+    /// Sets the timer to look at the time limit again.
     pub(in super::super) const fn look_again(&mut self, limit: TimerKey) {
         self.limit = Some(limit);
     }
@@ -180,7 +181,7 @@ impl Round {
         self.limit.take()
     }
 
-    /// Its time limit was reached.
+    /// Takes in that its time limit was reached.
     pub(in super::super) fn on_limit(&mut self, limit: Limit) {
         self.limit = None;
         self.is_split = false;
@@ -192,7 +193,7 @@ impl Round {
         !self.is_split && self.limit.is_some_and(|limit| until < limit.at())
     }
 
-    /// It has split the votes and has a shorter time limit; returns the one that it had.
+    /// Notes that the round has split the votes, and sets a shorter time limit; returns the one before.
     pub(in super::super) const fn split(&mut self, limit: TimerKey) -> Option<TimerKey> {
         self.is_split = true;
         self.limit.replace(limit)

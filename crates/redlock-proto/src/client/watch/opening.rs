@@ -37,7 +37,7 @@ impl Watch {
         }
     }
 
-    /// The counters of all nodes were read, as far as they will be.
+    /// Takes in that the counters of all nodes were read, as far as they will be.
     pub(super) fn surveyed<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         cx.end_limit(id);
         let Some(round) = cx.rounds.remove(id) else {
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// A search for a node's floor has ended; if it votes still not, the next one is not begun at once.
+    /// Ends a search for a node's floor; if the node still does not vote, the next search is not begun at once.
     fn survey_over<E: Entropy>(&mut self, node: usize, cx: &Context<E>, now: Now) {
         let pause = cx.config.keyspace.quarantine().step() / 2;
         if let Some(watched) = self.nodes.get_mut(node) {

@@ -110,12 +110,12 @@ impl Membership {
         &self.clocks
     }
 
-    /// Returns what the nodes' clocks say by themselves, to be told more.
+    /// Returns what the nodes' clocks say by themselves, to add to it.
     pub(crate) const fn clocks_mut(&mut self) -> &mut Clocks {
         &mut self.clocks
     }
 
-    /// The clock of a server that is there twice counts once.
+    /// Forgets the clock of each node that is the same server as an earlier node.
     fn forget_twins(&mut self) {
         for node in 0..self.nodes.len() {
             if self.same_server(node).is_some() {

@@ -7,7 +7,7 @@ const HEAL: Verb = Verb::Heal {
     counter: 1,
 };
 
-/// A request of an owner that shares these keys.
+/// Returns a request of an owner that shares these keys.
 fn shared(verb: Verb, keys: &[&str], number: u8) -> Request {
     in_mode(Mode::Shared, verb, keys, number)
 }
@@ -277,12 +277,12 @@ fn a_tombstone_refuses_who_would_share() {
     assert_eq!(store.locks(at(1)), 0);
 }
 
-/// A request of owner `number` over the shared lease of owner `of`.
+/// Returns a request of owner `number` over the shared lease of owner `of`.
 fn over(of: u8, verb: Verb, keys: &[&str], number: u8) -> Request {
     in_mode(Mode::Upgrade { of: owner(of) }, verb, keys, number)
 }
 
-/// A store in which owner 1 shares key `a`.
+/// Returns a store in which owner 1 shares key `a`.
 fn read() -> Store {
     let mut store = voting();
     assert!(is_taken(&ask(
