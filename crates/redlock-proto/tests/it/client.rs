@@ -35,7 +35,7 @@ impl Entropy for Counting {
 }
 
 impl Bench {
-    /// All nodes are connected and vote.
+    /// Makes a client whose nodes are all connected and vote.
     fn new(nodes: usize) -> Self {
         let keyspace = Keyspace::new("{bench}", Quarantine::new(2 * TTL, 0.01));
         let config = ClientConfig {
@@ -112,7 +112,7 @@ impl Bench {
         self.gather();
     }
 
-    /// A node does what it was sent, and says so.
+    /// Runs the requests that a node was sent, and returns its answer.
     fn run(&mut self, node: usize) -> (Standing, Vec<(u64, Reply)>) {
         let requests = self.sent.extract_if(.., |(to, ..)| *to == node);
         let (rounds, requests): (Vec<u64>, Vec<Request>) =
@@ -143,7 +143,7 @@ impl Bench {
         self.tell(node, &standing, &replies);
     }
 
-    /// A node does what it was sent in this round, and says so; the other rounds are not sent yet.
+    /// Lets a node run and answer the requests of this round; the other rounds are not sent yet.
     fn answer_only(&mut self, node: usize, round: u64) {
         let (of_round, others) = self.sent.drain(..).partition(|(_, of, _)| *of == round);
         self.sent = of_round;
@@ -151,7 +151,7 @@ impl Bench {
         self.sent.extend(others);
     }
 
-    /// The number of the last round that was sent.
+    /// Returns the number of the last round that was sent.
     fn last_round(&self) -> u64 {
         let rounds = self.sent.iter().map(|(_, round, _)| *round);
         rounds.max().unwrap_or_default()

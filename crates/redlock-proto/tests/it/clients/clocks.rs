@@ -1,4 +1,4 @@
-//! Votes count by the clocks and the servers that they came with, and a client whose own clock stands still is told.
+//! Votes count by the clocks and the servers that they came with, and a client notices that its own clock stood still.
 
 use redlock_proto::{Effect, Loss};
 

@@ -16,8 +16,9 @@ enum Loss {
     Hangs,
 }
 
-/// One client attempts something over so many nodes, some of which are lost after so many answers; the answers come
-/// from one node after another, from `first` on.
+/// Lets one client attempt something over this number of nodes; the `lost` nodes are lost after `after` answers.
+///
+/// The answers come from one node after another, from `first` on.
 ///
 /// Returns what came of it, without any wait, and whether the nodes were still there when it came.
 fn attempt(
@@ -52,7 +53,7 @@ fn attempt(
     }
 }
 
-/// Every minority of three and of five nodes, in every order of answers, lost after every number of answers.
+/// Checks every minority of three and of five nodes, in every order of answers, lost after every number of answers.
 fn for_every_death(begin: fn(&mut Bench), check: impl Fn(&[Effect])) {
     let mut deaths = 0;
     for (nodes, minorities) in [
