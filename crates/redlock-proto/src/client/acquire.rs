@@ -53,7 +53,7 @@ pub struct TickClaim {
     pub not_after: Option<NotAfter>,
 }
 
-/// The runs that must be settled before a later tick is claimed: those that were cut short.
+/// The runs that were cut short, and that must be settled before a later tick is claimed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,

@@ -268,8 +268,10 @@ impl<E: Entropy> Client<E> {
         self.on_node_lost(node, now);
     }
 
-    /// Takes in an answer to a call, or its failure: where the node stands, if it said so, and the result of each
-    /// request, by the number that it was sent under.
+    /// Takes in an answer to a call, or its failure.
+    ///
+    /// It has the node's standing, if the node said so, and the result of each request, by the number that it was sent
+    /// under.
     ///
     /// The call was sent at `sent`, and a failure of the call as a whole is one of each request.
     pub fn on_answer(
@@ -406,8 +408,9 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// Passes the end of a round's time on to the part that the round belongs to, unless nodes have more time because
-    /// their requests wait in this client, or because they answer others.
+    /// Passes the end of a round's time on to the part that the round belongs to.
+    ///
+    /// Nodes have more time if their requests wait in this client, or if they answer others.
     fn on_round_limit(&mut self, id: u64, now: Now) {
         let Self { leases, cx, .. } = self;
         let Some(round) = cx.rounds.get_mut(id) else {

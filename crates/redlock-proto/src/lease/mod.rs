@@ -317,8 +317,8 @@ impl LeaseState {
 
     /// Takes in a node's answer to a round of extension, decided or not.
     ///
-    /// This is told in the order in which the node answered, whenever its rounds are decided: of two
-    /// rounds, the older may be decided later, and what the node said in it is old by then.
+    /// The caller reports outcomes in the order in which the node answered, whenever its rounds are decided.
+    /// Of two rounds, the older may be decided later, and what the node said in it is old by then.
     pub fn on_extension_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         let is_live = self.is_live();
         self.keys.on_extension_outcome(node, outcome, is_live);

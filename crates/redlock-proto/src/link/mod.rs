@@ -1,8 +1,9 @@
 //! The link to one node: one connection at a time, what waits for it, and what is repeated when it fails.
 //!
 //! A [`Link`] stands between a [`Client`](crate::Client) and one node.
-//! It decides which requests travel together, which are shed because the node cannot keep up, which releases are
-//! repeated and in which form, when a silent connection is given up, and when the next one is made.
+//! It decides which requests travel together, and which are shed because the node cannot keep up.
+//! It decides which releases are repeated and in which form, when a silent connection is given up, and when the next
+//! one is made.
 //! Its driver owns the socket and the timer.
 //! The client hears of it by [`LinkEvent`]s, in order.
 //!

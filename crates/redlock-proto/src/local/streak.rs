@@ -4,8 +4,8 @@ use crate::Instant;
 
 /// The time for which one process has had a key to itself, turn after turn.
 ///
-/// A caller that takes its turn right after another of the same process is always ahead of other
-/// processes, which come back after a random delay and find the key taken.
+/// A caller that takes its turn right after another of the same process is always ahead of other processes.
+/// These come back after a random delay and find the key taken.
 /// So after [`LONGEST`](Self::LONGEST) the next turn waits for [`PAUSE`](Self::PAUSE) before it contends,
 /// and leaves a gap in which another process can be first.
 /// A turn that may not wait for all of it leaves a part of the gap, and the turns after it the rest.

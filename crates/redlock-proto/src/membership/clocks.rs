@@ -11,8 +11,8 @@ use crate::{Instant, NodeTime, Quorum, RunId};
 /// Nodes expire keys by their wall clocks, so a node whose clock is set forward expires keys of leases that are valid.
 /// Every answer carries the node's clock.
 /// Votes count only from nodes whose clocks agree within [`TOLERANCE`](Self::TOLERANCE), as far as the way of the
-/// answer allows to tell, and for votes that is decided by what came with the votes themselves: see
-/// [`Votes`](crate::Votes).
+/// answer allows to tell.
+/// For votes, the readings that came with the votes themselves decide that: see [`Votes`](crate::Votes).
 /// These readings say where a node stands when it is not asked for a vote.
 #[derive(Clone, Debug)]
 pub struct Clocks {

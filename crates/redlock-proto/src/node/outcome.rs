@@ -3,8 +3,8 @@ use std::time::Duration;
 /// The outcome of a request that was meant for one node, as far as it is known.
 ///
 /// A request acts at most once.
-/// The difference between [`NotExecuted`](Self::NotExecuted) and [`Unknown`](Self::Unknown) decides
-/// about clean-up: a node that may have acted, or may still act, must be told to undo it.
+/// The difference between [`NotExecuted`](Self::NotExecuted) and [`Unknown`](Self::Unknown) decides about clean-up.
+/// A node that may have acted, or may still act, must be asked to undo it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum NodeOutcome {

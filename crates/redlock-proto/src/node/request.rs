@@ -139,7 +139,7 @@ impl Request {
         is_usual && lock.mode == Mode::Exclusive && !keys.is_several() && keys.slots().is_none()
     }
 
-    /// Returns for how long this is worth making again, should it fail: as long as what it lets go may stay.
+    /// Returns for how long this is worth repeating, should it fail: as long as the key that it releases may stay.
     ///
     /// `None` for anything but a release.
     pub const fn worth_repeating_for(&self) -> Option<Duration> {

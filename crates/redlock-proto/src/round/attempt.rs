@@ -134,7 +134,7 @@ impl Attempt {
         !self.decided && self.votes.are_too_few()
     }
 
-    /// Asks all nodes from now on; returns those that were held back, to be sent the same request.
+    /// Asks all nodes from now on; returns the nodes that were held back, to be sent the same request.
     ///
     /// Once the attempt is decided, their votes are late ones.
     pub fn widen(&mut self) -> Vec<usize> {

@@ -44,8 +44,9 @@ pub(super) const fn place(number: u64) -> usize {
     (number & LAST_PLACE) as usize
 }
 
-/// How many bits of a number say the place. The others say how many numbers were taken before: more than anything waits for
-/// that goes by a number whose place is free.
+/// The number of bits of a number that are its place.
+/// The others say how many numbers were taken before: more than pass while anything waits that has a number whose place
+/// is free.
 const PLACE: u32 = 32;
 const LAST_PLACE: u64 = (1 << PLACE) - 1;
 

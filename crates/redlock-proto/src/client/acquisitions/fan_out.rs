@@ -100,8 +100,8 @@ impl Acquisitions {
 
 /// Returns the nodes that an attempt asks first, beside this number of other acquisitions; `None` if it asks all.
 ///
-/// They follow each other in an order that is the same for every client, so that contenders of a key meet at the same
-/// nodes, and keys spread over all.
+/// The order of the nodes is the same for every client: contenders of a key meet at the same nodes, and keys spread
+/// over all.
 pub(super) fn asked_first<E: Entropy>(
     shard: Shard,
     others: usize,

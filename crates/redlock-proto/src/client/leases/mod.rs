@@ -93,8 +93,9 @@ impl Leases {
         }
     }
 
-    /// Returns by how much a clock may go ahead before leases are looked at again: each is ended soon after its drift is used
-    /// up, and all are looked at seldom.
+    /// Returns by how much a clock may go ahead before leases are looked at again.
+    ///
+    /// Each lease is ended soon after its drift is used up, and all are looked at seldom.
     pub(super) fn least_step(&self) -> Duration {
         self.least_drift / 4
     }

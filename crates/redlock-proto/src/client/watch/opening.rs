@@ -220,8 +220,8 @@ fn stand_in<E: Entropy>(
     wall(now).map_or(floor, |wall| floor.max(wall))
 }
 
-/// How many searches for a floor may fail, half a step apart at least, before that is told, or those that are up do if
-/// that was asked for.
+/// The number of searches for a floor that may fail, half a step apart at least, before the client reports it.
+/// If the policy guesses floors, the nodes that are up are then enough.
 const PATIENCE: u32 = 8;
 
 /// Returns what an operator can do about a server that did not wait.

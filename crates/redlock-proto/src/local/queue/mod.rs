@@ -32,7 +32,7 @@ pub struct LocalQueue<K, P> {
     callers: usize,
     /// Callers that wait for it.
     waiting: usize,
-    /// With this many queues, those that are over are swept out.
+    /// With this many queues, the queues that are over are swept out.
     sweep_at: usize,
     /// The keys of each caller that wants several.
     sets: HashMap<Ticket, Vec<K>>,
@@ -256,7 +256,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             unclaimed: None,
         };
         let had_turn = self.has_turn(keys, ticket);
-        // Those that are at the head of a queue now, and were not before.
+        // The callers that are at the head of a queue now, and were not before.
         let mut heads = Vec::new();
         let mut was_there = false;
         for key in keys {

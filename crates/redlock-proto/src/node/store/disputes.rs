@@ -8,7 +8,7 @@ use crate::{KeySet, NodeKey};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disputes {
     refused: HashMap<NodeKey, u64>,
-    /// With this many, those that are over are swept out.
+    /// With this many, the entries that are over are swept out.
     sweep_at: usize,
 }
 
