@@ -34,7 +34,7 @@
 //!
 //! Exclusion rests on the rates of clocks ([`Timing::drift`]).
 //! It rests on nodes whose wall clocks are not stepped forward and which lose no single keys while they vote.
-//! It rests on clients that agree about these.
+//! It rests on clients that agree about all of these.
 //! `docs/safety.md` of the repository states each promise with its assumptions, and has the argument and its tests.
 
 mod client;

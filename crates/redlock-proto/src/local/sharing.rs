@@ -23,7 +23,7 @@ impl OpenLease {
     /// The part of the oldest lease's age in which a lease may be joined: a third.
     pub const PART: u32 = 3;
 
-    /// Opens a lease on these terms that was won at `since`; `None` if the terms are exclusive, or limit its time.
+    /// Opens a lease on these terms that was won at `since`; `None` if it is exclusive, or held for a limited time.
     pub fn new(terms: Terms, since: Instant) -> Option<Self> {
         (terms.is_shared() && !terms.is_limited()).then_some(Self { terms, since })
     }

@@ -125,8 +125,8 @@ impl Survey {
 
     /// Returns the floor if nothing more is waited for: of a majority of the nodes, whether or not they vote.
     ///
-    /// This is for a driver that prefers available leases, while the nodes stay away that could complete a voting
-    /// majority.
+    /// Under `Quarantine::guessing_floors`, leases stay available by it while the nodes are away that could complete a
+    /// voting majority.
     /// A token that only those nodes know may be greater.
     pub fn floor_of_those_up(&self) -> Option<Floor> {
         let is_read = |(_, counters): &(usize, Counters)| *counters != Counters::Unknown;

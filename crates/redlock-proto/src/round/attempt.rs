@@ -95,7 +95,7 @@ pub enum FailureKind {
 }
 
 impl Failure {
-    /// Makes the failure of an attempt that a majority had granted, and whose lease yet could not be handed out.
+    /// Makes the failure of an attempt that a majority had granted, but whose lease could not be handed out.
     ///
     /// What was taken is given back as the lease that it was.
     pub(crate) fn after_grant(kind: FailureKind, start: Instant, now: Instant) -> Self {

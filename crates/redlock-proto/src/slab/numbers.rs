@@ -45,8 +45,8 @@ pub(super) const fn place(number: u64) -> usize {
 }
 
 /// The number of bits of a number that are its place.
-/// The others say how many numbers were taken before: more than pass while anything waits that has a number whose place
-/// is free.
+/// The others say how many numbers were taken before.
+/// They do not come round again while anything still waits under a number whose place is free.
 const PLACE: u32 = 32;
 const LAST_PLACE: u64 = (1 << PLACE) - 1;
 
