@@ -10,9 +10,9 @@
 //! A lock is a *lease* over N independent *nodes*.
 //! An [`Attempt`] asks every node at once, or a majority first ([`FanOut`]), and is decided as soon as a strict majority
 //! ([`Quorum::majority`]) has granted it, or no longer can.
-//! A granted attempt becomes a [`LeaseState`]: the lease is valid up to a deadline that counts from
-//! before the first request was sent ([`Timing::deadline`]), and only a confirmed [`Extension`] moves
-//! that deadline, only later.
+//! A granted attempt becomes a [`LeaseState`]: the lease is valid up to a deadline that counts from before the first
+//! request was sent ([`Timing::deadline`]).
+//! Only a confirmed [`Extension`] moves that deadline, and only later.
 //! An attempt that fails frees what it took at once and is followed, after a random delay that
 //! [`RetryPolicy`] chooses, by another with a fresh [`OwnerId`].
 //! A [`Release`] frees the lease on every node that may hold it.
@@ -25,14 +25,16 @@
 //!
 //! # Where the rules come from
 //!
-//! The algorithm is the one described in the Redis documentation ("Distributed Locks with Redis", the
-//! Redlock algorithm), with the deadline taken from the client's own clock before the first byte, as
-//! Gray and Cheriton's *Leases* (1989) ask, and clean-up wherever a node is not known to have refused.
+//! The algorithm is the one described in the Redis documentation ("Distributed Locks with Redis", the Redlock
+//! algorithm).
+//! The deadline is taken from the client's own clock before the first byte, as Gray and Cheriton's *Leases* (1989) ask.
+//! Clean-up follows wherever a node is not known to have refused.
 //!
 //! # Assumptions
 //!
-//! Exclusion rests on the rates of clocks ([`Timing::drift`]), on nodes whose wall clocks are not stepped forward and
-//! which lose no single keys while they vote, and on clients that agree about them.
+//! Exclusion rests on the rates of clocks ([`Timing::drift`]).
+//! It rests on nodes whose wall clocks are not stepped forward and which lose no single keys while they vote.
+//! It rests on clients that agree about all of these.
 //! `docs/safety.md` of the repository states each promise with its assumptions, and has the argument and its tests.
 
 mod client;

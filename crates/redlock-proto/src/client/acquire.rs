@@ -25,10 +25,10 @@ pub struct Acquire {
     pub tokens: u32,
     /// The time up to which to try again.
     pub wait_until: Instant,
-    /// For how long to try again while too few nodes are of use, from the moment at which the client saw them fail;
-    /// `None`: for the whole wait.
+    /// The time for which the client tries again while too few nodes answer with a vote, from the moment at which it
+    /// saw them fail; `None`: the whole wait.
     pub quorum_wait: Option<Duration>,
-    /// The label that others are told of the holder.
+    /// The label of the holder that other clients can read.
     pub label: Option<HolderLabel>,
 }
 
@@ -53,7 +53,7 @@ pub struct TickClaim {
     pub not_after: Option<NotAfter>,
 }
 
-/// The runs that must be settled before a later tick is claimed: those that were cut short.
+/// The runs that were cut short, and that must be settled before a later tick is claimed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -67,7 +67,7 @@ pub struct NotAfter {
 }
 
 impl NotAfter {
-    /// Returns whether a claim may not follow `last`, whose lock nobody holds.
+    /// Returns whether a claim may not follow `last`, whose lock is free.
     pub(super) fn forbids(&self, last: &RunRecord) -> bool {
         let is_settled = self.settled.is_some_and(|settled| last.tick <= settled);
         !is_settled && last.was_cut_short(&self.outcomes)
@@ -80,35 +80,35 @@ impl NotAfter {
 pub enum NotClaimed {
     /// The tick was claimed, or a later one.
     Passed {
-        /// The newest tick that was claimed, as far as the nodes said that were heard.
+        /// The newest tick that was claimed, by the answers of the nodes that the client heard.
         watermark: Tick,
-        /// That run; `None` if no more than its tick is remembered, or if this version cannot read it.
+        /// That run; `None` if only its tick is remembered, or if this version cannot read it.
         last: Option<RunRecord>,
     },
-    /// It is too early by the clocks of so many nodes that no majority is left, and will be when the wait ends.
+    /// No majority can grant the tick before the wait ends: too many clocks are before its window.
     TooEarly {
-        /// The time until enough of them may think otherwise.
+        /// The time until enough of these clocks may have reached the window.
         by: Duration,
     },
-    /// It is too late by the clocks of so many nodes that no majority is left.
+    /// No majority can grant the tick: too many clocks are past its window.
     TooLate {
         /// The least time by which it is too late.
         by: Duration,
     },
-    /// The tick could have been claimed before so many nodes forgot what was that no majority is left to say.
+    /// Too few nodes remember the time of the tick to tell whether it was claimed.
     Forgotten {
         /// `true` if that will stay so; otherwise nodes that have not answered may still grant it.
         for_good: bool,
     },
     /// The newest run before it was cut short, and the claimant does not know it as settled.
     ///
-    /// The nodes had granted the tick and were not asked to remember it, so anybody can claim it.
+    /// The nodes had granted the tick and were not asked to remember it, so any client can claim it.
     CutShort {
         /// That run.
         last: RunRecord,
     },
     /// The nodes had granted the tick, and too few have confirmed in time that they remember it.
     ///
-    /// It was not started, and perhaps nobody can claim it any more.
+    /// The tick was not started, and perhaps no client can claim it any more.
     Unconfirmed,
 }

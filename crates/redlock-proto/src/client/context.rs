@@ -51,7 +51,7 @@ impl<E: Entropy> Context<E> {
         self.entropy.bits()
     }
 
-    /// The client is being closed: nothing is tried again.
+    /// Closes the client: nothing is tried again.
     pub(super) const fn close(&mut self) {
         self.closing = true;
     }
@@ -128,7 +128,7 @@ impl<E: Entropy> Context<E> {
     ) -> Option<NodeOutcome> {
         let round = self.rounds.get_mut(id)?;
         let vote = || vote.clone();
-        // A node is asked once in a round; what is told twice is heard once.
+        // A node is asked once in a round; a second outcome is ignored.
         let outcome = round.note(node, result, seen, vote)?;
         if round.kind().asks_for_a_vote() {
             self.nodes.on_outcome(node, outcome, now.clock);
@@ -161,7 +161,7 @@ impl<E: Entropy> Context<E> {
         let heard = match (result, kind) {
             (Ok(_), Some(RoundKind::Probe)) => Heard::Done { wrote: true },
             (Ok(_), _) => Heard::Done { wrote: granted },
-            // A node is let go of in its own time, and asked for a probe because it is in trouble.
+            // A release may take as long as the node needs, and a probe goes to a node that is in trouble already.
             (Err(_), None | Some(RoundKind::Probe | RoundKind::Release { .. })) => return,
             (Err(error), Some(_)) => Heard::Error {
                 reason: &error.reason,
@@ -187,7 +187,7 @@ impl<E: Entropy> Context<E> {
         self.outbox.notice(notice);
     }
 
-    /// A round needs its time limit no longer.
+    /// Ends the time limit of a round, which does not need it any longer.
     pub(super) fn end_limit(&mut self, id: u64) {
         let limit = self.rounds.get_mut(id).and_then(Round::take_limit);
         if let Some(limit) = limit {

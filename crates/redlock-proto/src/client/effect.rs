@@ -23,7 +23,7 @@ pub enum Effect {
         /// still be on its way.
         connection: u64,
     },
-    /// An acquisition has won a lease, which goes by the same number; a claim its tick as well, which was started
+    /// An acquisition has won a lease, which has the same number; a claim has won its tick as well, which was started
     /// from now on.
     Acquired {
         /// The acquisition or the claim, and from now on the lease.
@@ -110,9 +110,9 @@ pub enum Effect {
     reason = "a driver must handle every part of it"
 )]
 pub struct Confirmed {
-    /// Set if each node of that majority remembers that it has refused the key to nobody lately.
+    /// Set if each node of that majority remembers that it has refused the key to no client lately.
     ///
-    /// This is about who has to wait, and not about exclusion: a node may have forgotten.
+    /// This decides only which process has to wait, and says nothing of exclusion: a node may have forgotten.
     pub is_undisputed: bool,
 }
 

@@ -4,8 +4,8 @@
 /// An acquire that asks only a majority saves work on the other nodes and in the client: two fifths of it if there are
 /// five nodes.
 /// An acquire that asks all nodes is faster, because the first answers decide.
-/// Renewals wait for nobody, so they lose nothing: where they ask a majority, the nodes take turns, so that all keep the
-/// key.
+/// Renewals lose nothing if they ask a majority, because no caller waits for them.
+/// The nodes take turns then, so that all keep the key.
 /// Claims of ticks, releases and extensions that a holder asks for go to all nodes that they concern.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]

@@ -32,12 +32,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// A node has answered.
+    /// Takes in that a node has answered.
     pub(super) fn note(&mut self, node: usize, reply: Option<Reply>) {
         let Some(Reply::Runs { entries, free_in }) = reply else {
             return;
         };
-        // What was claimed was claimed, whoever says so.
+        // A tick that was claimed stays claimed, also if the node that says so does not vote.
         self.entries.extend(entries);
         self.free_in.push((node, free_in));
     }

@@ -48,7 +48,7 @@ use crate::{
     Standing, Word,
 };
 
-/// Everything a client decides, without anything it does.
+/// The state and the decisions of a client, without input and output.
 ///
 /// Its driver owns the sockets and the clock.
 /// The driver tells the client what happened, each time with a reading of its clocks, and carries out the
@@ -58,11 +58,10 @@ use crate::{
 ///
 /// Three things are asked of the driver:
 ///
-/// * numbers of acquisitions are those of a [`Slab`](crate::Slab), each kept while an acquisition or a lease goes by it;
+/// * numbers of acquisitions are those of a [`Slab`](crate::Slab), each kept while an acquisition or a lease uses it;
 /// * requests to one node are sent in the order of their effects, over one connection at a time, and those meant
 ///   for another connection in the form that this needs;
-/// * what became of each request is told exactly once, and an error that says it was not executed is a
-///   promise.
+/// * the outcome of each request is reported exactly once, and an error that says it was not executed is a promise.
 pub struct Client<E> {
     acquisitions: Acquisitions,
     leases: Leases,
@@ -81,7 +80,7 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// Attempts to win a lease, until `wait_until`; nothing else goes by `id`.
+    /// Attempts to win a lease, until `wait_until`; nothing else uses `id`.
     pub fn acquire(&mut self, id: u64, request: impl Into<Box<Acquire>>, now: Now) {
         let Self { leases, cx, .. } = self;
         self.acquisitions
@@ -89,7 +88,7 @@ impl<E: Entropy> Client<E> {
     }
 
     /// Attempts once to win an exclusive lease on the keys of a lease that its holder shares, which is not in the way;
-    /// nothing else goes by `id`.
+    /// nothing else uses `id`.
     ///
     /// The exclusive lease is asked for on the terms of the shared one, and ends when that would at the latest.
     /// The shared lease stays as it is, whatever comes of this.
@@ -100,14 +99,15 @@ impl<E: Entropy> Client<E> {
         self.acquisitions.upgrade(lease, id, leases, cx, now);
     }
 
-    /// Attempts to claim a tick and the lease under which its run goes on, until `wait_until`; nothing else goes by `id`.
+    /// Attempts to claim a tick and the lease under which its run goes on, until `wait_until`; nothing else uses `id`.
     ///
     /// The wait is for a lock that another holds, for a majority of nodes, and for the tick's window to open if it
     /// does in that time.
     /// Nodes that have granted are asked to remember the claim.
-    /// If too few can, nodes are told to forget it, and there is another attempt.
-    /// If no majority can be reached, those are asked again, with pauses, for as long as the lease lasts that they have
-    /// granted, which may be longer than the wait.
+    /// If too few can, the client asks the nodes to forget it, and there is another attempt.
+    /// If no majority can be reached, the client repeats the question to these nodes, with pauses, while the granted
+    /// lease lasts.
+    /// That may be longer than the wait.
     pub fn claim(&mut self, id: u64, request: impl Into<Box<Acquire>>, claim: TickClaim, now: Now) {
         let mut request = request.into();
         // The token is part of what nodes remember, so that it cannot be another holder's.
@@ -117,7 +117,7 @@ impl<E: Entropy> Client<E> {
             .start(id, request, Some(claim), leases, cx, now);
     }
 
-    /// Ends an acquisition because nobody waits for it any more: whatever it took, or takes later, is given back.
+    /// Ends an acquisition because no caller waits for it any more: the client gives back what it took, or takes later.
     pub fn abandon(&mut self, id: u64, now: Now) {
         self.acquisitions
             .abandon(id, &mut self.leases, &mut self.cx, now);
@@ -128,9 +128,9 @@ impl<E: Entropy> Client<E> {
         self.leases.extend(lease, ask, &mut self.cx, now);
     }
 
-    /// Extends a lease to learn whether nodes have refused its key to somebody; returns whether it does.
+    /// Extends a lease to learn whether nodes have refused its key to another client; returns whether it does.
     ///
-    /// It does not if the lease is over, or if nobody has it at the moment: such a lease is not extended.
+    /// It does not if the lease is over, or if no caller holds it at the moment: such a lease is not extended.
     pub fn look(&mut self, lease: u64, ask: Ask, now: Now) -> bool {
         let is_renewed = self.leases.get(lease).is_some_and(Held::is_renewed);
         if is_renewed {
@@ -139,17 +139,17 @@ impl<E: Entropy> Client<E> {
         is_renewed
     }
 
-    /// Lets others share the keys of a lease that its holder has alone, and extends it: the round that is told by `ask`
-    /// tells the nodes.
+    /// Turns an exclusive lease into a shared one, and extends it: the round for `ask` makes its keys shared on the
+    /// nodes.
     ///
     /// From now on it counts as shared, also if the round fails: nodes may have heard of it.
     pub fn downgrade(&mut self, lease: u64, ask: Ask, now: Now) {
         self.leases.downgrade(lease, ask, &mut self.cx, now);
     }
 
-    /// Ends a lease: nothing is extended any more, and nodes are told to let the key go.
+    /// Ends a lease: it is not extended any more, and nodes are asked to release the key.
     ///
-    /// A run that goes on under it, and that nobody has said the end of, is recorded as
+    /// A run under the lease that goes on, and whose end was not reported, is recorded as
     /// [`DROPPED`](crate::RunRecord::DROPPED).
     pub fn release(&mut self, lease: u64, ask: Option<Ask>, now: Now) {
         self.leases.release(lease, ask, &mut self.cx, now);
@@ -162,7 +162,7 @@ impl<E: Entropy> Client<E> {
 
     /// Parks a lease whose holder is gone, until the next one in the same process is there.
     ///
-    /// It is not extended meanwhile, so that it ends if nobody comes.
+    /// It is not extended meanwhile, so that it ends if no holder comes.
     pub fn park(&mut self, lease: u64) {
         self.leases.park(lease, &mut self.cx);
     }
@@ -172,8 +172,8 @@ impl<E: Entropy> Client<E> {
         self.leases.resume(lease, &mut self.cx, now)
     }
 
-    /// Ends a lease because whoever looked at it has seen its deadline pass, and acts on it: an extension that is
-    /// confirmed now must not bring it back.
+    /// Ends a lease because a caller has seen its deadline pass, and acts on it: an extension that is confirmed now
+    /// must not bring it back.
     pub fn expire(&mut self, lease: u64, now: Now) {
         self.leases.expire(lease, &mut self.cx, now);
     }
@@ -260,7 +260,7 @@ impl<E: Entropy> Client<E> {
 
     /// Takes in that the connection to a node was lost or could not be made.
     ///
-    /// The results of the requests on it are told separately.
+    /// The driver reports the results of the requests on it separately.
     pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>, now: Now) {
         self.cx.nodes.on_disconnected(node, reason, now.clock);
         self.watch.on_disconnected(node, &mut self.cx);
@@ -268,8 +268,10 @@ impl<E: Entropy> Client<E> {
         self.on_node_lost(node, now);
     }
 
-    /// Takes in an answer to a call, or its failure: where the node stands, if it said so, and the result of each
-    /// request, by the number that it was sent under.
+    /// Takes in an answer to a call, or its failure.
+    ///
+    /// It has the node's standing, if the node said so, and the result of each request, by the number that it was sent
+    /// under.
     ///
     /// The call was sent at `sent`, and a failure of the call as a whole is one of each request.
     pub fn on_answer(
@@ -346,7 +348,9 @@ impl<E: Entropy> Client<E> {
         self.cx.nodes.members().node_time(node, now.clock)
     }
 
-    /// Returns how many requests wait for their outcome, and rounds are kept for none; for those who look for leaks.
+    /// Returns how many requests wait for their outcome, with one for each round that is kept though it awaits none.
+    ///
+    /// This is for leak checks.
     pub fn open_requests(&self) -> usize {
         self.cx.rounds.open_requests()
     }
@@ -367,7 +371,7 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// A node was lost that leases may need: they are spread to the others.
+    /// Spreads leases to other nodes, because a node was lost that they may need.
     fn on_node_lost(&mut self, node: usize, now: Now) {
         let is_awaited = |id| self.acquisitions.is_under_way(id);
         self.leases
@@ -404,8 +408,9 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// Passes the end of a round's time on to the part that the round belongs to, unless nodes have more time because
-    /// their requests wait in this client, or because they answer others.
+    /// Passes the end of a round's time on to the part that the round belongs to.
+    ///
+    /// Nodes have more time if their requests wait in this client, or if they answer others.
     fn on_round_limit(&mut self, id: u64, now: Now) {
         let Self { leases, cx, .. } = self;
         let Some(round) = cx.rounds.get_mut(id) else {

@@ -16,7 +16,7 @@ impl<E: Entropy> Context<E> {
         self.send_all(round, &request);
     }
 
-    /// A node has answered what it remembers of a job.
+    /// Takes in that a node has answered what it remembers of a job.
     pub(super) fn on_read(&mut self, id: u64, node: usize, reply: Option<Reply>, now: Now) {
         let Some(round) = self.rounds.get_mut(id) else {
             return;
@@ -29,7 +29,7 @@ impl<E: Entropy> Context<E> {
         }
     }
 
-    /// Every node has answered, or too much time has passed.
+    /// Ends the round: every node has answered, or too much time has passed.
     pub(super) fn job_read(&mut self, id: u64, now: Now) {
         self.end_limit(id);
         let answers = self.answers(id, now);

@@ -1,7 +1,7 @@
 use super::Now;
 use crate::{FencingToken, KeySet, Reply, Shard};
 
-/// The greatest fencing counters that a client has seen, and those that it has proposed last, by shard.
+/// The greatest fencing counters that a client has seen, and the last ones that it has proposed, by shard.
 #[derive(Debug)]
 pub(super) struct Tokens {
     // invariant: one entry per shard
@@ -18,7 +18,7 @@ impl Tokens {
         }
     }
 
-    /// Notes how far a node has counted, as it said in an attempt for so many tokens of these keys.
+    /// Notes how far a node has counted, by its reply to an attempt for `tokens` tokens of these keys.
     pub(super) fn note(&mut self, keys: &KeySet, tokens: u32, reply: &Reply) {
         let seen = match reply {
             Reply::Taken { counter } | Reply::Claimed { counter, .. } => last_of(*counter, tokens),
@@ -26,7 +26,7 @@ impl Tokens {
             _ => return,
         };
         if seen > FencingToken::MAX.get() {
-            // Somebody else has written it; whoever went on from there would be refused everywhere.
+            // Another program has written the counter; a client that counted on from there would be refused everywhere.
             return;
         }
         for key in keys {
@@ -35,12 +35,13 @@ impl Tokens {
         }
     }
 
-    /// Returns what to propose for so many tokens of these keys: a counter that is greater than any that was seen, and
-    /// close to the clock, so that it exceeds those not seen.
+    /// Returns the counter to propose for `tokens` tokens of these keys.
+    ///
+    /// It is greater than any counter that was seen, and close to the clock, so that it exceeds the ones not seen.
     ///
     /// It is beyond what was proposed before.
-    /// Two attempts of one shard that are on their way at once would else propose the same, and each node would have to
-    /// tell the second of them another counter.
+    /// Otherwise, two attempts of one shard that are on their way at once would propose the same.
+    /// Each node would have to answer the second of them with another counter.
     pub(super) fn propose(&mut self, keys: &KeySet, tokens: u32, now: Now) -> u64 {
         let greatest = |counters: &[u64]| {
             let shards = keys.iter().map(|key| usize::from(key.shard().number()));

@@ -18,7 +18,7 @@ enum Keys {
     Several(Arc<[CountedKey]>),
 }
 
-/// The number of slots of which a lock is one, as all who lock one of them must say.
+/// The number of slots to which a locked slot belongs; each client that locks one of them must give it.
 ///
 /// A node remembers it as long as the longest of the leases on those slots lasts.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -162,7 +162,7 @@ impl<'a> IntoIterator for &'a KeySet {
     }
 }
 
-/// So many different keys are not a set that can be locked.
+/// The error for a number of different keys that cannot be locked together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InvalidKeySet {
     len: usize,

@@ -10,7 +10,7 @@ use super::HolderLabel;
 /// the operating system's generator and must never be used for a second attempt.
 ///
 /// It may carry a [label](HolderLabel) behind that, which is public.
-/// Nodes compare the whole value, so nobody who knows the label alone can release anything.
+/// Nodes compare the whole value, so a client that knows only the label can release nothing.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub struct OwnerId {
     secret: [u8; 16],
@@ -47,7 +47,7 @@ impl OwnerId {
     /// does not tell.
     ///
     /// An attempt begins by that, and wins a moment later if it wins.
-    /// The value of another client may tell a time that nobody meant, such as one to come.
+    /// The value of another client library may show a time that means nothing, such as one in the future.
     pub fn drawn_at(value: &str) -> Option<Duration> {
         let secret = HolderLabel::secret_of(value)?;
         let is_drawn = secret.as_bytes()[12] == b'7' && b"89ab".contains(&secret.as_bytes()[16]);
@@ -60,7 +60,7 @@ impl OwnerId {
         Self { label, ..self }
     }
 
-    /// Returns what may be told of it.
+    /// Returns the part of it that is public.
     pub const fn label(&self) -> Option<HolderLabel> {
         self.label
     }

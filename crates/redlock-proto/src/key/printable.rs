@@ -1,7 +1,8 @@
 use std::fmt::{self, Write};
 
-/// A text of others, such as a name or a label, as a terminal or a log can show it: control characters and those that
-/// change the direction of a text are escaped.
+/// A text of others, such as a name or a label, as a terminal or a log can show it.
+///
+/// Control characters, and characters that change the direction of a text, are escaped.
 ///
 /// Such a text can neither move the cursor, nor begin a line, nor have the text beside it shown in another order.
 ///

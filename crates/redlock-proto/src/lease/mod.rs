@@ -22,12 +22,12 @@ pub struct LeaseState {
     deadline: Instant,
     /// When the lease ends however often it is extended.
     ends: Option<Instant>,
-    /// Whether the lease is renewed while somebody holds it.
+    /// Whether the lease is renewed while it has a holder.
     renews: bool,
-    /// Whether nobody holds it for the moment.
+    /// Whether it has no holder for the moment.
     is_parked: bool,
     renewal: Renewal,
-    /// When the holder is told that a renewal is failing, unless one succeeds before.
+    /// When the holder is warned that a renewal is failing, unless one succeeds before.
     danger: Option<Instant>,
     keys: Keys,
 }
@@ -40,7 +40,7 @@ enum Renewal {
     Due(Instant),
     /// A round is under way.
     UnderWay,
-    /// Nobody asked for it.
+    /// No renewal is asked for.
     Off,
     /// The lease is lost or released.
     Over,
@@ -66,13 +66,15 @@ pub enum LeaseAction {
 pub enum Loss {
     /// Its deadline was reached without a majority having confirmed an extension.
     Expired,
-    /// So many nodes that vote say that they do not have the key that no majority is left: another client may have it.
+    /// Too many voting nodes say that they do not have the key for the others to be a majority: another client may have
+    /// it.
     // Shows: A3.
     Revoked,
     /// It was held for as long as it may be.
     MaxHold,
-    /// The clocks of a majority have gone so far ahead of the client's that nodes may have let the key go: the client's
-    /// own clock stood still, or all of theirs were set forward.
+    /// The clocks of a majority have gone too far ahead of the client's: nodes may have expired the key.
+    ///
+    /// The client's own clock stood still, or all of theirs were set forward.
     // Shows: A1.
     ClockJump,
 }
@@ -156,7 +158,7 @@ impl LeaseState {
         }
     }
 
-    /// Returns whether it is renewed while somebody holds it.
+    /// Returns whether the lease is renewed while it has a holder.
     pub const fn renews(&self) -> bool {
         self.renews
     }
@@ -193,8 +195,8 @@ impl LeaseState {
         if !self.is_live() {
             return None;
         }
-        // The deadline is looked at first: a client that wakes after a pause is told of the loss
-        // before it does anything else.
+        // The deadline is checked first: a client that wakes after a pause hears of the loss before it does anything
+        // else.
         if now >= self.deadline {
             return self.lose(self.loss_at_deadline());
         }
@@ -212,8 +214,9 @@ impl LeaseState {
         }
     }
 
-    /// Asks for an extension on the holder's behalf, and returns whether a round may be started for it: the lease is live,
-    /// and its holder has not left it to the next one meanwhile.
+    /// Asks for an extension on the holder's behalf, and returns whether a round may be started for it.
+    ///
+    /// It may if the lease is live, and its holder has not left it to the next one meanwhile.
     pub fn extend(&mut self) -> bool {
         if let Renewal::Young(_) = self.renewal {
             // The round itself asks the nodes that never had the key.
@@ -231,7 +234,7 @@ impl LeaseState {
         (is_young && !self.keys.lacks(node)).then(|| self.spread())
     }
 
-    /// Parks the lease, which nobody holds for the moment: no round of extension is begun.
+    /// Parks the lease, which has no holder for the moment: no round of extension is begun.
     pub fn park(&mut self) {
         self.is_parked = true;
         if self.is_live() {
@@ -314,8 +317,8 @@ impl LeaseState {
 
     /// Takes in a node's answer to a round of extension, decided or not.
     ///
-    /// This is told in the order in which the node answered, whenever its rounds are decided: of two
-    /// rounds, the older may be decided later, and what the node said in it is old by then.
+    /// The caller reports outcomes in the order in which the node answered, whenever its rounds are decided.
+    /// Of two rounds, the older may be decided later, and what the node said in it is old by then.
     pub fn on_extension_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         let is_live = self.is_live();
         self.keys.on_extension_outcome(node, outcome, is_live);
@@ -339,7 +342,7 @@ impl LeaseState {
         self.keys.on_healing(node);
     }
 
-    /// Ends the lease and returns what is left of it on the nodes, which are to be told to let it go.
+    /// Ends the lease and returns what is left of it on the nodes, which are to be asked to release it.
     ///
     /// Nothing is left of a lease that was released before.
     pub fn release(&mut self) -> LeftOver {

@@ -26,7 +26,7 @@ enum Presence {
     Yes,
     /// It lost the key and is being given it again; what it says of an extension was asked before.
     Healing,
-    /// Nobody knows, and a request for it may arrive at any time.
+    /// It is unknown, and a request for it may arrive at any time.
     Unknown,
 }
 
@@ -98,8 +98,9 @@ impl Keys {
             return;
         };
         match (outcome, *key) {
-            // Where nobody knows what became of the acquire, it may take the key after this answer. A node that has the key
-            // proves nothing: its address may lead to a server that was asked at another address, too.
+            // Where the outcome of the acquire is unknown, the node may take the key after this answer.
+            // A node that has the key proves nothing: its address may lead to a server that was asked at another
+            // address, too.
             (_, Presence::Asked | Presence::Healing | Presence::Unknown) => {}
             // Also of a lease that is lost: a node may come back with a key that it had lost.
             (outcome, _) if outcome.holds() => *key = Presence::Yes,

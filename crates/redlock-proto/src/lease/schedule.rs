@@ -9,8 +9,8 @@ pub(super) const SPREAD: Duration = Duration::from_millis(100);
 
 /// Returns when the lease is renewed that was won or extended by a round that began at `start`.
 ///
-/// This is after a third of the ttl, or less than a two-thousandth of the ttl earlier: leases of one ttl are renewed at the
-/// same moments, so that their renewals share calls.
+/// This is after a third of the ttl, or less than a two-thousandth of the ttl earlier.
+/// Leases of one ttl are renewed at the same moments, so that their renewals share calls.
 pub(super) fn renewal(timing: Timing, start: Instant) -> Instant {
     let due = start + timing.ttl() / 3;
     let step = (timing.ttl() / 2048).as_nanos().max(1);

@@ -18,11 +18,11 @@ pub struct LinkConfig {
     pub heartbeat: Duration,
     /// The pause before the first of several attempts to connect; it doubles with each.
     pub shortest_pause: Duration,
-    /// The longest pause before an attempt to connect; a connection that lasts this long begins anew.
+    /// The longest pause before an attempt to connect; after a connection that lasts this long, the pauses start over.
     pub longest_pause: Duration,
     /// The most requests that travel together.
     pub requests_per_call: usize,
-    /// The most of them if each of them takes, keeps or lets go one key, and nothing else.
+    /// The most of them if each takes, keeps or releases one key, and does nothing else.
     pub plain_requests_per_call: usize,
     /// The most calls that are in flight.
     pub calls: usize,

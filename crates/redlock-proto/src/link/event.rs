@@ -13,7 +13,7 @@ pub enum LinkEvent {
         /// The time at which it was asked.
         sent: Instant,
     },
-    /// The connection was lost, or could not be made; what became of its requests was told before.
+    /// The connection was lost, or could not be made; the outcomes of its requests were reported before.
     Disconnected {
         /// The reason, in words for an operator.
         reason: Arc<str>,

@@ -1,8 +1,9 @@
 //! The link to one node: one connection at a time, what waits for it, and what is repeated when it fails.
 //!
 //! A [`Link`] stands between a [`Client`](crate::Client) and one node.
-//! It decides which requests travel together, which are shed because the node cannot keep up, which releases are
-//! repeated and in which form, when a silent connection is given up, and when the next one is made.
+//! It decides which requests travel together, and which are shed because the node cannot keep up.
+//! It decides which releases are repeated and in which form, when a silent connection is given up, and when the next
+//! one is made.
 //! Its driver owns the socket and the timer.
 //! The client hears of it by [`LinkEvent`]s, in order.
 //!
@@ -307,7 +308,7 @@ impl<E: Entropy> Link<E> {
         });
     }
 
-    /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is of no more use.
+    /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is lost too.
     pub fn on_call_failed(&mut self, call: u64, error: &RequestError, is_lost: bool, now: Instant) {
         let Some(InFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
             return;
@@ -345,17 +346,17 @@ impl<E: Entropy> Link<E> {
         self.shed
     }
 
-    /// Returns the requests that wait to be sent, in order; for those who look for leaks.
+    /// Returns the requests that wait to be sent, in order; for leak checks.
     pub fn unsent(&self) -> impl Iterator<Item = &Request> {
         self.traffic.queue().map(|op| &op.request)
     }
 
-    /// Returns how many requests have no outcome yet, releases to be repeated aside; for those who look for leaks.
+    /// Returns how many requests have no outcome yet, releases to be repeated aside; for leak checks.
     pub fn open_requests(&self) -> usize {
         self.traffic.len()
     }
 
-    /// A call has failed, and its connection with it.
+    /// Takes in that a call has failed, and its connection with it.
     fn give_up_call(&mut self, ops: Vec<Op>, error: &RequestError, now: Instant) {
         for op in ops {
             self.fail(op, error, now);

@@ -17,7 +17,7 @@ pub struct Op {
 impl Op {
     /// Makes the operation of an [`Effect::Send`](crate::Effect::Send), which the client made at `now`.
     pub fn new(round: u64, request: Request, connection: u64, now: Instant) -> Self {
-        // What a release lets go has ended by itself then.
+        // The key of a release has expired by then.
         let pending_until = request.worth_repeating_for().map(|ttl| now + ttl);
         Self {
             request,
@@ -38,7 +38,7 @@ impl Op {
         self.request = self.request.clone().over_another_connection();
     }
 
-    /// Returns whether what it lets go has ended by itself.
+    /// Returns whether the key that it releases has expired.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.pending_until.is_none_or(|until| until <= now)
     }

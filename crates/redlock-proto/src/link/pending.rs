@@ -62,7 +62,7 @@ impl PendingReleases {
         }
     }
 
-    /// There is a new connection: whatever is pending is due, in the form that another connection needs.
+    /// Makes all pending releases due on a new connection, in the form that this needs.
     pub(super) fn on_connected(&mut self, now: Instant) {
         for Pending { op, at, .. } in self.releases.values_mut() {
             op.be_for_another_connection();

@@ -39,7 +39,7 @@ impl<E: Entropy> Link<E> {
 /// What becomes of a request in the queue of a node that cannot keep up.
 enum Fate {
     Stays,
-    /// What it would let go was never sent.
+    /// The request for the key that it would release was never sent.
     Needless,
     Shed,
 }

@@ -59,8 +59,10 @@ impl Stray {
         Some((doubt.reason, doubt.is_known))
     }
 
-    /// Returns the doubt there is, or begins one: a session lasts for the longest pause at least, so that a name which
-    /// leads to no master costs one connection in that time.
+    /// Returns the doubt there is, or begins one.
+    ///
+    /// A session lasts for the longest pause at least, so that a name which leads to no master costs one connection in
+    /// that time.
     fn doubt(
         &mut self,
         reason: Arc<str>,

@@ -25,7 +25,7 @@ impl Terms {
         }
     }
 
-    /// Returns whether nodes can be asked who else wants the key.
+    /// Returns whether nodes can be asked if another process wants the key.
     ///
     /// The question extends the lease, and nodes remember no refusals of slots.
     pub const fn allows_looks(&self) -> bool {
@@ -81,7 +81,7 @@ impl ParkedLease {
         self.deadline
     }
 
-    /// Returns the tokens of the next holder, for a caller who asks for the lease on these terms, if enough of it is
+    /// Returns the tokens of the next holder, for a caller that asks for the lease on these terms, if enough of it is
     /// left.
     pub fn take_over(self, terms: &Terms, now: Instant) -> Option<TokenBlock> {
         let fits = *terms == self.terms && terms.may_hand_out(self.deadline, now);

@@ -1,10 +1,12 @@
 //! The callers of one process: they take turns, and a lease may pass from one to the next.
 //!
 //! One caller of a process contends for a key at a time.
-//! [`LocalQueue`] decides whose turn it is, how many may wait, when a turn must leave a gap for other processes, and
-//! whether a lease is left to the next caller; [`ParkedLease`] decides who may take it over and under which token;
-//! [`OpenLease`] decides who may join a lease that is shared.
-//! Their driver wakes callers, and releases what nobody takes over.
+//! [`LocalQueue`] decides which caller has the turn, how many may wait, and when a turn must leave a gap for other
+//! processes.
+//! It also decides whether a lease is left to the next caller.
+//! [`ParkedLease`] decides which caller may take that over, and under which token.
+//! [`OpenLease`] decides which callers may join a lease that is shared.
+//! Their driver wakes callers, and releases the leases that no caller takes over.
 
 mod hand_over;
 mod queue;

@@ -23,12 +23,12 @@ impl OpenLease {
     /// The part of the oldest lease's age in which a lease may be joined: a third.
     pub const PART: u32 = 3;
 
-    /// Opens a lease on these terms that was won at `since`; `None` if its holder has it alone, or for a limited time.
+    /// Opens a lease on these terms that was won at `since`; `None` if it is exclusive, or held for a limited time.
     pub fn new(terms: Terms, since: Instant) -> Option<Self> {
         (terms.is_shared() && !terms.is_limited()).then_some(Self { terms, since })
     }
 
-    /// Returns whether a caller who asks on these terms may join it, while it is valid up to `deadline`.
+    /// Returns whether a caller that asks on these terms may join it, while it is valid up to `deadline`.
     ///
     /// `oldest` is the oldest lease on the same keys that the process still has; it may be this one.
     pub fn may_join(&self, terms: &Terms, oldest: &Self, deadline: Instant, now: Instant) -> bool {

@@ -4,20 +4,22 @@ use crate::Instant;
 
 /// The time for which one process has had a key to itself, turn after turn.
 ///
-/// A caller that takes its turn right after another of the same process is always ahead of other
-/// processes, which come back after a random delay and find the key taken.
+/// A caller that takes its turn right after another of the same process is always ahead of other processes.
+/// These come back after a random delay and find the key taken.
 /// So after [`LONGEST`](Self::LONGEST) the next turn waits for [`PAUSE`](Self::PAUSE) before it contends,
 /// and leaves a gap in which another process can be first.
-/// A turn that may not wait for so long leaves a part of the gap, and the turns after it the rest.
+/// A turn that may not wait for all of it leaves a part of the gap, and the turns after it the rest.
 ///
-/// Nodes can remember that they refused nobody else the key.
-/// A holder asks them ahead of the gap; if that is so, there is nobody to leave it for, and the time begins again.
-/// It does so for [`LONGEST_UNSEEN`](Self::LONGEST_UNSEEN) at most, because nodes may not have seen all who want the key.
+/// Nodes can remember that they refused the key to no other client.
+/// A holder asks them ahead of the gap; if they refused none, the gap would serve no process, and the time begins
+/// again.
+/// This goes on for [`LONGEST_UNSEEN`](Self::LONGEST_UNSEEN) at most, because nodes may not have seen all clients that
+/// want the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Streak {
     /// When the key was won first after the last gap.
     won: Option<Instant>,
-    /// Up to when nobody else is known to have asked for it.
+    /// Up to when it is known that no other client has asked for it.
     undisputed: Option<Instant>,
     /// Whether a holder has asked since then.
     has_looked: bool,
@@ -26,15 +28,15 @@ pub struct Streak {
 }
 
 impl Streak {
-    /// The longest time for which turns may follow each other without a gap, while somebody else may want the key.
+    /// The longest time for which turns may follow each other without a gap, while another client may want the key.
     pub const LONGEST: Duration = Duration::from_millis(250);
 
-    /// The longest time after which nodes are believed that know of nobody else.
+    /// The longest time after which an answer still counts that no other client wants the key.
     ///
-    /// Nodes know nothing of those who ask by the script, or by the functions of another release.
+    /// Nodes know nothing of clients that ask by the script, or by the functions of another release.
     pub const LONGEST_UNSEEN: Duration = Duration::from_secs(5);
 
-    /// The time after which a holder asks nodes whether somebody else wants the key: early enough for their answer.
+    /// The time after which a holder asks nodes whether another client wants the key: early enough for their answer.
     pub const LOOK_AFTER: Duration = Duration::from_millis(125);
 
     /// The gap: a tenth of the streak.
@@ -45,7 +47,8 @@ impl Streak {
         self.won.get_or_insert(now);
     }
 
-    /// Returns whether the present holder is to ask nodes now whether somebody else wants the key; once for each answer.
+    /// Returns whether the present holder is to ask nodes now whether another client wants the key; once for each
+    /// answer.
     pub fn looks(&mut self, now: Instant) -> bool {
         let looks = !self.has_looked && self.lasts(now) >= Some(Self::LOOK_AFTER);
         self.has_looked |= looks;
@@ -57,7 +60,7 @@ impl Streak {
         self.has_looked = false;
     }
 
-    /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
+    /// Notes that nodes had refused the key to no client lately when they were asked at `asked`.
     pub fn on_undisputed(&mut self, asked: Instant) {
         let unseen = self.won.map(|won| asked.saturating_since(won));
         if unseen < Some(Self::LONGEST_UNSEEN) {
@@ -81,7 +84,7 @@ impl Streak {
         }
     }
 
-    /// Returns for how long somebody else may have wanted the key; `None` if it was not won yet.
+    /// Returns for how long another client may have wanted the key; `None` if it was not won yet.
     fn lasts(&self, now: Instant) -> Option<Duration> {
         let since = self.undisputed.max(self.won)?;
         Some(now.saturating_since(since))
@@ -120,7 +123,7 @@ mod tests {
             streak.on_paused(part);
         }
         assert_eq!(streak.pause(ms(300)), None);
-        // Nobody was there to whom a part was left.
+        // No other client was there to use the part of the gap.
         streak.on_won(ms(300));
         streak.on_paused(part);
         streak.on_undisputed(ms(400));

@@ -51,7 +51,7 @@ impl ClockReading {
 }
 
 impl Ahead {
-    /// Returns by how much the clock can be ahead after so much time.
+    /// Returns by how much the clock can be ahead when `time` has passed.
     fn after(self, time: Duration) -> Self {
         // Narrow, because this is asked often. Not rounded down, because it is asked for each answer.
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);

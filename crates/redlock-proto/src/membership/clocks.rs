@@ -8,11 +8,11 @@ use crate::{Instant, NodeTime, Quorum, RunId};
 
 /// Whose wall clocks agree, by the last answer of each node.
 ///
-/// Nodes expire keys by their wall clocks, so one that is set forward lets go of leases that are valid.
+/// Nodes expire keys by their wall clocks, so a node whose clock is set forward expires keys of leases that are valid.
 /// Every answer carries the node's clock.
 /// Votes count only from nodes whose clocks agree within [`TOLERANCE`](Self::TOLERANCE), as far as the way of the
-/// answer allows to tell, and for votes that is decided by what came with the votes themselves: see
-/// [`Votes`](crate::Votes).
+/// answer allows to tell.
+/// For votes, the readings that came with the votes themselves decide that: see [`Votes`](crate::Votes).
 /// These readings say where a node stands when it is not asked for a vote.
 #[derive(Clone, Debug)]
 pub struct Clocks {
@@ -155,7 +155,7 @@ impl Agreement {
     }
 }
 
-/// Returns what a clock shows that is ahead of the client's by so many microseconds.
+/// Returns what a clock shows that is `ahead` of the client's, in microseconds.
 fn shown(now: Instant, ahead: i128) -> Option<NodeTime> {
     let time = now.since_origin().as_micros().cast_signed() + ahead;
     u64::try_from(time).ok().map(NodeTime::from_micros)
@@ -166,8 +166,8 @@ fn largest_group<C>(clocks: &C) -> Option<(i128, usize)>
 where
     C: Iterator<Item = Ahead> + Clone,
 {
-    // The largest group has its window begin where somebody's range ends: moving it later from there
-    // loses that member, and moving it earlier gains none that begins later.
+    // The window of the largest group begins where the range of one clock ends: moving it later from there loses that
+    // member, and moving it earlier gains none that begins later.
     let size = |start| {
         clocks
             .clone()
@@ -194,7 +194,7 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    /// Clocks that are ahead by so many milliseconds, read over a connection that takes 2 ms.
+    /// Returns clocks that are ahead by these numbers of milliseconds, read over a connection that takes 2 ms.
     fn clocks(ahead: &[i64]) -> Clocks {
         let mut clocks = Clocks::new(Quorum::of(NonZeroUsize::new(ahead.len()).unwrap()));
         for (node, ahead) in ahead.iter().enumerate() {

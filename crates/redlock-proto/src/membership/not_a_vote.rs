@@ -39,7 +39,7 @@ pub enum NotAVote {
 }
 
 impl NotAVote {
-    /// Returns whether somebody has to change something first.
+    /// Returns whether an operator has to change something first.
     pub(crate) const fn needs_a_change(&self) -> bool {
         matches!(
             self,

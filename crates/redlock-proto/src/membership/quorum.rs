@@ -1,9 +1,9 @@
 use std::num::NonZeroUsize;
 
-/// The number of nodes, and of those that make a strict majority.
+/// The number of nodes, and the number that makes a strict majority.
 ///
-/// There is no way to ask for less than a majority: two sets of votes must always share a node,
-/// because that shared node is what keeps two holders apart.
+/// There is no way to ask for less than a majority.
+/// Two sets of votes must always share a node, because that shared node is what keeps two holders apart.
 ///
 /// ```
 /// use redlock_proto::Quorum;

@@ -145,7 +145,7 @@ mod tests {
 
     const MS: i64 = 1_000;
 
-    /// Makes a record of so many nodes.
+    /// Makes a record of this number of nodes.
     fn tracks(nodes: usize) -> Tracks {
         Tracks::new(Quorum::of(NonZeroUsize::new(nodes).unwrap()))
     }
@@ -154,7 +154,8 @@ mod tests {
         Instant::from_origin(Duration::from_millis(ms))
     }
 
-    /// A node's clock shows so many milliseconds, in an answer that was sent and received at these.
+    /// Notes that a node's clock shows `shown` milliseconds, in an answer that was sent and received at the times of
+    /// `way`.
     fn note(tracks: &mut Tracks, node: usize, shown: u64, way: (u64, u64)) {
         note_run(tracks, node, shown, way, "run");
     }

@@ -25,10 +25,11 @@ pub struct Survey {
 pub enum Counters {
     /// It votes as far as its mark goes, and nothing else says that it may have lost any.
     Kept,
-    /// It does not vote: it lost them, nobody can tell because it was started again or is not what a node should be, or
-    /// it is in the hands of clients that were told otherwise.
+    /// It does not vote: it lost them, may have lost them, or serves clients that were given another policy.
+    ///
+    /// It may have lost them if it was started again, or is not what a node should be.
     Lost,
-    /// Nobody can tell by it, because it was not examined, or is a replica, which has those of another server.
+    /// The node does not show it: it was not examined, or it is a replica, which has the counters of another server.
     Unknown,
 }
 
@@ -50,9 +51,10 @@ enum Reading {
 pub enum Floor {
     /// A majority that votes has been read: no token exceeds this.
     Known(u64),
-    /// Fewer vote, since so many lost their counters, or restarted so that nobody can tell, that the others are no
-    /// majority: no token *that a node which was read still knows* exceeds this, and the clock must stand in for the
+    /// Fewer vote: no token *that a node which was read still knows* exceeds this, and the clock must stand in for the
     /// rest.
+    ///
+    /// Too many nodes lost their counters, or may have lost them in a restart, for the others to be a majority.
     Degraded(u64),
 }
 
@@ -102,7 +104,7 @@ impl Survey {
         if voters >= self.quorum.majority() {
             return Some(Floor::Known(self.greatest()));
         }
-        // So many are known not to vote that the others are no majority.
+        // Too many are known not to vote for the others to be a majority.
         let hopeless = lost > self.quorum.tolerated();
         (hopeless && self.is_complete() && voters + lost >= self.quorum.majority())
             .then(|| Floor::Degraded(self.greatest()))
@@ -123,8 +125,9 @@ impl Survey {
 
     /// Returns the floor if nothing more is waited for: of a majority of the nodes, whether or not they vote.
     ///
-    /// For those who prefer that leases are available while the nodes stay away which could complete a voting majority:
-    /// a token that only those know may be greater.
+    /// Under `Quarantine::guessing_floors`, leases stay available by it while the nodes are away that could complete a
+    /// voting majority.
+    /// A token that only those nodes know may be greater.
     pub fn floor_of_those_up(&self) -> Option<Floor> {
         let is_read = |(_, counters): &(usize, Counters)| *counters != Counters::Unknown;
         let read = self.servers().filter(is_read).count();

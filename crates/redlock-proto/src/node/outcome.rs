@@ -3,8 +3,8 @@ use std::time::Duration;
 /// The outcome of a request that was meant for one node, as far as it is known.
 ///
 /// A request acts at most once.
-/// The difference between [`NotExecuted`](Self::NotExecuted) and [`Unknown`](Self::Unknown) decides
-/// about clean-up: a node that may have acted, or may still act, must be told to undo it.
+/// The difference between [`NotExecuted`](Self::NotExecuted) and [`Unknown`](Self::Unknown) decides about clean-up.
+/// A node that may have acted, or may still act, must be asked to undo it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum NodeOutcome {
@@ -23,7 +23,7 @@ pub enum NodeOutcome {
         /// The longest time that the present holder's key will stay; `None` if it never expires.
         remaining: Option<Duration>,
     },
-    /// The node answered that nobody has the key.
+    /// The node answered that no owner has the key.
     Missing,
     /// The request failed before it was sent, or the node said that it did not run it.
     NotExecuted,
@@ -46,7 +46,7 @@ impl NodeOutcome {
     }
 }
 
-/// A node that must be told to let a key go.
+/// A node that must be asked to release a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,

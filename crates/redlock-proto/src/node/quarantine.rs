@@ -8,7 +8,7 @@ use std::time::Duration;
 ///
 /// All clients of a namespace must use the same one: a client with a shorter
 /// [`max_ttl`](Self::max_ttl) would let a node vote while longer leases are out.
-/// So each node remembers what it was told first and refuses others.
+/// So each node remembers the policy that it was given first and refuses others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Quarantine {
     // In whole milliseconds, as nodes count.
@@ -62,8 +62,8 @@ impl Quarantine {
     ///
     /// For masters that stay away for [`absence`](Self::absence) at least before they listen again, whatever they were
     /// stopped by.
-    /// A node that loses its data in any other way is quarantined all the same, as far as it can be told: one that was
-    /// emptied while it ran, one that took another's data, and one that still has a mark.
+    /// A node that loses its data in any other way is quarantined all the same, as far as clients can tell.
+    /// That is a node that was emptied while it ran, one that took another's data, and one that still has a mark.
     pub const fn trusting_delayed_restarts(mut self) -> Self {
         self.trust_delayed_restarts = true;
         self
@@ -71,8 +71,9 @@ impl Quarantine {
 
     /// Lets a master vote that has replicas.
     ///
-    /// Exclusion rests on the same as before: a replica that takes the master's place is quarantined, as is a master
-    /// that takes its own place back, because both are noticed in every vote.
+    /// Exclusion rests on the same as before.
+    /// A replica that takes the master's place is quarantined, as is a master that takes its own place back, because
+    /// both are noticed in every vote.
     /// Each promotion costs a vote for [`length`](Self::length).
     pub const fn accepting_replicas(mut self) -> Self {
         self.accept_replicas = true;

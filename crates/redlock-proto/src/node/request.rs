@@ -29,18 +29,18 @@ pub enum Request {
     },
 }
 
-/// The subject of an operation on a lock: its keys, and who has them or wants them.
+/// The subject of an operation on a lock: its keys, and the owner that has them or wants them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "a node must handle every part of it"
 )]
 pub struct Lock {
-    /// The mode in which the keys are held: alone, or with others.
+    /// The mode in which the keys are held: exclusive, shared, or as an upgrade.
     pub mode: Mode,
     /// The keys on the node, for all of which an operation is done or for none.
     pub keys: KeySet,
-    /// On whose behalf.
+    /// The owner on whose behalf the operation is done.
     pub owner: OwnerId,
 }
 
@@ -50,7 +50,7 @@ pub struct Lock {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum Verb {
-    /// Take the key for `ttl` if nobody has it, unless the owner was tombstoned; count the lease.
+    /// Take the key for `ttl` if no owner has it, unless the owner was tombstoned; count the lease.
     Acquire {
         /// The time for which the node keeps the key.
         ttl: Duration,
@@ -58,9 +58,9 @@ pub enum Verb {
         proposal: u64,
         /// The number of tokens to reserve.
         block: u32,
-        /// For how long nobody else shall come to share the keys, if nothing but those who share them is in the way.
+        /// The time for which no other owner may come to share the keys, if only sharers are in the way.
         ///
-        /// Only for who wants them alone, and waits.
+        /// Only for an owner that wants them exclusively, and waits.
         wish: Option<Duration>,
     },
     /// Keep the key for `ttl` from now if the owner has it; never create it.
@@ -70,7 +70,7 @@ pub enum Verb {
         /// A counter to write back, if the owner has the key.
         write_back: Option<u64>,
     },
-    /// As [`Extend`](Self::Extend), and take the key if nobody has it, unless the owner was tombstoned.
+    /// As [`Extend`](Self::Extend), and take the key if no owner has it, unless the owner was tombstoned.
     ///
     /// Only on behalf of an owner whose extension a majority has just confirmed.
     Heal {
@@ -124,7 +124,7 @@ impl Request {
         self.worth_repeating_for().is_some()
     }
 
-    /// Returns whether this takes one key, keeps it or lets it go, for a holder that has it alone, and does nothing else.
+    /// Returns whether this takes, keeps or releases one key in exclusive mode, and does nothing else.
     pub fn is_plain(&self) -> bool {
         let Self::Lock { verb, lock } = self else {
             return false;
@@ -139,7 +139,7 @@ impl Request {
         is_usual && lock.mode == Mode::Exclusive && !keys.is_several() && keys.slots().is_none()
     }
 
-    /// Returns for how long this is worth making again, should it fail: as long as what it lets go may stay.
+    /// Returns for how long this is worth repeating, should it fail: as long as the key that it releases may stay.
     ///
     /// `None` for anything but a release.
     pub const fn worth_repeating_for(&self) -> Option<Duration> {
@@ -180,7 +180,7 @@ impl Request {
 pub enum Reply {
     /// It did what it was asked to.
     Done,
-    /// It keeps the key for longer, and remembers that it has refused it to nobody for four seconds or more.
+    /// It keeps the key for longer, and remembers that it has refused it to no client for four seconds or more.
     Undisputed,
     /// It took the key, and its counter is now this much, less the tokens reserved after the first.
     Taken {
@@ -195,7 +195,8 @@ pub enum Reply {
         counter: u64,
         /// The owner's label, if the node was asked to take the key and the owner has one.
         holder: Option<HolderLabel>,
-        /// Set if others share the key, or somebody waits for those who do to leave, and the node was asked to take it.
+        /// Set if the node was asked to take the key, and other owners share it or an owner waits for the sharers to
+        /// leave.
         is_shared: bool,
     },
     /// Other clients give the lock another number of slots, and nothing was changed.
@@ -205,8 +206,8 @@ pub enum Reply {
         /// For how long it is remembered, unless they go on.
         remaining: Duration,
     },
-    /// Nobody has the key, so there was nothing to extend or release; or the run or the quarantine is not what
-    /// the request said.
+    /// No owner has the key, so there was nothing to extend or release; or the run or the quarantine is not what the
+    /// request said.
     Missing,
     /// The owner was tombstoned, and nothing was changed.
     Tombstoned,
@@ -223,7 +224,7 @@ pub enum Reply {
         /// The newest run that it remembers.
         last: Option<JobEntry>,
     },
-    /// It did not take the lock for a claim, whoever has it.
+    /// It did not take the lock for a claim, whether or not the lock is free.
     NoClaim(NoClaim),
     /// The node's memory of a job.
     Runs {

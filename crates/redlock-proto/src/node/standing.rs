@@ -30,7 +30,7 @@ pub enum MarkState {
         /// The beginning of the quarantine, by the node's clock.
         since: NodeTime,
     },
-    /// Its quarantine has ended; it votes once it was told the floor of its counters.
+    /// Its quarantine has ended; it votes once it is given the floor of its counters.
     Aged {
         /// The beginning of the quarantine, by the node's clock.
         since: NodeTime,

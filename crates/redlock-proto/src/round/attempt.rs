@@ -82,7 +82,7 @@ pub struct Failure {
 pub enum FailureKind {
     /// Enough nodes are up; others hold the key on too many of them.
     Contended,
-    /// Too few nodes gave an answer that counts, whoever holds the key.
+    /// Too few nodes gave an answer that counts, whether or not the key is free.
     NoQuorum,
     /// Too few nodes vote, and enough will once their quarantine has ended.
     Quarantined,
@@ -95,7 +95,7 @@ pub enum FailureKind {
 }
 
 impl Failure {
-    /// A majority had granted, and yet the lease could not be handed out.
+    /// Makes the failure of an attempt that a majority had granted, but whose lease could not be handed out.
     ///
     /// What was taken is given back as the lease that it was.
     pub(crate) fn after_grant(kind: FailureKind, start: Instant, now: Instant) -> Self {
@@ -134,7 +134,7 @@ impl Attempt {
         !self.decided && self.votes.are_too_few()
     }
 
-    /// Asks all nodes from now on; returns those that were held back, to be sent the same request.
+    /// Asks all nodes from now on; returns the nodes that were held back, to be sent the same request.
     ///
     /// Once the attempt is decided, their votes are late ones.
     pub fn widen(&mut self) -> Vec<usize> {
@@ -168,7 +168,7 @@ impl Attempt {
         self.give_up(FailureKind::Overloaded, now)
     }
 
-    /// Ends the attempt because nobody waits for it any more: whatever it took, or takes later, is given back.
+    /// Ends the attempt because no caller waits for it any more: what it took, or takes later, is given back.
     pub fn on_abandoned(&mut self, now: Instant) -> Option<AttemptVerdict> {
         self.give_up(FailureKind::Abandoned, now)
     }

@@ -3,8 +3,8 @@ use crate::{ClockReading, Instant, NodeOutcome, Quorum, RunId, Votes};
 /// One round in which nodes are asked for something, until it is decided: their votes, and the rule that decides.
 ///
 /// The driver reads its clock, starts the round with that reading, and only then sends anything.
-/// It feeds back what becomes of each request, with the time at which it saw that, and is told the verdict once, as
-/// soon as there is one.
+/// It feeds back what becomes of each request, with the time at which it saw that.
+/// It gets the verdict once, as soon as there is one.
 #[derive(Debug)]
 pub struct Ballot<R> {
     pub(super) rule: R,

@@ -31,7 +31,7 @@ pub enum ExtensionVerdict {
     },
     /// No majority confirmed in time; another round may.
     Failed,
-    /// So many nodes that vote say that they do not have the key that the others are no majority: another client may have
+    /// Too many voting nodes say that they do not have the key for the others to be a majority: another client may have
     /// it.
     Revoked,
 }

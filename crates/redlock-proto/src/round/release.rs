@@ -1,7 +1,7 @@
 use super::{Ballot, Rule};
 use crate::{Instant, NodeOutcome, Quorum, Votes};
 
-/// One round in which a key is let go on every node that may have it.
+/// One round in which a key is released on every node that may have it.
 pub type Release = Ballot<Releasing>;
 
 /// The rule of a [`Release`].
@@ -32,7 +32,7 @@ impl Release {
 impl Rule for Releasing {
     type Verdict = ReleaseVerdict;
 
-    /// A refusal confirms too: the key is gone, or it is another's.
+    /// Counts a refusal as a confirmation too: the key is gone, or it is another's.
     fn counts(&self, outcome: NodeOutcome) -> NodeOutcome {
         match outcome {
             NodeOutcome::Refused { .. } | NodeOutcome::Missing | NodeOutcome::NotAVote { .. } => {

@@ -75,7 +75,7 @@ impl RetryPolicy {
     }
 }
 
-/// `random` out of 2^64 parts of `whole`.
+/// Returns `random` out of 2^64 parts of `whole`.
 fn fraction(whole: Duration, random: u64) -> Duration {
     let nanos = whole.as_nanos().saturating_mul(u128::from(random)) >> 64;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

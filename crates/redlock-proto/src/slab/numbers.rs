@@ -2,11 +2,10 @@
 ///
 /// A number is a place, which others have had before and will have, and how many numbers were taken before it.
 ///
-/// Whoever has taken a number gives it back once, when nothing goes by it any more: until then its place is nobody
-/// else's.
+/// The caller returns each number exactly once, when nothing uses it any more; its place is not reused before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
-    /// The places that are free, of those that there are.
+    /// The free places.
     free: Vec<u32>,
     places: u32,
     taken: u64,
@@ -45,12 +44,13 @@ pub(super) const fn place(number: u64) -> usize {
     (number & LAST_PLACE) as usize
 }
 
-/// How many bits of a number say the place. The others say how many numbers were taken before: more than anything waits for
-/// that goes by a number whose place is free.
+/// The number of bits of a number that are its place.
+/// The others say how many numbers were taken before.
+/// They do not come round again while anything still waits under a number whose place is free.
 const PLACE: u32 = 32;
 const LAST_PLACE: u64 = (1 << PLACE) - 1;
 
-/// So many places are kept for ever.
+/// The number of places that are kept for ever.
 pub(super) const FEW: usize = 1_024;
 
 #[cfg(test)]

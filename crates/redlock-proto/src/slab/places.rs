@@ -30,7 +30,7 @@ impl<T> Places<T> {
             self.at[place] = at;
             self.entries[at as usize] = Some((number, value));
         } else {
-            // invariant: there are no more entries than places, of which a number says 32 bits
+            // invariant: there are at most as many entries as places, and a place has 32 bits of a number
             self.at[place] = self.entries.len() as u32;
             self.entries.push(Some((number, value)));
         }
@@ -61,7 +61,8 @@ impl<T> Places<T> {
         let (_, value) = self.entries[at].take()?;
         self.free.push(at as u32);
         if self.is_empty() && self.entries.len() > FEW {
-            // Hardly anything stays of a crowd. Its places do: one that comes and goes alone would make them anew each time.
+            // The entries of a crowd are freed, and `at` is kept: a single value that comes and goes would allocate it
+            // each time.
             self.entries = Vec::new();
             self.free = Vec::new();
         }

@@ -4,12 +4,12 @@ use crate::{FencingToken, Tick};
 
 /// The memory that nodes keep of a run of a job: its tick, its fencing token, and a text that they do not read.
 ///
-/// A node has those of a job in the order of their ticks, the newest first, and no more than
-/// [`MOST`](Self::MOST).
+/// A node has the entries of a job in the order of their ticks, the newest first, and at most [`MOST`](Self::MOST) of
+/// them.
 /// The newest one's tick is the job's *watermark* on that node.
 ///
-/// Of the runs before those a node keeps the newest tick, as an *anchor*: an entry that tells of no run and that nobody
-/// can withdraw.
+/// Of the runs before those, a node keeps the newest tick as an *anchor*: an entry that describes no run and that no
+/// client can withdraw.
 /// Without it, a node whose newest runs are all withdrawn would forget that earlier ticks were started.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(

@@ -81,6 +81,7 @@ pub enum NoClaim {
     /// The tick could have been claimed before the node forgot what was.
     ///
     /// It remembers since when: the *horizon* is what its clock showed when it agreed with a majority's after the
-    /// quarantine, and no tick was claimed on it before its window opened.
+    /// quarantine.
+    /// No tick was claimed on it before its window opened.
     Forgot,
 }

@@ -21,7 +21,7 @@ impl Tick {
     /// The last one, in the year 9999: nodes store ticks as digits of one length and subtract them as doubles.
     pub const MAX: Self = Self(253_402_300_799_999);
 
-    /// Returns the tick at so many milliseconds since the epoch; `None` beyond [`MAX`](Self::MAX).
+    /// Returns the tick at this number of milliseconds since the epoch; `None` beyond [`MAX`](Self::MAX).
     pub const fn from_millis(millis: u64) -> Option<Self> {
         if millis > Self::MAX.0 {
             None

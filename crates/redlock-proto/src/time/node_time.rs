@@ -5,7 +5,7 @@ use std::fmt;
 pub struct NodeTime(u64);
 
 impl NodeTime {
-    /// Returns the time that is so many microseconds after the epoch.
+    /// Returns the time that is this number of microseconds after the epoch.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }

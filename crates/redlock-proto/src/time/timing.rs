@@ -2,8 +2,10 @@ use std::time::Duration;
 
 use crate::Instant;
 
-/// The lengths of time that make a lease: how long nodes keep it, how much of that the holder may
-/// use, and how much must be left for it to be handed out at all.
+/// The lengths of time that make a lease.
+///
+/// They are how long nodes keep it, how much of that the holder may use, and how much must be left for it to be handed
+/// out at all.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timing {
     // invariant: the ttl exceeds the drift by more than the minimum validity
@@ -14,8 +16,9 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Returns the lengths of time of a lease of `ttl`, with clocks whose rates differ by at most `clock_rate_error` (0.01 is one per
-    /// cent) and at least `min_validity` left when it is handed out.
+    /// Returns the lengths of time of a lease of `ttl`, which has at least `min_validity` left when it is handed out.
+    ///
+    /// The rates of clocks differ by at most `clock_rate_error` (0.01 is one per cent).
     ///
     /// Returns `None` if such a lease could never be handed out, or if `clock_rate_error` is not a
     /// number between 0 and 0.25.

@@ -122,8 +122,8 @@ pub enum Settled {
     Agreed(u64),
     /// Too few stored the greatest number.
     ///
-    /// It becomes the token once a majority has: it must be written back to these nodes, as an extension,
-    /// and only those count whose vote counted and that still have the attempt's key.
+    /// It becomes the token once a majority has it: it must be written back to these nodes, as an extension.
+    /// Only nodes count whose vote counted and that still have the attempt's key.
     /// A later holder could else meet a majority that knows only smaller numbers.
     WriteBack {
         /// The number.

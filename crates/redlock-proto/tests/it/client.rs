@@ -35,7 +35,7 @@ impl Entropy for Counting {
 }
 
 impl Bench {
-    /// All nodes are connected and vote.
+    /// Makes a client whose nodes are all connected and vote.
     fn new(nodes: usize) -> Self {
         let keyspace = Keyspace::new("{bench}", Quarantine::new(2 * TTL, 0.01));
         let config = ClientConfig {
@@ -112,7 +112,7 @@ impl Bench {
         self.gather();
     }
 
-    /// A node does what it was sent, and says so.
+    /// Runs the requests that a node was sent, and returns its answer.
     fn run(&mut self, node: usize) -> (Standing, Vec<(u64, Reply)>) {
         let requests = self.sent.extract_if(.., |(to, ..)| *to == node);
         let (rounds, requests): (Vec<u64>, Vec<Request>) =
@@ -143,7 +143,7 @@ impl Bench {
         self.tell(node, &standing, &replies);
     }
 
-    /// A node does what it was sent in this round, and says so; the other rounds are not sent yet.
+    /// Lets a node run and answer the requests of this round; the other rounds are not sent yet.
     fn answer_only(&mut self, node: usize, round: u64) {
         let (of_round, others) = self.sent.drain(..).partition(|(_, of, _)| *of == round);
         self.sent = of_round;
@@ -151,7 +151,7 @@ impl Bench {
         self.sent.extend(others);
     }
 
-    /// The number of the last round that was sent.
+    /// Returns the number of the last round that was sent.
     fn last_round(&self) -> u64 {
         let rounds = self.sent.iter().map(|(_, round, _)| *round);
         rounds.max().unwrap_or_default()
@@ -256,7 +256,7 @@ fn what_a_node_said_before_it_was_healed_is_not_believed_after() {
 #[test]
 fn l08_a_search_for_a_floor_that_finds_none_is_not_begun_again_at_once() {
     let mut bench = Bench::new(3);
-    // The others are down, so that nobody can tell how far the counters had come.
+    // The other nodes are down, so the client cannot tell how far the counters had come.
     let now = bench.now();
     for node in [1, 2] {
         bench

@@ -1,4 +1,4 @@
-//! A holder is told of the danger a third of the time to live before the loss, whatever becomes of the nodes.
+//! A holder is warned a third of the time to live before the loss, whatever becomes of the nodes.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -124,7 +124,7 @@ impl World {
                     ..
                 } => self.sent.push((node, round, request)),
                 Effect::Acquired { deadline, .. } | Effect::Extended { deadline, .. } => {
-                    // Whoever was told of a danger that is over is told again of the next.
+                    // A holder that was warned is warned again of the next danger, once the first is over.
                     self.told = None;
                     self.deadline = Some(deadline);
                 }
@@ -152,7 +152,7 @@ impl World {
         self.gather();
     }
 
-    /// Everything that was sent is answered, or is not.
+    /// Answers everything that was sent, as far as the outages of nodes allow.
     fn answer(&mut self) {
         while !self.sent.is_empty() {
             for (node, round, request) in std::mem::take(&mut self.sent) {
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// Goes on to the next timer, which may be late, or for so many microseconds.
+    /// Goes on to the next timer, which may be late, or for `most` microseconds.
     fn step(&mut self, most: u64) {
         let next = self.client.next_timer().map_or(u64::MAX, |at| {
             let wait = at.saturating_since(self.now().clock);

@@ -122,7 +122,7 @@ impl Bench {
         self.gather();
     }
 
-    /// Time passes, and every link has this before it, and what was not sent.
+    /// Lets `ms` milliseconds pass; each link reports what it has not sent, and since when it awaits an answer.
     fn pass(&mut self, ms: u64, awaited: Option<u64>) {
         self.ms += ms;
         for node in 0..NODES {
@@ -137,7 +137,7 @@ impl Bench {
         self.gather();
     }
 
-    /// Each node is sent what waits, and answers it.
+    /// Sends each node what waits, and lets it answer.
     fn answer(&mut self) {
         for node in 0..NODES {
             let (rounds, requests): (Vec<u64>, Vec<Request>) =

@@ -15,7 +15,7 @@ pub(super) struct Acquisition {
     pub(super) claim: Option<Box<Claiming>>,
     /// How many attempts were started.
     pub(super) attempts: u32,
-    /// Whether nodes have refused the latest attempt because of those who share the keys.
+    /// Whether nodes have refused the latest attempt because other owners share the keys.
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
     outage: Option<Instant>,
@@ -67,8 +67,8 @@ impl Acquisition {
         self.phase = Phase::Attempting { round };
     }
 
-    /// Returns when to try again: sooner where those who share the keys are in the way, because nobody else comes to share
-    /// them meanwhile.
+    /// Returns when to try again: sooner where only sharers are in the way, because no other owner comes to share the
+    /// keys meanwhile.
     pub(super) fn retry(&self, config: &ClientConfig) -> RetryPolicy {
         if self.request.mode == Mode::Exclusive && self.meets_sharers {
             config.retry.hurried()
@@ -77,13 +77,14 @@ impl Acquisition {
         }
     }
 
-    /// A node has refused it because of those who share the keys.
+    /// Notes that a node has refused the attempt because other owners share the keys.
     pub(super) fn on_shared(&mut self) {
         self.meets_sharers = true;
     }
 
-    /// Returns for how long nobody else shall come to share the keys if those who do are in the way: up to the attempt
-    /// after the next, unless nobody waits for that any more.
+    /// Returns for how long nodes shall let no other owner share the keys, if sharers are in the way.
+    ///
+    /// That is up to the attempt after the next, unless the caller stops waiting before.
     pub(super) fn wish(&self, config: &ClientConfig, now: Now) -> Option<Duration> {
         let Acquire {
             mode,
@@ -97,11 +98,11 @@ impl Acquisition {
         is_kept_out.then(|| between.min(left).min(timing.key_ttl()))
     }
 
-    /// Returns whether the acquisition is over because too few nodes are of use, though its wait is not.
+    /// Returns whether the acquisition is over because too few nodes answer with a vote, though its wait is not.
     ///
     /// The wait is for another holder.
-    /// Without a majority it ends now if nodes have said that they need longer than what is left of it, and else when
-    /// the outage has lasted for as long as the acquisition bears with one, whichever attempt saw it begin.
+    /// Without a majority, it ends now if nodes have said that they need longer than what is left of the wait.
+    /// Otherwise it ends when the outage has lasted for `quorum_wait`, whichever attempt saw it begin.
     /// While first connections are being made, there is no outage yet.
     pub(super) fn gives_nodes_up(&mut self, failure: &Failure, nodes: &Nodes, now: Now) -> bool {
         let wait_until = self.request.wait_until;

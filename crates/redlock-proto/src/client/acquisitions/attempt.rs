@@ -83,7 +83,7 @@ impl Acquisitions {
         self.ask(round, cx.nodes.all(), &asked, leases, cx, now);
     }
 
-    /// An attempt was decided.
+    /// Takes in that an attempt was decided.
     pub(super) fn attempted<E: Entropy>(
         &mut self,
         round: u64,
@@ -155,7 +155,7 @@ impl Acquisitions {
         }
     }
 
-    /// A majority has granted: hands the lease out, or has it confirmed first.
+    /// Hands the lease out that a majority has granted, or has it confirmed first.
     fn won<E: Entropy>(
         &mut self,
         id: u64,

@@ -84,8 +84,8 @@ impl Claiming {
     pub(super) fn note(&mut self, reply: &Reply, votes: bool) -> bool {
         let last = match reply {
             Reply::Claimed { last, .. } => last.as_ref(),
-            // Two majorities always share a node, so one that has seen the tick pass is enough; and whatever it
-            // says else, it was told that by somebody who had won the votes.
+            // Two majorities always share a node, so one node that has seen the tick pass is enough.
+            // Whatever else the node answers, a client that had won the votes has told it of the tick.
             Reply::NoClaim(NoClaim::Passed(last)) => Some(last),
             Reply::NoClaim(NoClaim::Early { by }) if votes => {
                 self.early.push(*by);
@@ -107,11 +107,11 @@ impl Claiming {
         self.passed().is_some()
     }
 
-    /// Remembers the newest run that a node has told of.
+    /// Remembers the newest run that a node has reported.
     fn note_last(&mut self, last: &JobEntry) {
         let is_news = self.last.as_ref().is_none_or(|known| {
             known.tick < last.tick
-                // A node may have kept no more of it than its tick.
+                // A node may have kept only the tick of the run.
                 || known.tick == last.tick && known.is_anchor()
                 // Of what nodes say of one run, its end counts.
                 || known.is_same_run(last) && RunRecord::of(known).is_some_and(|run| run.is_open())

@@ -80,7 +80,8 @@ impl Acquisitions {
         self.ask(id, nodes, &Request::Lock { verb, lock }, leases, cx, now);
     }
 
-    /// Those that an attempt has asked first keep it waiting: it asks the others, and later attempts ask others first.
+    /// Asks the other nodes, because the nodes that an attempt has asked first keep it waiting; later attempts ask
+    /// others first.
     pub(super) fn on_patience_over<E: Entropy>(
         &mut self,
         id: u64,
@@ -97,10 +98,10 @@ impl Acquisitions {
     }
 }
 
-/// Returns the nodes that an attempt asks first, beside so many other acquisitions; `None` if it asks all.
+/// Returns the nodes that an attempt asks first, beside this number of other acquisitions; `None` if it asks all.
 ///
-/// They follow each other in an order that is the same for every client, so that contenders of a key meet at the same
-/// nodes, and keys spread over all.
+/// The order of the nodes is the same for every client: contenders of a key meet at the same nodes, and keys spread
+/// over all.
 pub(super) fn asked_first<E: Entropy>(
     shard: Shard,
     others: usize,
@@ -119,7 +120,7 @@ pub(super) fn asked_first<E: Entropy>(
     let order = (0..nodes).map(move |step| (usize::from(shard.number()) + step) % nodes);
     let of_use = order.filter(move |node| cx.nodes.is_of_use(*node, now));
     let first = of_use.take(majority);
-    // All are asked if these are too few, and there is nobody to hold back if they are all.
+    // If these nodes are too few, all nodes are asked; if they are all the nodes, there is none to hold back.
     let is_narrow = majority < nodes && first.clone().count() == majority;
     is_narrow.then_some(first)
 }
@@ -134,5 +135,5 @@ pub(super) fn patience<E: Entropy>(
     patience.unwrap_or_default().min(limit / 2)
 }
 
-/// From so many other acquisitions on a client is under load: requests share their calls to nodes by then.
+/// The number of other acquisitions from which a client is under load: requests share their calls to nodes by then.
 const BUSY: usize = 8;

@@ -49,7 +49,7 @@ impl Acquisitions {
         self.acquisitions.len()
     }
 
-    /// Returns whether this one is under way, so that nobody has its lease yet.
+    /// Returns whether this acquisition is under way, so that no caller has its lease yet.
     pub(super) fn is_under_way(&self, id: u64) -> bool {
         self.acquisitions.contains(id)
     }
@@ -89,7 +89,7 @@ impl Acquisitions {
         }
     }
 
-    /// Gives back whatever an acquisition took, or takes later, because nobody waits for it any more.
+    /// Gives back whatever an acquisition took, or takes later, because no caller waits for it any more.
     pub(super) fn abandon<E: Entropy>(
         &mut self,
         id: u64,
@@ -134,7 +134,7 @@ impl Acquisitions {
         self.attempt_in_turn(id, acquisition, leases, cx, now);
     }
 
-    /// A node's outcome in a round about an acquisition became known.
+    /// Takes in that a node's outcome in a round about an acquisition became known.
     pub(super) fn on_outcome<E: Entropy>(
         &mut self,
         id: u64,
@@ -202,7 +202,7 @@ impl Acquisitions {
         }
     }
 
-    /// A round about an acquisition has reached a limit.
+    /// Takes in that a round about an acquisition has reached a limit.
     pub(super) fn on_limit<E: Entropy>(
         &mut self,
         id: u64,
@@ -340,7 +340,7 @@ fn abandoned<E: Entropy>(round: u64, cx: &mut Context<E>, now: Now) -> Option<At
     }
 }
 
-/// An attempt has split the votes: it does not wait for slow nodes beyond this.
+/// Ends the wait for slow nodes at `until`, because an attempt has split the votes.
 fn splits<E: Entropy>(id: u64, until: Instant, cx: &mut Context<E>) {
     if !cx.rounds.get(id).is_some_and(|round| round.splits(until)) {
         return;

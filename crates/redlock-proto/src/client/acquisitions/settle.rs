@@ -72,7 +72,7 @@ impl Acquisitions {
         }
     }
 
-    /// A node's vote came after the attempt had been decided that has won this lease.
+    /// Takes in that a node's vote came after the attempt had been decided that has won this lease.
     pub(super) fn voted_late<E: Entropy>(
         &mut self,
         id: u64,
@@ -115,7 +115,7 @@ impl Acquisitions {
         }
     }
 
-    /// A round of requests to confirm was decided.
+    /// Takes in that a round of requests to confirm was decided.
     pub(super) fn settled<E: Entropy>(
         &mut self,
         round: u64,
@@ -158,7 +158,7 @@ impl Acquisitions {
             return leases.follow(id, action, cx, now);
         }
         let at = now.clock + held.state().pause_after_failure();
-        // Whoever is asked for a tick may remember it, so another attempt of this claim might find it taken.
+        // A node that is asked for a tick may remember it, so another attempt of this claim might find it taken.
         let may_wait = usable && held.is_claimed() && verdict == ExtensionVerdict::Failed;
         if may_wait && at < until && may_come_to_confirm(hopeful, cx, now) {
             return self.confirm_at(id, acquisition, settlement, at, cx);
@@ -179,7 +179,7 @@ impl Acquisitions {
         self.failed(id, acquisition, failed, cx, now);
     }
 
-    /// Asks those who were asked to confirm again at this moment.
+    /// Sets the timer to ask nodes at `at` again to confirm.
     fn confirm_at<E: Entropy>(
         &mut self,
         id: u64,
@@ -229,7 +229,7 @@ fn ask_one_to_confirm<E: Entropy>(
     }
 }
 
-/// Returns whether those that were asked may yet come to a majority, or nobody else can have one meanwhile.
+/// Returns whether the nodes that were asked may still become a majority, or no other client can win one meanwhile.
 ///
 /// If neither is so, the lock is in the way of an attempt that could win.
 fn may_come_to_confirm<E: Entropy>(hopeful: usize, cx: &Context<E>, now: Now) -> bool {

@@ -1,4 +1,4 @@
-//! The nodes' memory of a run: a majority must have it before the run may start, and is told of its end.
+//! The nodes' memory of a run: a majority must have it before the run may start, and is informed of its end.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl Leases {
 
     /// Tells nodes that may remember the tick to forget it, because it will not be started.
     ///
-    /// They are told ahead of the release, so that nobody was given a tick in between.
+    /// The request goes ahead of the release, so that no client is given a tick in between.
     pub(in super::super) fn withdraw<E: Entropy>(
         &mut self,
         lease: u64,
@@ -49,7 +49,7 @@ impl Leases {
         tell_of_run(&job, &JobVerb::Withdraw { entry, ttl }, cx, now);
     }
 
-    /// Says that the run under a lease is over, because the lease is released and nobody has said so.
+    /// Records that the run under a lease is over, because the lease is released and no end of the run was reported.
     pub(super) fn was_dropped<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
         let claimed = self.held.get(lease).and_then(|held| held.claimed.as_ref());
         if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
@@ -59,7 +59,7 @@ impl Leases {
         }
     }
 
-    /// A majority has granted a claim: notes what it is to remember before the run may start.
+    /// Notes what nodes are to remember of a granted claim, before the run may start.
     pub(in super::super) fn prepare_commit(
         &mut self,
         lease: u64,

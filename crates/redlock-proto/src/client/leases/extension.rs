@@ -111,14 +111,15 @@ impl Leases {
         }
     }
 
-    /// A renewal has asked a majority in vain: it asks all, unless the lease is over or has no holder for now.
+    /// Asks all nodes to renew, because a majority was asked in vain, unless the lease is over or has no holder for
+    /// now.
     fn widen<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         if self.get(id).is_some_and(Held::is_renewed) {
             self.ask_for_extension(id, None, &[], cx, now);
         }
     }
 
-    /// A round of extension was decided.
+    /// Takes in that a round of extension was decided.
     pub(super) fn extended<E: Entropy>(
         &mut self,
         round: u64,
@@ -162,8 +163,8 @@ impl Leases {
                 });
             }
         }
-        // Views are told before the holder is: an error that says "lost" must not meet a lease that
-        // says "held".
+        // Views hear of the loss before the holder does: an error that says "lost" must not meet a lease that says
+        // "held".
         self.follow(id, action, cx, now);
         if let Some(ask) = ask {
             let answers = cx.answers(round, now);

@@ -87,7 +87,7 @@ impl Held {
         self.claimed.is_some()
     }
 
-    /// A round of extension that was started at `start`, when the clocks were so, came to this `verdict`.
+    /// Takes in the `verdict` of a round of extension, with the moment of its start and what the clocks showed then.
     pub(in super::super) fn on_extension(
         &mut self,
         (start, baseline): (Instant, Baseline),
@@ -104,12 +104,12 @@ impl Held {
         self.state.on_extension(start, verdict, now)
     }
 
-    /// A node answered a round of extension, or one that asks for confirmation.
+    /// Takes in that a node answered a round of extension, or one that asks for confirmation.
     pub(in super::super) fn on_extension_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         self.state.on_extension_outcome(node, outcome);
     }
 
-    /// A node's outcome became known after the attempt had been decided, or that of a healing.
+    /// Takes in that a node's outcome became known after the attempt had been decided, or that of a healing.
     pub(in super::super) fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         self.state.on_late_outcome(node, outcome);
     }
@@ -121,7 +121,7 @@ impl Held {
 
     /// Returns whether the lease may be handed out now.
     pub(in super::super) fn may_hand_out(&mut self, clocks: &Clocks, now: Instant) -> bool {
-        // Whoever has not got it yet need not be told that it is lost.
+        // A caller that does not have the lease yet needs no notice that it is lost.
         let _ = self.look_at_clocks(clocks);
         self.state.is_live() && self.state.may_hand_out(now)
     }
@@ -144,7 +144,7 @@ impl Held {
                 .state
                 .ends()
                 .map(|ends| ends.saturating_since(now.clock)),
-            // Nobody takes it over: those who wait in the process come behind others.
+            // No caller takes the lease over: callers that wait in the process come behind others.
             tokens: 1,
             // Another attempt would find the same others, and two that waited would wait for each other.
             wait_until: now.clock,

@@ -93,15 +93,16 @@ impl Leases {
         }
     }
 
-    /// Returns by how much a clock may go ahead before leases are looked at again: each is ended soon after its drift is used
-    /// up, and all are looked at seldom.
+    /// Returns by how much a clock may go ahead before leases are looked at again.
+    ///
+    /// Each lease is ended soon after its drift is used up, and all are looked at seldom.
     pub(super) fn least_step(&self) -> Duration {
         self.least_drift / 4
     }
 
     /// Ends the leases that are no longer safe because the clocks of a majority have gone ahead of the client's.
     ///
-    /// Those that nobody has got yet, as `is_awaited` says, are looked at when they are handed out.
+    /// Leases that no caller has yet, as `is_awaited` says, are checked when they are handed out.
     pub(super) fn on_jump<E: Entropy>(
         &mut self,
         is_awaited: impl Fn(u64) -> bool,
@@ -172,7 +173,7 @@ impl Leases {
         self.follow(id, action, cx, now);
     }
 
-    /// A node's outcome in a round about a lease became known.
+    /// Takes in that a node's outcome in a round about a lease became known.
     pub(super) fn on_outcome<E: Entropy>(
         &mut self,
         id: u64,
@@ -217,7 +218,7 @@ impl Leases {
         }
     }
 
-    /// A round about a lease has reached its time limit.
+    /// Takes in that a round about a lease has reached its time limit.
     pub(super) fn on_limit<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;

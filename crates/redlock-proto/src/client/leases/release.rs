@@ -1,4 +1,4 @@
-//! Releases: nodes are told to let a key go.
+//! Releases: nodes are asked to release a key.
 
 use std::sync::Arc;
 
@@ -67,8 +67,10 @@ pub(in super::super) fn send_release<E: Entropy>(
     }
 }
 
-/// A release was decided; its other nodes are waited for up to its time limit all the same, so
-/// that closing the client does not cut them off.
+/// Takes in that a release was decided.
+///
+/// The client waits for its other nodes up to its time limit all the same, so that closing the client does not cut them
+/// off.
 pub(super) fn released<E: Entropy>(
     round: u64,
     verdict: ReleaseVerdict,

@@ -33,7 +33,7 @@ impl Leases {
         }
     }
 
-    /// A node was connected: it is asked for the keys of the leases that it never had.
+    /// Asks a node that was connected for the keys of the leases that it never had.
     ///
     /// Leases that were not handed out yet, as `is_awaited` says, are spread once they are.
     pub(in super::super) fn on_connected<E: Entropy>(
@@ -52,7 +52,7 @@ impl Leases {
         }
     }
 
-    /// A node was lost: the connection to it, or its vote.
+    /// Takes in that a node was lost: the connection to it, or its vote.
     ///
     /// Leases that it has the key of, and that other nodes were not asked for yet, are spread now.
     pub(in super::super) fn on_node_lost<E: Entropy>(

@@ -45,5 +45,5 @@ impl Held {
     }
 }
 
-/// From so many leases on, a client has enough to do for its nodes to take turns.
+/// The number of leases from which a client has enough to do for its nodes to take turns.
 const MANY: usize = 64;

@@ -26,7 +26,7 @@ pub(in super::super) enum DidNotWait {
 }
 
 impl Absence {
-    /// A run of the server has answered.
+    /// Takes in that a run of the server has answered.
     pub(super) fn on_answer(&mut self, run: &RunId, votes: bool, at: Instant) {
         if self.run.as_ref() != Some(run) {
             let before = self.run.replace(run.clone());
@@ -39,7 +39,8 @@ impl Absence {
         }
     }
 
-    /// Returns why a node that has forgotten must not be told to vote yet, though its restarts are said to be delayed.
+    /// Returns why a node that has lost its data must not be asked to vote yet, though its restarts are said to be
+    /// delayed.
     ///
     /// Leases may be valid for as long as a quarantine would last that had begun with the last answer from before.
     pub(super) fn did_not_wait(&self, quarantine: &Quarantine, now: Instant) -> Option<DidNotWait> {

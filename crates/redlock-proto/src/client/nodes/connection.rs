@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-/// The client's connection to a node, as far as the driver has told.
+/// The client's connection to a node, by the driver's last report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Connection {
     /// How many there were.
@@ -18,13 +18,13 @@ pub(super) enum State {
 }
 
 impl Connection {
-    /// A connection was made.
+    /// Takes in that a connection was made.
     pub(super) fn on_connected(&mut self) {
         self.number += 1;
         self.state = State::Up;
     }
 
-    /// The connection was lost, or could not be made.
+    /// Takes in that the connection was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, reason: Arc<str>) {
         self.state = State::Down(reason);
     }

@@ -23,14 +23,14 @@ struct Trouble {
 }
 
 impl Health {
-    /// A node has answered: `looked` if it said where it stands, `wrote` if it wrote something for that.
+    /// Takes in that a node has answered: `looked` if it said where it stands, `wrote` if it wrote something for that.
     pub(super) fn on_reply(&mut self, looked: bool, wrote: bool, at: Instant) {
         let is_over = |trouble: &Trouble| wrote || looked && !trouble.refuses_writes;
         self.trouble.take_if(|trouble| is_over(trouble));
         self.heard = Some(at);
     }
 
-    /// A node has ended what it was asked for with an error; `refuses_writes` if it is because it does not write.
+    /// Takes in that a node answered a request with an error; `refuses_writes` if that is because it does not write.
     pub(super) fn on_error(&mut self, reason: &Arc<str>, refuses_writes: bool) {
         self.trouble = Some(Trouble {
             reason: Arc::clone(reason),
@@ -40,7 +40,7 @@ impl Health {
 
     /// Returns its error if it runs what it is asked and refuses to write.
     ///
-    /// It is to be asked now and then if it writes again.
+    /// The client asks it now and then whether it writes again.
     pub(super) fn refuses_writes(&self) -> Option<&Arc<str>> {
         let trouble = self.trouble.as_ref();
         trouble

@@ -1,4 +1,4 @@
-//! The nodes as a client sees them: its connections to them, whether they vote, and whether they are of use.
+//! The nodes as a client sees them: its connections to them, whether they vote, and whether they are usable.
 
 mod absence;
 mod connection;
@@ -96,13 +96,14 @@ impl Nodes {
         self.connections[node].number()
     }
 
-    /// A connection to a node was made; nothing that another server said over the one before counts for this.
+    /// Takes in that a connection to a node was made; nothing that another server said over the one before counts for
+    /// this.
     pub(super) fn on_connected(&mut self, node: usize) {
         self.connections[node].on_connected();
         self.forget(node);
     }
 
-    /// The connection to a node was lost, or could not be made.
+    /// Takes in that the connection to a node was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, node: usize, reason: Arc<str>, at: Instant) {
         self.connections[node].on_disconnected(reason);
         self.outage.on_disconnected(node, at);
@@ -118,7 +119,8 @@ impl Nodes {
         self.voted[node] = false;
     }
 
-    /// A node said where it stands; returns whether its clock has gone ahead by more than `step` since leases were looked at.
+    /// Takes in that a node said where it stands; returns whether its clock has gone ahead by more than `step` since
+    /// leases were looked at.
     pub(super) fn on_standing(
         &mut self,
         node: usize,
@@ -143,17 +145,17 @@ impl Nodes {
         self.members.clocks_mut().baseline(now)
     }
 
-    /// All leases were looked at.
+    /// Takes in that all leases were looked at.
     pub(super) fn on_look_at_clocks(&mut self) {
         self.members.clocks_mut().on_look();
     }
 
-    /// A node said what it is.
+    /// Takes in that a node said what it is.
     pub(super) fn on_server_info(&mut self, node: usize, server_info: ServerInfo) {
         self.members.on_server_info(node, server_info);
     }
 
-    /// A node was told to vote, and does.
+    /// Notes that a node was asked to vote, and does.
     pub(super) fn on_opened(&mut self, node: usize) {
         self.members.on_opened(node);
     }
@@ -168,22 +170,22 @@ impl Nodes {
         self.absences[node].did_not_wait(quarantine, now)
     }
 
-    /// A node cannot go on with its way back from quarantine.
+    /// Takes in that a node cannot go on with its way back from quarantine.
     pub(super) fn on_trouble(&mut self, node: usize, reason: Arc<str>) {
         self.members.on_trouble(node, reason);
     }
 
-    /// A node's outcome in an attempt became known.
+    /// Takes in that a node's outcome in an attempt became known.
     pub(super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
         self.outage.on_outcome(node, outcome, at);
     }
 
-    /// A node has answered a call, after so long.
+    /// Notes that a node has answered a call, and how long that `took`.
     pub(super) fn on_answer(&mut self, node: usize, took: Duration) {
         self.pace[node].on_answer(took);
     }
 
-    /// An attempt goes on without those whose votes are still to come.
+    /// Notes that an attempt goes on without the nodes whose votes are still to come.
     pub(super) fn on_late(&mut self, votes: &Votes) {
         for (pace, vote) in self.pace.iter_mut().zip(votes.iter()) {
             if vote == Vote::Pending {
@@ -208,7 +210,8 @@ impl Nodes {
             && self.members.same_server(node).is_none()
     }
 
-    /// A node has answered, `looked` if it said where it stands; returns what an operator should know of that.
+    /// Takes in that a node has answered, `looked` if it said where it stands; returns what an operator should know of
+    /// that.
     pub(super) fn on_heard(
         &mut self,
         node: usize,
@@ -308,7 +311,7 @@ impl Nodes {
         }
     }
 
-    /// Returns since when the nodes that are of use are no majority; `None` while they are.
+    /// Returns since when the nodes that answer with votes are no majority; `None` while they are.
     pub(super) fn outage(&self) -> Option<Instant> {
         self.outage.since(self.quorum)
     }
@@ -321,7 +324,7 @@ impl Nodes {
         connecting > 0 && connecting + self.reachable(now) >= self.quorum.majority()
     }
 
-    /// Returns whether so many nodes are quarantined beyond this moment that the others are no majority.
+    /// Returns whether too many nodes are quarantined beyond `end` for the others to be a majority.
     pub(super) fn are_quarantined_beyond(&self, end: Instant, now: Now) -> bool {
         let beyond = self.all().filter(|node| {
             let vote = self.members.vote(*node, now.clock);

@@ -3,7 +3,7 @@
 use super::super::{Forgot, Majority, Notice, outbox::Outbox};
 use crate::{NotAVote, Quorum, RunId};
 
-/// What an operator was told last.
+/// The last notices to an operator.
 #[derive(Debug)]
 pub(super) struct News {
     // invariant: one entry per node
@@ -16,7 +16,7 @@ pub(super) struct News {
 
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// What was last told of this connection.
+    /// The vote in the last notice about this connection.
     vote: Option<Result<(), NotAVote>>,
     /// Whether it voted when it said so last.
     votes: bool,
@@ -54,7 +54,7 @@ impl News {
         self.level.is_none()
     }
 
-    /// The connection to a node was lost, or could not be made.
+    /// Takes in that the connection to a node was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, node: usize) {
         if let Some(told) = self.nodes.get_mut(node) {
             (told.vote, told.votes) = (None, false);
@@ -72,11 +72,11 @@ impl News {
         outbox: &mut Outbox,
     ) -> bool {
         let told = &mut self.nodes[node];
-        // With nobody to compare its clock with, it is for the others to be told of.
+        // A node that becomes `Alone` counts as before: the other nodes are down, and are reported instead.
         let votes = vote.is_ok() || told.votes && matches!(vote, Err(NotAVote::Alone));
         let changed = std::mem::replace(&mut told.votes, votes) != votes;
         let is_news = match (told.vote.as_ref(), vote) {
-            // Nothing is wrong with a node that has nobody to compare its clock with: the others are told of.
+            // A node is `Alone` because the other nodes are down; those are reported instead.
             (_, Err(NotAVote::Alone)) | (None | Some(Ok(())), Ok(())) => false,
             (Some(Err(told)), Err(now)) => {
                 std::mem::discriminant(told) != std::mem::discriminant(now)
@@ -110,7 +110,7 @@ impl News {
         changed || self.level.is_none()
     }
 
-    /// Says what has become of the majority, now that so many nodes vote, if that has changed.
+    /// Reports what the majority has become now that `votes` nodes vote, if that has changed.
     pub(super) fn judge(&mut self, votes: usize, quorum: Quorum, outbox: &mut Outbox) {
         let needed = quorum.majority();
         let level = match votes.checked_sub(needed) {

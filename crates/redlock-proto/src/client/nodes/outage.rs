@@ -1,4 +1,4 @@
-//! Since when nodes are of no use.
+//! The time since when nodes have not answered with a vote.
 
 use crate::{Instant, NodeOutcome, Quorum};
 
@@ -11,7 +11,7 @@ pub(super) struct Outage {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Usefulness {
-    /// Since when it is of no use; `None` while it is, as far as is known.
+    /// Since when it does not answer with a vote; `None` while it does, as far as is known.
     lost: Option<Instant>,
     /// Whether it voted, by its last standing on this connection.
     votes: bool,
@@ -24,12 +24,12 @@ impl Outage {
         }
     }
 
-    /// The connection to a node was lost, or could not be made.
+    /// Takes in that the connection to a node was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, node: usize, at: Instant) {
         self.on_standing(node, false, at);
     }
 
-    /// A node said where it stands: whether it votes.
+    /// Takes in that a node said where it stands: whether it votes.
     ///
     /// That it goes on to vote proves nothing: it may fail whatever it is asked for.
     pub(super) fn on_standing(&mut self, node: usize, votes: bool, at: Instant) {
@@ -44,7 +44,7 @@ impl Outage {
         known.votes = votes;
     }
 
-    /// A node's outcome in an attempt became known.
+    /// Takes in that a node's outcome in an attempt became known.
     pub(super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
         let Some(known) = self.nodes.get_mut(node) else {
             return;
@@ -59,7 +59,7 @@ impl Outage {
         }
     }
 
-    /// Since when the nodes that are of use are no majority; `None` while they are.
+    /// Returns since when the nodes that answer with votes are no majority; `None` while they are.
     pub(super) fn since(&self, quorum: Quorum) -> Option<Instant> {
         let mut lost: Vec<Instant> = self.nodes.iter().filter_map(|node| node.lost).collect();
         lost.sort_unstable();

@@ -14,7 +14,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A call was answered after so long.
+    /// Notes how long the answer to a call `took`.
     ///
     /// The estimate is the one of RFC 6298 for retransmissions.
     pub(super) fn on_answer(&mut self, took: Duration) {
@@ -31,7 +31,7 @@ impl Pace {
         }
     }
 
-    /// An attempt goes on without its answer.
+    /// Notes that an attempt goes on without the node's answer.
     pub(super) const fn on_late(&mut self) {
         self.is_late = true;
     }

@@ -30,7 +30,7 @@ pub(in super::super) enum RoundKind {
         ask: Option<Ask>,
         /// Whether it asks a majority only, and the others in a round of their own if that comes to nothing.
         is_narrow: bool,
-        /// Whether no node that confirmed has said less than that nobody else was refused the key.
+        /// Whether each node that confirmed has said that it refused the key to no other client.
         is_undisputed: bool,
     },
     /// Nodes that had lost the key are given it again, or those that never had it are asked for it.
@@ -40,7 +40,7 @@ pub(in super::super) enum RoundKind {
         ask: Option<Ask>,
         ends: Instant,
     },
-    /// Nodes are told what came of a run.
+    /// Nodes are asked to record the end of a run.
     Record,
     /// Nodes are asked what they remember of a job.
     Read { ask: Ask, reading: Reading },
@@ -52,7 +52,7 @@ pub(in super::super) enum RoundKind {
     Bless { survey: Survey, ask: Ask },
     /// A node that refused to write is asked to write something.
     Probe,
-    /// Nodes are told to vote.
+    /// Nodes are asked to vote.
     Open { ask: Option<Ask>, nodes: Vec<usize> },
 }
 

@@ -35,8 +35,10 @@ impl Rounds {
         self.rounds.next()
     }
 
-    /// Adds a round of so many nodes that is started at this moment, at which the clocks were so, and that has this time
-    /// limit, with its timer; returns its number.
+    /// Adds a round that asks `nodes` nodes, and returns its number.
+    ///
+    /// `started` has the moment of its start, and what the clocks showed then; `limit` has its time limit, and the
+    /// timer of that.
     pub(super) fn add(
         &mut self,
         kind: RoundKind,
@@ -88,5 +90,5 @@ impl Rounds {
     }
 }
 
-/// Of so many rounds that are over the memory is kept.
+/// The largest number of ended rounds whose memory is kept.
 const MOST_SPARE: usize = 256;

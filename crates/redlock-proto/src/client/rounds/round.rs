@@ -11,7 +11,7 @@ use crate::{
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
-/// A round outlives its decision: what comes late still tells who may have the key.
+/// A round outlives its decision: a late answer still shows whether the node may have the key.
 #[derive(Debug)]
 pub(in super::super) struct Round {
     kind: RoundKind,
@@ -48,8 +48,10 @@ pub(super) struct Heard {
 }
 
 impl Round {
-    /// Makes a round of so many nodes that is started at this moment, at which the clocks were so, and that has this time limit,
-    /// with its timer; it keeps what it hears in `spare`.
+    /// Makes a round that asks `nodes` nodes, and keeps what it hears in `spare`.
+    ///
+    /// It is started at `started`, when the clocks showed `baseline`; `patience` is its time limit, and `limit` the
+    /// timer of that.
     pub(super) fn new(
         kind: RoundKind,
         (started, baseline): (Instant, Baseline),
@@ -82,7 +84,7 @@ impl Round {
         &mut self.kind
     }
 
-    /// Returns whether nodes are told to vote in it.
+    /// Returns whether nodes are asked to vote in it.
     pub(in super::super) const fn opens(&self) -> bool {
         matches!(self.kind, RoundKind::Open { .. })
     }
@@ -111,7 +113,7 @@ impl Round {
         self.open
     }
 
-    /// One more request is sent, to this node.
+    /// Notes that one more request is sent, to this node.
     pub(in super::super) fn on_sent(&mut self, node: usize) {
         self.open += 1;
         if let Some(heard) = self.nodes.get_mut(node) {
@@ -119,7 +121,7 @@ impl Round {
         }
     }
 
-    /// It ends at this moment at the latest.
+    /// Ends the round at this moment at the latest.
     pub(in super::super) fn ends_by(&mut self, at: Instant) {
         self.ends = Some(self.ends.map_or(at, |ends| ends.min(at)));
     }
@@ -146,8 +148,9 @@ impl Round {
         }
     }
 
-    /// Its answers tell how far nodes have counted: it is an attempt that raises the counters of these keys by so many
-    /// tokens.
+    /// Lets the round's answers show how far nodes have counted.
+    ///
+    /// The round is an attempt that raises the counters of these keys by this number of tokens.
     pub(in super::super) fn count(&mut self, counts: (Arc<Lock>, u32)) {
         self.counts = Some(counts);
     }
@@ -162,13 +165,13 @@ impl Round {
         self.limit.is_some()
     }
 
-    /// It has this time limit from now on; returns the one that it had.
+    /// Sets the time limit; returns the one before.
     pub(in super::super) fn limit(&mut self, limit: TimerKey) -> Option<TimerKey> {
         self.patience = limit.at().saturating_since(self.started);
         self.limit.replace(limit)
     }
 
-    /// Its time limit is looked at again.
+    /// Sets the timer to look at the time limit again.
     pub(in super::super) const fn look_again(&mut self, limit: TimerKey) {
         self.limit = Some(limit);
     }
@@ -178,7 +181,7 @@ impl Round {
         self.limit.take()
     }
 
-    /// Its time limit was reached.
+    /// Takes in that its time limit was reached.
     pub(in super::super) fn on_limit(&mut self, limit: Limit) {
         self.limit = None;
         self.is_split = false;
@@ -190,7 +193,7 @@ impl Round {
         !self.is_split && self.limit.is_some_and(|limit| until < limit.at())
     }
 
-    /// It has split the votes and has a shorter time limit; returns the one that it had.
+    /// Notes that the round has split the votes, and sets a shorter time limit; returns the one before.
     pub(in super::super) const fn split(&mut self, limit: TimerKey) -> Option<TimerKey> {
         self.is_split = true;
         self.limit.replace(limit)
@@ -250,7 +253,7 @@ impl Round {
             .filter(|(_, heard)| granted(heard));
         let is_split = granted.any(|(node, _)| !votes.counts(node) && same_server(node).is_none());
         for (node, Heard { answer, .. }) in self.nodes.iter_mut().enumerate() {
-            // Where no majority agrees, nobody's clock is known to be right.
+            // Where no majority agrees, no clock is known to be right.
             let counts = votes.counts(node) && (votes.is_won() || !is_split);
             if *answer == Some(NodeAnswer::Granted) && !counts {
                 let reason = match same_server(node) {
@@ -332,7 +335,7 @@ impl Round {
                     return (not_a_vote, NodeAnswer::NotAVote { reason });
                 }
             },
-            // What was claimed was claimed, whoever says so.
+            // A tick that was claimed stays claimed, also if the node that says so does not vote.
             Reply::NoClaim(refusal @ NoClaim::Passed(_)) => refusal.into(),
             Reply::NoClaim(refusal) => match vote() {
                 Ok(()) => refusal.into(),

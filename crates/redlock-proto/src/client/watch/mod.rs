@@ -40,7 +40,7 @@ impl Watch {
         }
     }
 
-    /// A connection to a node was made, and the node said what it is.
+    /// Takes in that a connection to a node was made, and the node said what it is.
     pub(super) fn on_connected<E: Entropy>(
         &mut self,
         node: usize,
@@ -55,7 +55,7 @@ impl Watch {
         self.on_standing(node, cx, now);
     }
 
-    /// The connection to a node was lost: what is behind the next one is unknown.
+    /// Takes in that the connection to a node was lost: what is behind the next one is unknown.
     pub(super) fn on_disconnected<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>) {
         let watched = std::mem::take(&mut self.nodes[node]);
         if let Some(timer) = watched.timer {
@@ -63,7 +63,7 @@ impl Watch {
         }
     }
 
-    /// A node said where it stands: does what follows from it.
+    /// Takes in that a node said where it stands, and does what follows from it.
     pub(super) fn on_standing<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>, now: Now) {
         if cx.nodes.tell(node, now, &mut cx.outbox) {
             cx.judge(now);
@@ -107,7 +107,7 @@ impl Watch {
         self.ask_all(RoundKind::Bless { survey, ask }, cx, now);
     }
 
-    /// A node has answered, or failed to, in a round of the watch.
+    /// Takes in that a node has answered, or failed to, in a round of the watch.
     pub(super) fn on_outcome<E: Entropy>(
         &mut self,
         id: u64,
@@ -142,7 +142,7 @@ impl Watch {
         }
     }
 
-    /// A round of the watch has reached its time limit.
+    /// Takes in that a round of the watch has reached its time limit.
     pub(super) fn on_limit<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         match cx.rounds.get(id).map(|round| round.kind()) {
             Some(RoundKind::Survey { .. } | RoundKind::Bless { .. }) => self.surveyed(id, cx, now),
@@ -177,7 +177,7 @@ impl Watch {
     }
 }
 
-/// Asks a node to write something that nobody needs.
+/// Asks a node to write a tombstone that no client needs.
 fn probe<E: Entropy>(node: usize, cx: &mut Context<E>, now: Now) {
     let owner: OwnerId = cx.owner();
     let tombstone = Request::Lock {

@@ -1,4 +1,4 @@
-//! The last step of a node's way back: the floor of its counters is found, and it is told to vote.
+//! The last step of a node's way back: the floor of its counters is found, and the node is asked to vote.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Watch {
         }
     }
 
-    /// The counters of all nodes were read, as far as they will be.
+    /// Takes in that the counters of all nodes were read, as far as they will be.
     pub(super) fn surveyed<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         cx.end_limit(id);
         let Some(round) = cx.rounds.remove(id) else {
@@ -54,7 +54,7 @@ impl Watch {
         }
     }
 
-    /// A node that was told to vote has answered.
+    /// Notes that a node that was asked to vote has answered.
     pub(super) fn opened<E: Entropy>(
         &mut self,
         id: u64,
@@ -73,7 +73,7 @@ impl Watch {
         }
     }
 
-    /// Nodes that were told to vote have answered, as far as they will.
+    /// Ends a round in which nodes were asked to vote: each has answered, or will not.
     pub(super) fn opening_over<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         cx.end_limit(id);
         let Some(round) = cx.rounds.remove(id) else {
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// A search for a node's floor has ended; if it votes still not, the next one is not begun at once.
+    /// Ends a search for a node's floor; if the node still does not vote, the next search is not begun at once.
     fn survey_over<E: Entropy>(&mut self, node: usize, cx: &Context<E>, now: Now) {
         let pause = cx.config.keyspace.quarantine().step() / 2;
         if let Some(watched) = self.nodes.get_mut(node) {
@@ -125,7 +125,7 @@ impl Watch {
             return;
         };
         watched.surveys += 1;
-        // Whoever could complete a majority that has kept its counters has stayed away for seconds.
+        // The nodes that could complete a majority with kept counters have stayed away for seconds.
         let is_late = watched.surveys > PATIENCE;
         if let Some(reason) = cx.nodes.members().longer_policy() {
             cx.nodes.on_trouble(node, reason);
@@ -220,8 +220,8 @@ fn stand_in<E: Entropy>(
     wall(now).map_or(floor, |wall| floor.max(wall))
 }
 
-/// How many searches for a floor may fail, half a step apart at least, before that is told, or those that are up do if
-/// that was asked for.
+/// The number of searches for a floor that may fail, half a step apart at least, before the client reports it.
+/// If the policy guesses floors, the nodes that are up are then enough.
 const PATIENCE: u32 = 8;
 
 /// Returns what an operator can do about a server that did not wait.

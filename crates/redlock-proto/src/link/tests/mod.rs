@@ -75,7 +75,7 @@ fn acquire(owner: u8) -> Request {
     lock(verb, owner)
 }
 
-/// Two keys or none.
+/// Returns an acquire of two keys or none.
 fn acquire_two(owner: u8) -> Request {
     let mut request = acquire(owner);
     if let Request::Lock { lock, .. } = &mut request {

@@ -43,10 +43,12 @@ impl<K: Clone + Eq + Hash> Nested<K> {
         Some(&caller.wanted)
     }
 
-    /// Looks for who waits, by itself or by others, for one of the places `held`.
+    /// Makes a search for the callers that wait, directly or through others, for one of the places `held`.
     ///
-    /// Who waits for a place waits for those ahead of it, which `ahead` returns, each place of a queue once; and for
-    /// whatever the caller that keeps it waits for meanwhile.
+    /// A caller that waits for a place waits for the callers ahead of it.
+    /// `ahead` returns these, each place of a queue once.
+    /// It also waits for whatever the caller that keeps the place waits for meanwhile.
+    /// `waits` says of a caller that keeps places whether it waits for the keys that it wants.
     /// `waits` says of one that keeps others whether it waits for the keys that it wants.
     pub(super) fn search<'a, F>(
         &self,
@@ -74,14 +76,14 @@ impl<K: Clone + Eq + Hash> Nested<K> {
     }
 }
 
-/// A search for who waits for some places.
+/// A search for the callers that wait for some places.
 #[derive(Debug)]
 pub(super) struct Search<'a, K, F> {
     held: &'a [Ticket],
     ahead: F,
     /// The callers that keep a place while they wait for another.
     keepers: BTreeMap<Ticket, Vec<Ticket>>,
-    /// Those that do not wait for any.
+    /// The callers that do not wait for any of them.
     seen: BTreeSet<Ticket>,
     /// How many places of each queue are among them, from the first on.
     looked_at: HashMap<K, usize>,

@@ -13,16 +13,17 @@ use self::circle::Nested;
 use super::Streak;
 use crate::Instant;
 
-/// The place where callers of one process wait for each other, first come, first served: a queue for each key `K`, in
-/// which a lease `P` may be parked for the next caller.
+/// The place where callers of one process wait for each other, first come, first served.
 ///
-/// A caller takes its places in the queues of all its keys at the same moment, behind everybody who is there: those who
-/// only wait never wait in a circle.
-/// A caller that waits under a lease comes before those who wait for that lease, in whose way it would be for as long as
-/// they are in its.
+/// It has a queue for each key `K`, in which a lease `P` may be parked for the next caller.
+///
+/// A caller takes its places in the queues of all its keys at the same moment, behind all callers that are there.
+/// So callers that hold nothing while they wait never deadlock.
+/// A caller that waits under a lease comes before the callers that wait for that lease: behind them, each would be in
+/// the way of the other.
 /// The caller at the head of all its queues has the turn: to contend for its keys, and then to hold them.
-/// A queue stays for the length of a gap after its last caller: a caller that comes back at once has left none for
-/// other processes, and its streak goes on.
+/// A queue stays for the length of a gap after its last caller.
+/// A caller that comes back at once has left no gap for other processes, and its streak goes on.
 #[derive(Debug)]
 pub struct LocalQueue<K, P> {
     queues: HashMap<K, Queue<P>>,
@@ -31,11 +32,11 @@ pub struct LocalQueue<K, P> {
     callers: usize,
     /// Callers that wait for it.
     waiting: usize,
-    /// With this many queues, those that are over are swept out.
+    /// With this many queues, the queues that are over are swept out.
     sweep_at: usize,
-    /// The keys of those who want several.
+    /// The keys of each caller that wants several.
     sets: HashMap<Ticket, Vec<K>>,
-    /// Those who hold turns while they wait for another.
+    /// The callers that hold turns while they wait for another.
     nested: Nested<K>,
 }
 
@@ -60,7 +61,7 @@ pub enum NoPlace {
     FullPerKey,
     /// Too many callers wait in all.
     FullInTotal,
-    /// Somebody who has one of the keys waits for one that this caller holds: each would wait for the other.
+    /// A caller that has one of the keys waits for one that this caller holds: each would wait for the other.
     Deadlock,
 }
 
@@ -77,7 +78,7 @@ pub struct Ticket(u64);
 pub struct Left<P> {
     /// The callers that have the turn now, if they have it by this: several, if the caller had several keys.
     pub next: Vec<Ticket>,
-    /// The lease that was parked, if nobody is left to take it over; it is to be released.
+    /// The lease that was parked, if no caller is left to take it over; it is to be released.
     pub unclaimed: Option<P>,
 }
 
@@ -87,12 +88,12 @@ struct Queue<P> {
     /// The lease of the holder before, for the next caller that has the turn; in a box, because most keys have none.
     parked: Option<Box<P>>,
     streak: Streak,
-    /// Since when nobody is there, if so.
+    /// Since when the queue is empty, if it is.
     idle_since: Instant,
 }
 
 impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
-    /// Makes a queue in which nobody waits.
+    /// Makes a queue in which no caller waits.
     pub fn new() -> Self {
         Self {
             queues: HashMap::new(),
@@ -113,8 +114,9 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// # Errors
     ///
     /// Too many wait already; the caller whose turn it is does not count as waiting, hence one more than each limit.
-    /// Or the wait could only end by its time limit, or by that of another: somebody who has the turn of a key waits
-    /// meanwhile, by itself or by others, for one of the places of `held`.
+    /// Or the wait could only end by its time limit, or by that of another: it is a deadlock.
+    /// The caller that has the turn of a key waits meanwhile, directly or through others, for one of the places of
+    /// `held`.
     pub fn enter(
         &mut self,
         keys: &[K],
@@ -144,7 +146,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
                     queue.streak = Streak::default();
                 }
                 let places = &mut queue.places;
-                // Mostly nobody is overtaken, and the search would look at all that wait.
+                // Mostly no caller is overtaken, and the search would look at all that wait.
                 let place = if overtaken.is_empty() {
                     None
                 } else {
@@ -199,7 +201,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
-    /// Returns whether the present holder is to ask nodes now whether somebody else was refused the key.
+    /// Returns whether the present holder is to ask nodes now whether another client was refused the key.
     pub fn looks(&mut self, key: &K, now: Instant) -> bool {
         let queue = self.queues.get_mut(key);
         queue.is_some_and(|queue| queue.streak.looks(now))
@@ -212,17 +214,17 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
-    /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
+    /// Notes that nodes had refused the key to no client lately when they were asked at `asked`.
     pub fn on_undisputed(&mut self, key: &K, asked: Instant) {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.streak.on_undisputed(asked);
         }
     }
 
-    /// Returns whether the present turn's lease may be left to the next caller: one waits that wants this key alone, and
+    /// Returns whether the present turn's lease may be left to the next caller: one waits that wants only this key, and
     /// it is not time to let other processes have their turn.
     ///
-    /// A caller that wants several keys may have to wait for the others, with a lease that nobody uses.
+    /// A caller that wants several keys may have to wait for the others, with a lease that no caller uses.
     pub fn may_pass_on(&self, key: &K, now: Instant) -> bool {
         let Some(queue) = self.queues.get(key) else {
             return false;
@@ -239,7 +241,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
-    /// Takes all that is parked, in no order: nobody takes it over any more.
+    /// Takes all parked leases, in no order: no caller takes them over any more.
     pub fn take_parked(&mut self) -> Vec<P> {
         let parked = self.queues.values_mut().map(|queue| queue.parked.take());
         parked.flatten().map(|parked| *parked).collect()
@@ -254,7 +256,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             unclaimed: None,
         };
         let had_turn = self.has_turn(keys, ticket);
-        // Those that are at the head of a queue now, and were not before.
+        // The callers that are at the head of a queue now, and were not before.
         let mut heads = Vec::new();
         let mut was_there = false;
         for key in keys {
@@ -299,24 +301,24 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         queues.filter_map(|(key, queue)| Some((key, queue.parked.as_deref()?)))
     }
 
-    /// Returns how many callers have the turn or wait for it; for those who look for leaks.
+    /// Returns how many callers have the turn or wait for it; for leak checks.
     pub const fn callers(&self) -> usize {
         self.callers
     }
 
-    /// Returns for how many keys there is a queue; for those who look for leaks.
+    /// Returns for how many keys there is a queue; for leak checks.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// Returns who comes after a caller that wants `keys` and keeps the places `held`: of each key the first that waits for
-    /// one of those.
+    /// Returns the callers before which a caller comes that wants `keys` and keeps the places `held`: of each key, the
+    /// first caller that waits for one of these places.
     fn waiting_for(&self, held: &[Ticket], keys: &[K]) -> Result<Vec<Ticket>, NoPlace> {
         let mut found = Vec::new();
         if held.is_empty() {
             return Ok(found);
         }
-        // Who has its turn contends, and nobody of this process is in its way.
+        // A caller that has its turn contends, and no caller of this process is in its way.
         let waits = |ticket, wanted: &[K]| !self.has_turn(wanted, ticket);
         let mut search = self.nested.search(held, waits, |ticket, looked_at| {
             self.ahead_of(ticket, looked_at)
@@ -335,9 +337,10 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         Ok(found)
     }
 
-    /// Returns for whom this caller waits, but for the places that were `looked_at`: the first ones of each queue.
+    /// Returns the callers for which this caller waits, without the first places of each queue that were `looked_at`.
     ///
-    /// A caller that wants one key, and holds none, has nobody ahead but those that are ahead of the callers behind it too.
+    /// A caller that wants one key, and holds none, adds none: those ahead of it are also ahead of the callers behind
+    /// it.
     fn ahead_of(&self, ticket: Ticket, looked_at: &mut HashMap<K, usize>) -> Vec<Ticket> {
         let wanted = self.sets.get(&ticket).map(Vec::as_slice);
         let wanted = wanted.or_else(|| self.nested.wanted(ticket));
@@ -388,7 +391,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Returns whether nobody was there for long enough to let another process in.
+    /// Returns whether the queue was empty for long enough to let another process in.
     fn is_over(&self, now: Instant) -> bool {
         self.places.is_empty() && now.saturating_since(self.idle_since) >= Streak::PAUSE
     }

@@ -287,7 +287,7 @@ fn is_in_a_circle(
             .filter(|(keys, ticket)| queue.has_turn(keys, *ticket));
         held.any(|(keys, _)| keys.contains(key))
     };
-    // Who only waits for a key is ahead of others, and keeps nobody who holds what it waits for.
+    // A task that only waits for a key is ahead of others, but not in the way of a task that holds what it waits for.
     let mut wanted: Vec<usize> = keys.to_vec();
     let mut next = 0;
     while let Some(key) = wanted.get(next).copied() {

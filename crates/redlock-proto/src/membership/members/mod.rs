@@ -110,12 +110,12 @@ impl Membership {
         &self.clocks
     }
 
-    /// Returns what the nodes' clocks say by themselves, to be told more.
+    /// Returns what the nodes' clocks say by themselves, to add to it.
     pub(crate) const fn clocks_mut(&mut self) -> &mut Clocks {
         &mut self.clocks
     }
 
-    /// The clock of a server that is there twice counts once.
+    /// Forgets the clock of each node that is the same server as an earlier node.
     fn forget_twins(&mut self) {
         for node in 0..self.nodes.len() {
             if self.same_server(node).is_some() {
@@ -132,7 +132,7 @@ impl Membership {
         }
     }
 
-    /// Takes in that a node was told to vote, and does.
+    /// Takes in that a node was asked to vote, and does.
     pub fn on_opened(&mut self, node: usize) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.state = Some(MarkState::Voting);
@@ -140,7 +140,7 @@ impl Membership {
         }
     }
 
-    /// A node failed when it was looked at or told to vote.
+    /// Takes in that a node failed when it was examined or asked to vote.
     pub(crate) fn on_trouble(&mut self, node: usize, reason: Arc<str>) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.trouble = Some(reason);

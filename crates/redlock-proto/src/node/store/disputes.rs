@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use crate::{KeySet, NodeKey};
 
-/// The keys that somebody was refused, each with the last [`PERIOD`] of the node's clock in which that was.
+/// The keys that a client was refused, each with the last [`PERIOD`] of the node's clock in which that was.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disputes {
     refused: HashMap<NodeKey, u64>,
-    /// With this many, those that are over are swept out.
+    /// With this many, the entries that are over are swept out.
     sweep_at: usize,
 }
 
 impl Disputes {
-    /// Notes that somebody was refused these keys at `now`, in milliseconds.
+    /// Notes that a client was refused these keys at `now`, in milliseconds.
     pub(super) fn note(&mut self, keys: &KeySet, now: u64) {
         let period = now / PERIOD;
         if self.refused.len() >= self.sweep_at {
@@ -25,7 +25,7 @@ impl Disputes {
         }
     }
 
-    /// Returns whether somebody was refused one of these keys in this period or in the one before.
+    /// Returns whether a client was refused one of these keys in this period or in the one before.
     pub(super) fn concern(&self, keys: &KeySet, now: u64) -> bool {
         let mut refused = keys.iter().filter_map(|key| self.refused.get(key.key()));
         refused.any(|refused| !is_over(*refused, now / PERIOD))

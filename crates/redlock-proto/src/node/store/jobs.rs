@@ -130,7 +130,7 @@ impl Store {
         }
     }
 
-    /// Returns why a tick cannot be claimed, whoever has the lock.
+    /// Returns why a tick cannot be claimed, whether or not its lock is free.
     fn refusal(
         &self,
         keyspace: &Keyspace,

@@ -1,25 +1,25 @@
-//! A key that a node has, and who has it.
+//! A key that a node has, and its owners.
 
 use std::time::Duration;
 
 use super::millis;
 use crate::{HolderLabel, Mode, OwnerId, Verb};
 
-/// Who has a key, and up to when: in milliseconds since the epoch, up to and in that one.
+/// The owners of a key, and up to when each has it: in milliseconds since the epoch, up to and in that one.
 #[derive(Clone, Debug)]
 pub(super) enum Key {
-    /// One alone.
+    /// One exclusive owner.
     Held { owner: OwnerId, until: u64 },
-    /// Some who share it, or nobody any more, and somebody waits to have it alone.
+    /// Owners that share it, or only the wish of an owner that waits for it in exclusive mode.
     Shared(Sharing),
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sharing {
     holders: Vec<(OwnerId, u64)>,
-    /// Who has it alone, but for a shared lease of its own that this one upgrades.
+    /// The owner that has it exclusively, apart from a shared lease of its own that this one upgrades.
     upgrade: Option<(OwnerId, u64)>,
-    /// Up to when nobody else comes to share it, because somebody waits to have it alone.
+    /// Up to when no other owner comes to share it, because an owner waits for it in exclusive mode.
     wish: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Wanted {
 }
 
 impl Key {
-    /// The most who share a key.
+    /// The most owners that share a key.
     pub(super) const MOST: usize = 64;
 
     /// Returns up to when the key is there.
@@ -44,7 +44,7 @@ impl Key {
         }
     }
 
-    /// Returns who has it alone.
+    /// Returns the exclusive owner.
     pub(super) const fn owner(&self) -> Option<OwnerId> {
         match self {
             Self::Held { owner, .. } => Some(*owner),
@@ -52,7 +52,7 @@ impl Key {
         }
     }
 
-    /// Returns those who have it, and whose time is not over.
+    /// Returns the owners whose time is not over, and the mode of each.
     pub(super) fn holders(&self, now: u64) -> impl Iterator<Item = (OwnerId, Mode)> {
         let (alone, sharing) = match self {
             Self::Held { owner, until } => (Some((*owner, *until)), None),
@@ -65,12 +65,12 @@ impl Key {
             .map(|((owner, _), mode)| (owner, mode))
     }
 
-    /// Returns what is told of who has it alone.
+    /// Returns the public label of the exclusive owner.
     pub(super) fn label(&self) -> Option<HolderLabel> {
         self.owner().and_then(|owner| owner.label())
     }
 
-    /// Returns whether it is shared, as somebody sees it who wants it alone.
+    /// Returns whether the key is in the shared state, also if only a wish is left of it.
     pub(super) const fn is_shared(&self) -> bool {
         matches!(self, Self::Shared(_))
     }
@@ -85,13 +85,13 @@ impl Key {
         }
     }
 
-    /// Returns up to when others are in the way of a request, if they are; an acquire is in its own way too.
+    /// Returns up to when other owners are in the way of a request, if they are; an acquire is in its own way too.
     pub(super) fn in_the_way(&self, wanted: &Wanted) -> Option<u64> {
         let takes = matches!(wanted.verb, Verb::Acquire { .. });
         match (self, wanted.mode) {
             (Self::Held { owner, until }, _) => (takes || *owner != wanted.owner).then_some(*until),
             (Self::Shared(sharing), Mode::Exclusive) => match wanted.verb {
-                // Who waits is not kept waiting by its own wish.
+                // An owner that waits is not kept waiting by its own wish.
                 Verb::Acquire { wish: Some(_), .. } => sharing.latest(wanted.now),
                 _ => Some(self.until()),
             },
@@ -122,7 +122,7 @@ impl Key {
         }
     }
 
-    /// Returns it in the hands of the request's owner too, or alone, for so long.
+    /// Returns the key with the request's owner added (shared) or as its only owner (exclusive), for `ttl`.
     pub(super) fn taken(before: Option<Self>, wanted: &Wanted, ttl: Duration) -> Self {
         let (owner, until) = (wanted.owner, wanted.now + millis(ttl).max(1));
         let alone = Self::Held { owner, until };
@@ -138,7 +138,7 @@ impl Key {
         sharing.into_key().unwrap_or(alone)
     }
 
-    /// Returns what is left of it once its owner has let it go.
+    /// Returns what is left of the key once the request's owner has released it.
     pub(super) fn released(self, wanted: &Wanted) -> Option<Self> {
         match self {
             Self::Held { owner, .. } => (owner != wanted.owner).then_some(self),
@@ -151,7 +151,7 @@ impl Key {
         }
     }
 
-    /// Lets nobody else come to share it for so long, because somebody waits to have it alone.
+    /// Keeps other owners from coming to share the key for `for_long`, because an owner waits for it in exclusive mode.
     pub(super) fn wish(&mut self, wanted: &Wanted, for_long: Duration) {
         if let Self::Shared(sharing) = self {
             let own =
@@ -161,7 +161,7 @@ impl Key {
             left.holders.extend(shared);
             left.upgrade = left.upgrade.or_else(|| upgrade.filter(own));
             left.wish = left.wish.max(Some(wanted.now + millis(for_long).max(1)));
-            // invariant: nobody wishes for what nobody has
+            // invariant: `left` has a wish, so it is a key
             if let Some(left) = left.into_key() {
                 *self = left;
             }
@@ -190,9 +190,9 @@ impl Key {
 }
 
 impl Sharing {
-    /// Returns the key, as far as somebody has it or waits for it.
+    /// Returns the key, if it has an owner or a wish.
     ///
-    /// Who has upgraded its lease and shares it with nobody any more has it alone like any other.
+    /// If the upgraded owner is the only holder, the key becomes an ordinary exclusive key.
     fn into_key(self) -> Option<Key> {
         match self.upgrade {
             Some((owner, until)) if self.holders.is_empty() => Some(Key::Held { owner, until }),
@@ -201,44 +201,44 @@ impl Sharing {
         }
     }
 
-    /// Returns all who have it, and up to when each does.
+    /// Returns all owners, and up to when each has the key.
     fn all(&self) -> impl Iterator<Item = (OwnerId, u64)> {
         self.holders.iter().copied().chain(self.upgrade)
     }
 
-    /// Returns up to when the request's owner has it, alone or with others.
+    /// Returns up to when the request's owner has the key, exclusive or shared.
     fn of(&self, wanted: &Wanted) -> Option<u64> {
         let mut all = self.all();
         let own = all.find(|(owner, until)| *owner == wanted.owner && *until >= wanted.now);
         own.map(|(_, until)| until)
     }
 
-    /// Returns up to when the request's owner has it alone.
+    /// Returns up to when the request's owner has the key exclusively, by an upgrade.
     fn upgrades(&self, wanted: &Wanted) -> Option<u64> {
         let own = self.upgrade.filter(|(owner, _)| *owner == wanted.owner);
         let until = own.map(|(_, until)| until);
         until.filter(|until| *until >= wanted.now)
     }
 
-    /// Returns whether it was among those who have it, perhaps until its time was over.
+    /// Returns whether `owner` is among the owners, perhaps with its time over.
     fn names(&self, owner: OwnerId) -> bool {
         self.all().any(|(holder, _)| holder == owner)
     }
 
-    /// Returns up to when the last of those has it whose time is not over.
+    /// Returns up to when the last owner has the key whose time is not over.
     fn latest(&self, now: u64) -> Option<u64> {
         let ends = self.all().map(|(_, until)| until);
         ends.filter(|until| *until >= now).max()
     }
 
-    /// Returns when one of those leaves, if there cannot be more.
+    /// Returns when the first of the sharers leaves, if no other owner can join them before.
     fn full_until(&self, now: u64) -> Option<u64> {
         let ends = self.holders.iter().map(|(_, until)| *until);
         let ends = ends.filter(|until| *until >= now);
         (ends.clone().count() >= Key::MOST).then(|| ends.min())?
     }
 
-    /// Returns the same without the request's owner, and without those whose time is over.
+    /// Removes the request's owner and all expired owners.
     fn without(mut self, wanted: &Wanted) -> Self {
         let stays =
             |(owner, until): &(OwnerId, u64)| *owner != wanted.owner && *until >= wanted.now;

@@ -1,4 +1,4 @@
-//! Requests about locks: who gets the keys, who keeps them, and who lets them go.
+//! Requests about locks: which owners get the keys, keep them, and release them.
 
 use std::{sync::Arc, time::Duration};
 

@@ -85,7 +85,7 @@ impl Store {
         }
     }
 
-    /// Makes a store that votes at once, because nobody can have used it before.
+    /// Makes a store that votes at once, because no client can have used it before.
     pub fn vouched_for(run: RunId) -> Self {
         Self {
             vouched: true,
@@ -171,12 +171,12 @@ impl Store {
         };
     }
 
-    /// Forgets the lock keys, as an operator does who deletes them.
+    /// Forgets the lock keys, as if an operator deleted them.
     pub fn drop_locks(&mut self) {
         self.keys.retain(|key, _| is_tomb(key));
     }
 
-    /// Forgets one lock key, as an operator does who deletes it.
+    /// Forgets one lock key, as if an operator deleted it.
     pub fn drop_lock(&mut self, key: &NodeKey) {
         self.keys.remove(key);
     }
@@ -204,14 +204,14 @@ impl Store {
         self.keys.iter().filter(live).count()
     }
 
-    /// Returns who has this key alone at `time`.
+    /// Returns the exclusive owner of this key at `time`.
     pub fn holder(&self, key: &NodeKey, time: NodeTime) -> Option<OwnerId> {
         let held = self.keys.get(key)?;
         let is_there = held.until() >= time.as_millis();
         held.owner().filter(|_| is_there)
     }
 
-    /// Returns who has this key at `time`, alone or with others.
+    /// Returns the owners of this key at `time`, and the mode of each.
     pub fn holders(&self, key: &NodeKey, time: NodeTime) -> impl Iterator<Item = (OwnerId, Mode)> {
         let held = self.keys.get(key).into_iter();
         held.flat_map(move |held| held.holders(time.as_millis()))

@@ -52,7 +52,7 @@ pub(super) fn keep(remembered: &mut Remembered, (keys, mode): (&KeySet, Mode), u
     }
 }
 
-/// Returns the verb as it is for a slot, which nobody shares: who wants one waits for nobody who does.
+/// Returns the verb without its wish if the keys are a slot: no owner shares a slot, so none has to be kept out.
 pub(super) fn without_wish(verb: Verb, mode: Mode, keys: &KeySet) -> Verb {
     match verb {
         Verb::Acquire {

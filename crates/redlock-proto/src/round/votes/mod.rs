@@ -19,16 +19,16 @@ pub enum Vote {
 
 /// The votes of one round, one per node.
 ///
-/// Grants count only from servers whose clocks agree, by the readings that came with the answers themselves: the
-/// largest group of those that granted.
-/// Earlier readings of a clock do not matter, so that a client which stood still cannot take one grant for
-/// right by old readings and the next by new ones.
+/// Grants count only from the largest group of granting servers whose clocks agree.
+/// The readings that came with the grants themselves decide that.
+/// Earlier readings of a clock do not matter.
+/// Otherwise a client which stood still could take one grant for right by old readings and the next by new ones.
 /// Of two nodes that are one server, one counts.
-/// A grant that came without a reading counts as it is: that is for those who have no clocks.
+/// A grant that came without a reading counts as it is: this is for drivers that have no clocks of nodes.
 ///
 /// A node votes once.
-/// An answer after its vote, or after the round was closed, is never counted: a duplicated reply
-/// must not make a majority out of one node, nor a late one out of an earlier round.
+/// An answer after its vote, or after the round was closed, is never counted.
+/// A duplicated reply must not make a majority out of one node, nor a late one out of an earlier round.
 #[derive(Clone, Debug)]
 pub struct Votes {
     quorum: Quorum,
@@ -123,11 +123,13 @@ impl Votes {
         self.iter().any(|vote| vote == Vote::HeldBack)
     }
 
-    /// Returns whether nodes were held back, and those that were asked have failed to grant, or all of them have
-    /// answered without making a majority.
+    /// Returns whether nodes were held back, and the nodes that were asked do not suffice.
     ///
-    /// A refusal alone is none of this: where one node has the key of another owner, the others that were asked
-    /// mostly have it too, and those that were not need not be bothered.
+    /// They do not if they have failed to grant, or if all of them have answered without making a majority.
+    ///
+    /// A refusal alone is none of this.
+    /// Where one node has the key of another owner, the other nodes that were asked mostly have it too, and the rest
+    /// need not be asked.
     pub fn are_too_few(&self) -> bool {
         let is_pending = self.iter().any(|vote| vote == Vote::Pending);
         self.are_held_back() && (self.failed() > 0 || !is_pending) && !self.is_won()
@@ -236,7 +238,7 @@ impl Votes {
         self.failed() > self.quorum.tolerated()
     }
 
-    /// Returns whether so many nodes that vote do not have the key that the others are no majority.
+    /// Returns whether too many voting nodes lack the key for the others to be a majority.
     ///
     /// They count as another client would count their grants: only while they vote, once for each server, and only
     /// those whose clocks agree.
@@ -254,8 +256,8 @@ impl Votes {
 
     /// Returns the nodes that may hold what they were asked to take, now or once their request arrives.
     ///
-    /// Where the request is still on its way over a connection that stands, a release on that connection
-    /// follows it; where nobody knows, the owner must be tombstoned.
+    /// Where the request is still on its way over a connection that stands, a release on that connection follows it.
+    /// Where the outcome is unknown, the owner must be tombstoned.
     pub fn may_hold(&self) -> impl Iterator<Item = GiveBack> + Clone + '_ {
         self.iter()
             .enumerate()
@@ -287,9 +289,9 @@ impl Votes {
 
     /// Returns how long until the remaining times that nodes reported allow a majority again.
     ///
-    /// Nodes that granted count as free, since a failed round frees them, and so do those that were held back; those in
-    /// quarantine are free when they vote again, and nodes that gave no answer, or do not vote for another reason, count
-    /// as never.
+    /// Nodes that granted count as free, since a failed round frees them, and so do nodes that were held back.
+    /// Nodes in quarantine are free when they vote again.
+    /// Nodes that gave no answer, or do not vote for another reason, count as never free.
     pub fn majority_free_in(&self) -> Option<Duration> {
         let mut free_in: Vec<Duration> = self
             .iter()

@@ -29,7 +29,7 @@ fn a_node_votes_once() {
     assert!(!votes.is_won());
 }
 
-/// Two addresses may lead to one server without anybody knowing it.
+/// Two addresses may lead to one server, and the operator may not know it.
 // Shows: L2.5.
 #[test]
 fn s11_two_grants_of_one_server_are_one_vote() {

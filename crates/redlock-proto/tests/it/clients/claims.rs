@@ -209,7 +209,7 @@ fn a_commit_that_is_not_heard_of_is_asked_for_again_while_the_lease_lasts() {
     let mut bench = Bench::new(3);
     bench.claim(0, 0);
     bench.answer_all_once(0);
-    // Those who have granted it remember it, and nobody says so.
+    // The nodes that have granted it remember it, and their answers are lost.
     bench.run_unheard(0);
     bench.time_out(0);
     assert!(bench.sent(0).is_empty(), "not without a pause");
@@ -230,7 +230,7 @@ fn a_tick_that_too_few_remember_is_not_started_and_nobody_remembers_it_then() {
     bench.answer_all_once(0);
     bench.answer(0, 0);
     assert_eq!(bench.watermarks(), [Some(0), None, None]);
-    // No majority can be reached, so nobody else can have the tick either: it is asked for while the lease lasts.
+    // No majority can be reached, so no other client can have the tick either: it is asked for while the lease lasts.
     bench.cut(0, 1);
     bench.cut(0, 2);
     let mut effects = Vec::new();
@@ -259,7 +259,7 @@ fn a_claim_that_nobody_waits_for_any_more_leaves_no_lock() {
         bench.answer_all(0);
         assert!(bench.seen(0).is_empty());
         assert_eq!(bench.locks(), [0, 0, 0], "after {answers}");
-        // Who comes next has the tick, whoever remembered it.
+        // The next client gets the tick, whichever nodes remembered it.
         bench.claim(1, 0);
         bench.answer_all(1);
         assert!(won(&bench.seen(1)), "after {answers}");

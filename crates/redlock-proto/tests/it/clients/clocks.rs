@@ -1,4 +1,4 @@
-//! Votes count by the clocks and the servers that they came with, and a client whose own clock stands still is told.
+//! Votes count by the clocks and the servers that they came with, and a client notices that its own clock stood still.
 
 use redlock_proto::{Effect, Loss};
 
@@ -130,7 +130,7 @@ fn a_standstill_within_an_extension_that_is_late_ends_the_lease() {
     assert_eq!(losses(&bench.seen(0)), [Loss::ClockJump]);
 }
 
-/// Somebody sets the nodes' clocks right, one after the other.
+/// An operator sets the nodes' clocks right, one after the other.
 // Shows: A1.
 #[test]
 fn clocks_that_are_set_right_one_after_another_cost_no_lease() {
@@ -220,7 +220,7 @@ fn s11_one_server_behind_two_addresses_confirms_once() {
     bench.drop_sent(0, 2);
     bench.answer_all(0);
     assert!(has_acquired(&bench.seen(0)));
-    // Nobody is told that another server answers at the second address.
+    // The client does not learn that another server answers at the second address.
     bench.reroute(1, 0);
     let mut effects = Vec::new();
     while losses(&effects).is_empty() {

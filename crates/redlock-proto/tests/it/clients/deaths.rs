@@ -12,12 +12,13 @@ use crate::clients::{
 enum Loss {
     /// Its connection breaks.
     Dies,
-    /// It answers no more.
+    /// It does not answer any longer.
     Hangs,
 }
 
-/// One client attempts something over so many nodes, some of which are lost after so many answers; the answers come
-/// from one node after another, from `first` on.
+/// Lets one client attempt something over this number of nodes; the `lost` nodes are lost after `after` answers.
+///
+/// The answers come from one node after another, from `first` on.
 ///
 /// Returns what came of it, without any wait, and whether the nodes were still there when it came.
 fn attempt(
@@ -52,7 +53,7 @@ fn attempt(
     }
 }
 
-/// Every minority of three and of five nodes, in every order of answers, lost after every number of answers.
+/// Checks every minority of three and of five nodes, in every order of answers, lost after every number of answers.
 fn for_every_death(begin: fn(&mut Bench), check: impl Fn(&[Effect])) {
     let mut deaths = 0;
     for (nodes, minorities) in [
@@ -115,7 +116,7 @@ fn a_claim_that_can_no_longer_be_confirmed_gives_its_lock_and_its_tick_back_at_o
     assert!(bench.seen(0).is_empty(), "it is tried again");
     assert_eq!(bench.watermarks(), [None; 3]);
     assert_eq!(bench.locks()[0], 0);
-    // The other gives up, and whoever comes first has the tick.
+    // The other client gives up, and the first one to come has the tick.
     bench.abandon(1);
     bench.answer_once(1, 2);
     bench.run_until(0, bench.ms() + 20);
@@ -135,7 +136,7 @@ fn a_late_vote_with_a_greater_counter_than_the_token_has_no_say() {
     bench.claim(0, 0);
     bench.answer_once(0, 0);
     bench.answer_once(0, 1);
-    // It has given that number to somebody else, perhaps after this claim's votes.
+    // The node has given that number to another client, perhaps after this claim's votes.
     bench.answer_once(0, 2);
     assert!(!bench.has_sent(0, 2), "it is not asked");
     bench.answer_once(0, 0);

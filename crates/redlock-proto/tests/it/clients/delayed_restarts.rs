@@ -8,7 +8,7 @@ fn quarantine() -> Quarantine {
     Quarantine::new(2 * TTL, 0.01).trusting_delayed_restarts()
 }
 
-/// Node 1 has stopped and lost everything, and listens again after so long.
+/// Makes a bench in which node 1 has stopped and lost everything, and listens again after `ms` milliseconds.
 fn back_after(ms: u64) -> Bench {
     let mut bench = Bench::with(&[0; 3], quarantine());
     bench.live(0, 50);

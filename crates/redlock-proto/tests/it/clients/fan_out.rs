@@ -4,7 +4,7 @@ use redlock_proto::{Effect, Request, Verb};
 
 use crate::clients::bench::{Bench, MS};
 
-/// The nodes to which a client has sent something.
+/// Returns the nodes to which a client has sent something.
 fn asked(bench: &Bench, peer: usize) -> Vec<usize> {
     (0..5).filter(|node| bench.has_sent(peer, *node)).collect()
 }
@@ -174,7 +174,7 @@ fn l02_with_too_few_nodes_of_use_all_are_asked() {
     }
     bench.sent(0);
     bench.acquire(0);
-    // Those that are not connected have failed at once.
+    // The nodes that are not connected have failed at once.
     assert_eq!(asked(&bench, 0), [3, 4]);
     let failed = bench.seen(0);
     assert!(

@@ -9,7 +9,7 @@ use crate::clients::{
 
 const HOUR: i64 = 3_600_000;
 
-/// A tick was started by node 0 and node 1, and node 1 has lost its data since.
+/// Makes a bench in which a tick was started by node 0 and node 1, and node 1 has lost its data since.
 fn started_and_lost() -> Bench {
     let mut bench = Bench::new(3);
     bench.claim(0, 0);
@@ -24,7 +24,7 @@ fn started_and_lost() -> Bench {
     bench
 }
 
-/// Whether the other client can start the tick again, with node 1 and node 2.
+/// Returns whether the other client can start the tick again, with node 1 and node 2.
 fn starts_again(bench: &mut Bench) -> bool {
     assert!(u128::from(bench.ms()) < START_WITHIN.as_millis());
     bench.drop_sent(1, 0);

@@ -24,7 +24,7 @@ use crate::clients::bench::TTL;
 /// How long a commit pauses, in milliseconds.
 const PAUSE: u64 = TTL.as_millis() as u64 / 20;
 
-/// The only thing that came of a claim.
+/// Returns the only effect of a claim.
 fn came_of(effects: &[Effect]) -> &Effect {
     let decides = |effect: &&Effect| {
         matches!(

@@ -4,7 +4,7 @@ use redlock_proto::{Effect, NodeAnswer, NotAVote, Notice, Quarantine};
 
 use crate::clients::bench::{Bench, TTL};
 
-/// The token that a client has just won.
+/// Returns the token that a client has just won.
 fn token(effects: &[Effect]) -> Option<u64> {
     effects.iter().find_map(|effect| match effect {
         Effect::Acquired { tokens, .. } => Some(tokens.first().get()),
@@ -12,8 +12,8 @@ fn token(effects: &[Effect]) -> Option<u64> {
     })
 }
 
-/// The first client wins a token that is far ahead of the clock, with nodes 0 and 1; then node 1 loses its data, and the
-/// second client cannot reach node 0, which keeps all of its own.
+/// Lets the first client win a token that is far ahead of the clock, with nodes 0 and 1.
+/// Then node 1 loses its data, and the second client cannot reach node 0, which keeps all of its own.
 fn one_is_lost_and_one_is_away(quarantine: Quarantine) -> (Bench, u64) {
     let mut bench = Bench::with(&[0; 3], quarantine);
     bench.count_ahead(0);
@@ -54,7 +54,7 @@ fn a_node_that_lost_its_counters_waits_for_a_majority_that_has_not() {
     bench.acquire(1);
     bench.answer_all(1);
     assert_eq!(token(&bench.seen(1)), None);
-    // It takes no more than that the other is back.
+    // It is enough that the other node is back.
     bench.connect(1, 0);
     bench.live(1, 1_000);
     bench.acquire(1);
@@ -65,8 +65,9 @@ fn a_node_that_lost_its_counters_waits_for_a_majority_that_has_not() {
     assert!(!is_degraded(&bench.notices(1)));
 }
 
-/// Both servers that a client can reach, at all of its addresses, have come back from what they should; it cannot reach
-/// node 0, which has a token that is far ahead of the clock.
+/// Asserts that a client waits for node 0, which it cannot reach, and which has a token that is far ahead of the clock.
+///
+/// Both servers that it can reach, at all of its addresses, have come back from what they should.
 fn assert_waits_for_counters(bench: &mut Bench) {
     bench.live(1, 20_000);
     assert!(!is_degraded(&bench.notices(1)), "{:?}", bench.standing(1));

@@ -4,7 +4,7 @@ use redlock_proto::{Effect, Mode};
 
 use crate::clients::bench::{Bench, TTL};
 
-/// Lets both clients do what is due, for so long.
+/// Lets both clients do what is due, for `ms` milliseconds.
 fn both_go_on(bench: &mut Bench, ms: u64) {
     for _ in 0..ms {
         bench.run_until(0, bench.ms() + 1);
@@ -21,7 +21,7 @@ fn has_lost(bench: &mut Bench, peer: usize) -> bool {
         .any(|effect| matches!(effect, Effect::Lost { .. }))
 }
 
-/// Two nodes lose the key, one after the other, and are given it again in between.
+/// Lets two nodes lose the key, one after the other; each is given it again in between.
 fn outlives_losses(mode: Mode, holders: usize) {
     let mut bench = Bench::new(3);
     bench.mode = mode;

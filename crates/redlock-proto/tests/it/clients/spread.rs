@@ -15,7 +15,7 @@ enum Fault {
     RestartsUnseen,
     /// It does nothing any more.
     Freezes,
-    /// It is told to forget everything.
+    /// An operator deletes all its data.
     IsEmptied,
 }
 
@@ -28,7 +28,7 @@ const FAULTS: [Fault; 5] = [
 ];
 
 impl Fault {
-    /// A node is lost; returns whether it answers nothing from then on.
+    /// Makes a node lost; returns whether it answers nothing from then on.
     fn strike(self, bench: &mut Bench, node: usize) -> bool {
         match self {
             Self::Restarts | Self::StaysAway => {
@@ -52,7 +52,7 @@ impl Fault {
     }
 }
 
-/// So much time passes, in steps of so many milliseconds, in which all nodes but one answer at once.
+/// Lets time pass up to `until`, in steps of `step` milliseconds, in which all nodes but one answer at once.
 fn live(bench: &mut Bench, until: u64, step: u64, silent: Option<usize>) {
     let nodes = bench.nodes.len();
     while bench.ms() < until {
@@ -83,7 +83,7 @@ fn others(bench: &Bench) -> Vec<usize> {
     (0..locks.len()).filter(|node| locks[*node] == 0).collect()
 }
 
-/// A client that has a lease of a bare majority.
+/// Makes a client that has a lease of a bare majority.
 fn held(nodes: usize) -> Bench {
     let mut bench = Bench::narrow(nodes);
     bench.acquire(0);
@@ -93,7 +93,7 @@ fn held(nodes: usize) -> Bench {
     bench
 }
 
-/// Another client's attempt, which came to nothing, has a node's key for a second.
+/// Lets another client's failed attempt have a node's key for a second.
 fn occupy(bench: &mut Bench, node: usize) {
     let verb = Verb::Acquire {
         ttl: TTL,
@@ -154,7 +154,7 @@ fn one_node_that_is_lost_in_the_first_300_ms_ends_no_lease_of_a_bare_majority() 
 fn a_node_that_forgot_and_those_that_never_had_the_key_do_not_end_a_lease() {
     let mut bench = held(5);
     let (had, never) = (holders(&bench), others(&bench));
-    // They refuse the key to anybody for now.
+    // They refuse the key to any client for now.
     never.iter().for_each(|node| occupy(&mut bench, *node));
     Fault::IsEmptied.strike(&mut bench, had[0]);
     live(&mut bench, 500, 1, None);

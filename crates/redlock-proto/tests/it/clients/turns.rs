@@ -4,7 +4,7 @@ use redlock_proto::{Effect, Notice, RequestError};
 
 use crate::clients::bench::Bench;
 
-/// A client that has a lease of which all nodes have the key.
+/// Makes a client that has a lease of which all nodes have the key.
 fn held() -> Bench {
     let mut bench = Bench::narrow(5);
     bench.acquire(0);
@@ -16,7 +16,7 @@ fn held() -> Bench {
     bench
 }
 
-/// The nodes that are asked to keep a key for longer.
+/// Returns the nodes that are asked to keep a key for longer.
 fn asked(bench: &Bench) -> Vec<usize> {
     let asked = (0..5).filter(|node| bench.has_asked_to_extend(0, *node));
     asked.collect()
@@ -143,7 +143,7 @@ fn a_renewal_that_comes_late_or_after_one_that_failed_asks_all() {
     assert_eq!(asked(&bench).len(), 5, "it is late");
     bench.answer_all(0);
 
-    // All answer with an error: the majority, and then everybody.
+    // All answer with an error: the majority, and then all nodes.
     for expected in [3, 5] {
         let asked = next_renewal(&mut bench);
         assert_eq!(asked.len(), expected);

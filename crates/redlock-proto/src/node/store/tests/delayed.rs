@@ -23,7 +23,7 @@ fn a_node_that_began_a_run_without_data_waits_for_its_floor_only() {
     let since = at(5);
     assert_eq!(state(&mut store, 5), MarkState::Aged { since });
     assert_eq!(state(&mut store, 900), MarkState::Aged { since });
-    // Whoever did not declare it waits.
+    // A client that did not declare a delayed restart waits.
     let mut store = Store::new("run".into());
     let undeclared = Keyspace::new("{test}", Quarantine::new(2 * TTL, 0.01));
     let standing = store.call(&undeclared, &[], at(5)).standing.unwrap();

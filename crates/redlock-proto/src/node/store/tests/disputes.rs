@@ -1,4 +1,4 @@
-//! The memory of a node for those that it refused.
+//! The memory of a node for the keys that it refused.
 
 use super::{EXTEND, acquire, ask, at, request, voting};
 use crate::{Reply, Store};

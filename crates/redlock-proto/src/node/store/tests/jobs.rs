@@ -128,7 +128,7 @@ fn only_the_very_run_is_withdrawn() {
     assert_eq!(ask(&mut store, withdraw.clone(), at(1_000)), Reply::Done);
     assert_eq!(store.runs(&"job".into()), [entry(900, 4)]);
     assert_eq!(ask(&mut store, withdraw, at(1_000)), Reply::Missing);
-    // Its lock is there yet, and the tick is anybody's who has that.
+    // The lock is still there, and its owner can have the tick.
     ask(&mut store, commit(1, entry(1_000, 7)), at(1_000));
     assert_eq!(store.runs(&"job".into()), [entry(1_000, 7), entry(900, 4)]);
 }

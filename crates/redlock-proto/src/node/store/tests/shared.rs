@@ -1,4 +1,4 @@
-//! Keys that several share, and those who wait to have them alone.
+//! Keys that several owners share, and owners that wait for them in exclusive mode.
 
 use super::*;
 
@@ -7,7 +7,7 @@ const HEAL: Verb = Verb::Heal {
     counter: 1,
 };
 
-/// A request of an owner that shares these keys.
+/// Returns a request of an owner that shares these keys.
 fn shared(verb: Verb, keys: &[&str], number: u8) -> Request {
     in_mode(Mode::Shared, verb, keys, number)
 }
@@ -29,7 +29,7 @@ fn in_mode(mode: Mode, verb: Verb, keys: &[&str], number: u8) -> Request {
     }
 }
 
-/// An acquire by one who waits, and wants nobody else to come for so long.
+/// Returns an acquire by an owner that waits, with a wish for `ms` milliseconds.
 fn waiting(ms: u64) -> Verb {
     let Verb::Acquire {
         ttl,
@@ -137,7 +137,7 @@ fn who_waits_to_have_a_key_alone_lets_nobody_else_share_it() {
     assert_eq!(held(&refused), (9_900, true));
     let newcomer = ask(&mut store, shared(acquire(1), &["a"], 2), at(200));
     assert_eq!(held(&newcomer), (400, false));
-    // Who shares it goes on, and can be healed.
+    // An owner that shares the key extends it, and can be healed.
     for verb in [EXTEND, HEAL] {
         assert_eq!(
             ask(&mut store, shared(verb, &["a"], 1), at(300)),
@@ -277,12 +277,12 @@ fn a_tombstone_refuses_who_would_share() {
     assert_eq!(store.locks(at(1)), 0);
 }
 
-/// A request of owner `number` over the shared lease of owner `of`.
+/// Returns a request of owner `number` over the shared lease of owner `of`.
 fn over(of: u8, verb: Verb, keys: &[&str], number: u8) -> Request {
     in_mode(Mode::Upgrade { of: owner(of) }, verb, keys, number)
 }
 
-/// A store in which owner 1 shares key `a`.
+/// Returns a store in which owner 1 shares key `a`.
 fn read() -> Store {
     let mut store = voting();
     assert!(is_taken(&ask(

@@ -68,7 +68,7 @@ impl Entropy for Counting {
 }
 
 impl Bench {
-    /// Two clients of nodes whose clocks agree.
+    /// Makes two clients of nodes whose clocks agree.
     pub(crate) fn new(nodes: usize) -> Self {
         Self::with_clocks(&vec![0; nodes])
     }
@@ -81,7 +81,7 @@ impl Bench {
         Self::with_fan_out(ahead, quarantine, FanOut::default())
     }
 
-    /// Two clients that ask a majority first.
+    /// Makes two clients that ask a majority first.
     pub(crate) fn narrow(nodes: usize) -> Self {
         let quarantine = Quarantine::new(2 * TTL, 0.01);
         Self::with_fan_out(&vec![0; nodes], quarantine, FanOut::Majority)
@@ -130,7 +130,7 @@ impl Bench {
         bench
     }
 
-    /// The second client, which has another policy from now on.
+    /// Replaces the second client by one that has another policy.
     pub(crate) fn deploy(&mut self, quarantine: Quarantine) {
         self.keyspace = Keyspace::new("{bench}", quarantine);
         let config = ClientConfig {
@@ -147,7 +147,7 @@ impl Bench {
         }
     }
 
-    /// A client connects to a node.
+    /// Connects a client to a node.
     pub(crate) fn connect(&mut self, peer: usize, node: usize) {
         let (at, now) = (self.at[node], self.now());
         let time = self.time(at);
@@ -159,7 +159,7 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// So much time passes, in which a client does all that it has to, and nodes answer at once.
+    /// Lets `ms` milliseconds pass, in which a client does all that it has to, and nodes answer at once.
     pub(crate) fn live(&mut self, peer: usize, ms: u64) {
         let end = self.ms + ms;
         while self.ms < end {
@@ -172,7 +172,7 @@ impl Bench {
         self.answer_all(peer);
     }
 
-    /// A client vouches for all nodes.
+    /// Lets a client vouch for all nodes.
     pub(crate) fn bless(&mut self, peer: usize) {
         let now = self.now();
         self.peers[peer].client.bless(1, now);
@@ -180,7 +180,7 @@ impl Bench {
         self.answer_all(peer);
     }
 
-    /// Where each node stands, as a client knows it.
+    /// Returns where each node stands, as a client knows it.
     pub(crate) fn standing(&self, peer: usize) -> Vec<NodeAnswer> {
         self.peers[peer].client.standing(self.now())
     }
@@ -193,7 +193,7 @@ impl Bench {
         "{bench}:job:books".into()
     }
 
-    /// A tick so many milliseconds after the beginning.
+    /// Returns the tick `ms` milliseconds after the beginning.
     pub(crate) fn tick(ms: u64) -> Tick {
         Tick::from_millis(NOON + ms).expect("it is valid")
     }
@@ -224,7 +224,7 @@ impl Bench {
         self.ms += ms;
     }
 
-    /// A client acquires the lock of the job.
+    /// Lets a client acquire the lock of the job.
     pub(crate) fn acquire(&mut self, peer: usize) {
         self.acquire_key(peer, Self::lock().as_str());
     }
@@ -242,14 +242,14 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// A client lets go of what it acquired last.
+    /// Lets a client release what it acquired last.
     pub(crate) fn release(&mut self, peer: usize) {
         let (now, id) = (self.now(), self.peers[peer].last);
         self.peers[peer].client.release(id, None, now);
         self.gather(peer);
     }
 
-    /// Each client's number of what it did last.
+    /// Returns the number of a client's next acquisition, and notes it as its last.
     fn start(&mut self, peer: usize) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -275,7 +275,7 @@ impl Bench {
         "{bench}:lock:books".into()
     }
 
-    /// A client claims the tick so many milliseconds after the beginning.
+    /// Lets a client claim the tick at `tick` milliseconds after the beginning.
     pub(crate) fn claim(&mut self, peer: usize, tick: u64) {
         let (now, request) = (self.now(), self.request());
         let claim = TickClaim {
@@ -291,12 +291,12 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// For how long claims wait from now on; they do not before.
+    /// Sets how long claims wait from now on; they do not before.
     pub(crate) fn wait(&mut self, wait: Duration) {
         self.wait = wait;
     }
 
-    /// A client's timers, up to so many milliseconds after the beginning.
+    /// Runs a client's timers, up to `ms` milliseconds after the beginning.
     pub(crate) fn run_until(&mut self, peer: usize, ms: u64) {
         while self.ms < ms {
             self.pass(1);
@@ -312,7 +312,7 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// The run of the last tick that a client claimed is over.
+    /// Ends the run of the last tick that a client claimed.
     pub(crate) fn finish(&mut self, peer: usize) {
         self.finish_as(peer, "ok");
     }
@@ -353,27 +353,27 @@ impl Bench {
         }
     }
 
-    /// How many requests of a client wait for their outcome, and rounds for nothing.
+    /// Returns how many requests of a client wait for their outcome, with one for each round that awaits none.
     pub(crate) fn open_requests(&self, peer: usize) -> usize {
         self.peers[peer].client.open_requests()
     }
 
-    /// What a client would tell an operator, since.
+    /// Takes the notices of a client for an operator since the last call.
     pub(crate) fn notices(&mut self, peer: usize) -> Vec<Notice> {
         std::mem::take(&mut self.peers[peer].notices)
     }
 
-    /// What a client has been told to do since, other than sending.
+    /// Takes the other effects of a client since the last call, besides sending.
     pub(crate) fn seen(&mut self, peer: usize) -> Vec<Effect> {
         std::mem::take(&mut self.peers[peer].seen)
     }
 
-    /// What a client has sent, which never arrives.
+    /// Takes what a client has sent, which never arrives.
     pub(crate) fn sent(&mut self, peer: usize) -> Vec<Sent> {
         std::mem::take(&mut self.peers[peer].sent)
     }
 
-    /// What a client has sent to a node never arrives.
+    /// Drops what a client has sent to a node, which never arrives.
     pub(crate) fn drop_sent(&mut self, peer: usize, node: usize) {
         self.peers[peer].sent.retain(|(to, ..)| *to != node);
     }

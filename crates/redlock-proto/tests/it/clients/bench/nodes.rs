@@ -12,7 +12,7 @@ impl Bench {
             .collect()
     }
 
-    /// A node does what it was sent, and says so.
+    /// Lets a node run and answer what a client has sent it.
     pub(crate) fn answer(&mut self, peer: usize, node: usize) {
         let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
         let (rounds, requests): (Vec<u64>, Vec<Request>) =
@@ -30,12 +30,12 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// Whether a client has sent something that a node has not answered.
+    /// Returns whether a client has sent something that a node has not answered.
     pub(crate) fn has_sent(&self, peer: usize, node: usize) -> bool {
         self.peers[peer].sent.iter().any(|(to, ..)| *to == node)
     }
 
-    /// Whether a client has asked a node to keep a key for longer, and the node has not answered.
+    /// Returns whether a client has asked a node to keep a key for longer, and the node has not answered.
     pub(crate) fn has_asked_to_extend(&self, peer: usize, node: usize) -> bool {
         let extends = |request: &Request| {
             let Request::Lock { verb, .. } = request else {
@@ -47,7 +47,7 @@ impl Bench {
         sent.any(|(to, _, request)| *to == node && extends(request))
     }
 
-    /// A node has counted an hour further than the others.
+    /// Lets a node have counted an hour further than the others.
     pub(crate) fn count_ahead(&mut self, node: usize) {
         let ask = |verb| Request::Lock {
             verb,
@@ -67,7 +67,7 @@ impl Bench {
         self.run(node, &[ask(ahead), ask(Verb::Release { ttl: TTL })]);
     }
 
-    /// A node answers the first thing that it was sent.
+    /// Lets a node answer the first request that it was sent.
     pub(crate) fn answer_once(&mut self, peer: usize, node: usize) {
         let sent = &mut self.peers[peer].sent;
         let first = sent.iter().position(|(to, ..)| *to == node);
@@ -77,7 +77,7 @@ impl Bench {
         self.peers[peer].sent.splice(..0, rest);
     }
 
-    /// Every node answers what it was sent so far.
+    /// Lets every node answer what it was sent so far.
     pub(crate) fn answer_all_once(&mut self, peer: usize) {
         let batch = self.sent(peer);
         let mut later = Vec::new();
@@ -90,7 +90,7 @@ impl Bench {
         self.peers[peer].sent = later;
     }
 
-    /// Every node answers, until there is nothing left to answer.
+    /// Lets every node answer, until there is nothing left to answer.
     pub(crate) fn answer_all(&mut self, peer: usize) {
         while let Some((node, ..)) = self.peers[peer].sent.first() {
             let node = *node;
@@ -98,14 +98,14 @@ impl Bench {
         }
     }
 
-    /// Nodes do what they were sent, and nobody hears of it.
+    /// Runs the requests of a client on the nodes, and loses the answers.
     pub(crate) fn run_unheard(&mut self, peer: usize) {
         for (node, _, request) in self.sent(peer) {
             self.run(node, &[request]);
         }
     }
 
-    /// So much time passes that a round comes to its limit.
+    /// Lets enough time pass for a round to come to its limit.
     pub(crate) fn time_out(&mut self, peer: usize) {
         self.pass(LIMIT.as_millis() as u64);
         let now = self.now();
@@ -113,12 +113,12 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// A node's quarantine goes by.
+    /// Lets a node's quarantine pass.
     pub(crate) fn sit_out(&mut self, node: usize) {
         self.sit_out_but(node, |_| false);
     }
 
-    /// A node's quarantine goes by, but for requests that do not arrive; returns those.
+    /// Lets a node's quarantine pass; returns the requests that are `lost` and do not arrive.
     pub(crate) fn sit_out_but(&mut self, node: usize, lost: fn(&Sent) -> bool) -> Vec<Sent> {
         let quarantine = *self.keyspace.quarantine();
         let step = quarantine.step().as_millis() as u64 / 2;
@@ -145,12 +145,12 @@ impl Bench {
         kept
     }
 
-    /// A node's clock is set to so many milliseconds before or after the right time.
+    /// Sets a node's clock to `ahead` milliseconds after the right time, or before it if negative.
     pub(crate) fn set_clock(&mut self, node: usize, ahead: i64) {
         self.ahead[node] = ahead;
     }
 
-    /// The oldest request to a node ends with an error, and the connection goes on.
+    /// Ends the oldest request to a node with an error; the connection goes on.
     pub(crate) fn fail(&mut self, peer: usize, node: usize, error: RequestError) {
         let now = self.now();
         let Peer { client, sent, .. } = &mut self.peers[peer];
@@ -160,7 +160,7 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// A client's connection to a node breaks, with all that was sent over it and not answered.
+    /// Breaks a client's connection to a node, with all that was sent over it and not answered.
     pub(crate) fn cut(&mut self, peer: usize, node: usize) {
         let now = self.now();
         let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
@@ -174,7 +174,7 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// A client hears that the outcome of a request to a node is unknown.
+    /// Lets a client hear that the outcome of a request to a node is unknown.
     pub(crate) fn lose(&mut self, peer: usize, node: usize, round: u64) {
         let (now, error) = (self.now(), RequestError::unknown("cut".into()));
         let client = &mut self.peers[peer].client;
@@ -182,12 +182,12 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// Another node answers at an address from now on, over connections that stand.
+    /// Lets another node answer at an address from now on, over connections that stand.
     pub(crate) fn reroute(&mut self, address: usize, node: usize) {
         self.at[address] = node;
     }
 
-    /// A client connects to a node anew, and the node does not say what it is.
+    /// Connects a client to a node again, and the node does not say what it is.
     pub(crate) fn reconnect_unexamined(&mut self, peer: usize, node: usize) {
         let (time, now) = (self.time(node), self.now());
         let answer = self.nodes[node].call(&self.keyspace, &[], time);
@@ -197,13 +197,13 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// Since how many milliseconds after the beginning a node remembers ticks, if it forgot.
+    /// Returns since how many milliseconds after the beginning a node remembers ticks, if it forgot.
     pub(crate) fn horizon(&self, node: usize) -> Option<u64> {
         let since = self.nodes[node].horizon(&self.keyspace)?;
         Some(since.as_millis().saturating_sub(NOON))
     }
 
-    /// How many milliseconds after the beginning each node's watermark is.
+    /// Returns how many milliseconds after the beginning each node's watermark is.
     pub(crate) fn watermarks(&self) -> Vec<Option<u64>> {
         let watermark = |node: &Store| {
             let last = node.runs(&Self::job()).first().map(|run| run.tick);
@@ -212,7 +212,7 @@ impl Bench {
         self.nodes.iter().map(watermark).collect()
     }
 
-    /// How many locks each node has.
+    /// Returns how many locks each node has.
     pub(crate) fn locks(&self) -> Vec<usize> {
         let nodes = self.nodes.iter().enumerate();
         nodes
