@@ -1,4 +1,4 @@
-//! The course of one acquire, for those who look on: its span and its metrics.
+//! The span and the metrics of one acquire.
 
 use std::{
     pin::Pin,
@@ -48,14 +48,14 @@ impl Course {
         self.span.around(work).await
     }
 
-    /// The caller has its turn in this process; the first counts.
+    /// Reports that the caller has its turn in this process; only the first turn counts.
     pub(crate) fn has_its_turn(&self) {
         if !self.had_a_turn.swap(true, Ordering::Relaxed) {
             self.meter.has_its_turn(&self.began);
         }
     }
 
-    /// The nodes were asked, in so many attempts.
+    /// Adds attempts at the nodes.
     pub(crate) fn attempted(&self, attempts: u32) {
         self.attempts.fetch_add(attempts, Ordering::Relaxed);
     }

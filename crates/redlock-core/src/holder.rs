@@ -1,4 +1,4 @@
-//! The label of a holder that nobody has named: the host and the process.
+//! The default label of a holder: the host and the process.
 
 use redlock_proto::HolderLabel;
 

@@ -101,7 +101,7 @@ impl Settings {
         quarantine
     }
 
-    /// Returns the settings, or which one is not valid; `has_own_ttl` is whether somebody set the time to live.
+    /// Returns the settings, or the error of one that is not valid; `has_own_ttl` says if the user set the ttl.
     pub(crate) fn check(self, has_own_ttl: bool) -> Result<Self, BuildError> {
         let range = |field: &str, value: Duration, min: Duration, max: Duration| {
             if value < min || value > max {

@@ -47,7 +47,7 @@ enum Detail {
     None,
 }
 
-/// The kind of an [`AcquireError`], which says who must act.
+/// The kind of an [`AcquireError`], which says whether the caller, the operator or the program must act.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum AcquireErrorKind {
@@ -59,7 +59,7 @@ pub enum AcquireErrorKind {
     /// [`ready_in`](AcquireError::ready_in).
     ///
     /// This happens on a first start, after a restart without data, and after a failover.
-    /// An operator who knows that the nodes have forgotten nothing can use
+    /// If the nodes are known to have forgotten nothing, an operator can use
     /// [`Redlock::dangerous_bless`](crate::Redlock::dangerous_bless).
     Quarantined,
     /// A majority granted too late for the time to live, or the lease was over before the caller was
@@ -120,7 +120,7 @@ impl AcquireError {
             FailureKind::Quarantined => AcquireErrorKind::Quarantined,
             FailureKind::NoQuorum => AcquireErrorKind::NoQuorum,
             FailureKind::Overloaded => AcquireErrorKind::Overloaded,
-            // Nobody is there to read it.
+            // The caller has gone away, and reads no error.
             _ => return Self::closed(),
         };
         let remaining = failure.majority_free_at.map(|at| at.saturating_since(now));
@@ -347,7 +347,7 @@ impl fmt::Display for AcquireError {
     }
 }
 
-// What is wrong with a key is part of the message, and no source: whoever prints both would read it twice.
+// The message has what is wrong with a key, so that is no source: a program that prints both would print it twice.
 impl Error for AcquireError {}
 
 debug_as_display!(AcquireError);

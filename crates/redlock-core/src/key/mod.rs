@@ -38,7 +38,7 @@ pub use self::set::ResourceKeys;
 pub struct ResourceKey {
     // invariant: 1 to MAX_LEN bytes, no control characters
     name: Arc<str>,
-    // invariant: the name begins with so many bytes of a class that was given, and a colon; or 0
+    // invariant: the length in bytes of the class with which the name begins, before a colon; 0 without a class
     class: usize,
 }
 

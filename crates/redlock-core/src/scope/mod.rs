@@ -56,7 +56,7 @@ thread_local! {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use redlock_core::{AcquireError, FencingToken, Redlock};
 ///
-/// /// Can be called by itself, and by those who have the lock.
+/// /// Works for callers with and without the lock.
 /// async fn book(redlock: &Redlock) -> Result<FencingToken, AcquireError> {
 ///     let guard = redlock.acquire("account:7").await?;
 ///     Ok(guard.token())
