@@ -93,7 +93,7 @@ impl Driver {
         }
     }
 
-    /// Returns who waits for an acquisition, if anybody still does; it is over without a lease.
+    /// Ends an acquisition without a lease; returns the caller that waits for it, unless it has stopped waiting.
     pub(super) fn no_longer_waiting(&mut self, id: u64) -> Option<Waiting> {
         let waiting = self.waiting.remove(id)?;
         self.over.push(id);

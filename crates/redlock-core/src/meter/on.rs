@@ -298,7 +298,7 @@ const REASONS: [(LossReason, &str); 4] = [
 
 /// The class of locks that have none.
 const UNNAMED: &str = "unnamed";
-/// The class of all locks beyond so many classes, so that a class that is made of a key costs no more than that.
+/// The class of all locks beyond [`MOST_CLASSES`], so that classes that are made of keys have a bounded cost.
 const OTHER: &str = "other";
 const MOST_CLASSES: usize = 256;
 
