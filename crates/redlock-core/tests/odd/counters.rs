@@ -123,7 +123,7 @@ async fn a_call_that_meets_a_damaged_counter_does_what_needs_none() {
         let left = fixture.command(&["PTTL", "{odd}:lock:held"]).as_integer();
         assert!(left > Some(20_000), "it is prolonged: {left:?}");
 
-        // Whoever gave up the acquire is told so, whatever the counter is.
+        // A client that gave up the acquire gets its answer, whatever the counter is.
         assert_eq!(
             fixture.ask(request(TOMBSTONE, "new", 3)).await,
             Ok(Reply::Missing)

@@ -44,7 +44,7 @@ async fn without_memory_whoever_shares_a_key_is_extended_and_lets_go() {
     assert!(!fixture.exists(KEY));
 }
 
-/// Where no time to live tells how late it is, nobody's time is taken to be over.
+/// Where no time to live tells how late it is, no owner counts as expired.
 // Shows: R4.2.
 #[tokio::test]
 async fn a_shared_key_that_was_made_to_stay_is_let_go_of_by_nobody_but_the_operator() {

@@ -302,7 +302,7 @@ fn commit(entry: &JobEntry, owner: u8) -> Request {
     })
 }
 
-/// Lets the node vote, as an operator does who knows that it is new.
+/// Lets the node vote, as an operator does for a new node.
 async fn bless(session: &mut dyn Session) {
     let answer = session.call(&keyspace(), &[]).await.expect("answered");
     let standing = answer.standing.expect("an empty call looks");

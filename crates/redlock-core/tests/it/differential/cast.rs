@@ -1,4 +1,4 @@
-//! Who and what occurs in the random calls: few enough to meet often.
+//! The owners, keys and values of the random calls: few enough to meet often.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,7 +55,7 @@ pub(crate) const fn shard_of(key: usize) -> usize {
     key.saturating_sub(1)
 }
 
-/// A key of nobody's with this counter.
+/// Returns a key without an owner, with this counter.
 pub(crate) fn free_key(shard: usize) -> NodeKey {
     ["key 353", "free 2206", "free 754"][shard].into()
 }

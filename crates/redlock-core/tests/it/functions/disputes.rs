@@ -1,4 +1,4 @@
-//! The memory of the library for those who were refused a key.
+//! The library's memory of the keys that callers were refused.
 
 use std::time::Duration;
 

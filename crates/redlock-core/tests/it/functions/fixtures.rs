@@ -50,7 +50,7 @@ impl Master {
         assert!(self.is_quick().await);
     }
 
-    /// Connects anew.
+    /// Connects again.
     pub(crate) async fn reconnect(&mut self) {
         self.session = connect(&self.server.url()).await;
     }

@@ -43,7 +43,7 @@ pub(crate) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// Begins anew, whatever the server went through before.
+    /// Starts over, whatever happened to the server before.
     pub(crate) fn begin(
         site: &'a mut Site,
         persistence: Persistence,
