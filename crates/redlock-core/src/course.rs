@@ -60,7 +60,7 @@ impl Course {
         self.attempts.fetch_add(attempts, Ordering::Relaxed);
     }
 
-    /// It has won a lease, which may be over already.
+    /// Reports that the acquire has won a lease, which may be over already.
     pub(crate) fn won(&self, token: FencingToken, is_held: bool) {
         self.tell_attempts();
         self.span.record("token", token.get());

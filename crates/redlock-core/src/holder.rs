@@ -24,7 +24,7 @@ fn host() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_else(|_| "process".to_owned())
 }
 
-/// More of a host's name is not told.
+/// The greatest length of a host's name in a label; the rest is left out.
 const LONGEST_HOST: usize = 36;
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ impl Driver {
         Some(waiting)
     }
 
-    /// A lease is let go.
+    /// Removes a lease that has ended.
     pub(super) fn forget(&mut self, lease: u64) {
         let Some(shared) = self.leases.remove(lease) else {
             return;

@@ -231,7 +231,7 @@ pub(crate) struct Parked {
     lease: ParkedLease,
     /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
     deadline: Instant,
-    /// The lease of the holder before, which knows of a loss whichever holder the driver tells of it.
+    /// The lease of the previous holder; it has a loss, whichever holder the driver tells of it.
     before: Arc<LeaseShared>,
     look: Option<Look>,
     claimed: bool,

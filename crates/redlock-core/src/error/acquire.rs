@@ -220,7 +220,7 @@ impl AcquireError {
         }
     }
 
-    /// Returns the same, with so many callers ahead of another attempt.
+    /// Returns the error with `ahead` callers before another attempt.
     pub(crate) fn with_ahead(self, ahead: usize) -> Self {
         Self { ahead, ..self }
     }

@@ -62,7 +62,7 @@ impl From<Loss> for LossReason {
             Loss::Revoked => Self::Revoked,
             Loss::MaxHold => Self::MaxHold,
             Loss::ClockJump => Self::ClockJump,
-            // An unknown way of losing is told as the one that is always true by the deadline.
+            // An unknown loss is reported as the one that is always true by the deadline.
             _ => Self::Expired,
         }
     }

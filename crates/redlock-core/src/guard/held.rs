@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::{engine::Holding, queue::Queue};
 
-    /// Notes how many commands the driver had when the next caller was told of its turn.
+    /// Notes how many commands the driver had when the next caller was woken for its turn.
     struct Told(Box<dyn Fn() -> usize + Send + Sync>, AtomicUsize);
 
     impl Wake for Told {

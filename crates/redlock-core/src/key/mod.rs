@@ -242,7 +242,7 @@ impl InvalidKey {
         Self(Reason::Count(count))
     }
 
-    /// A resource cannot have so many slots.
+    /// Makes the error for a number of slots that no resource can have.
     pub(crate) const fn slots(count: usize) -> Self {
         Self(Reason::Slots(count))
     }

@@ -103,7 +103,7 @@ impl LeaseShared {
         }
     }
 
-    /// Returns what it is on.
+    /// Returns the subject of the lease.
     pub(crate) const fn subject(&self) -> &Subject {
         &self.subject
     }

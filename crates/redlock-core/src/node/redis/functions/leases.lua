@@ -9,7 +9,7 @@
 -- Then it is one text, which costs less than a list: the node's time in seconds, the microseconds behind it, and the
 -- run; or nothing, if there was no look at the mark.
 --
--- All is read first, then all is counted by one command, and all keys that are let go are deleted by one. No key occurs
+-- All is read first, then all is counted by one command, and all released keys are deleted by one. No key occurs
 -- twice, so nothing but the counters depends on the order of the operations.
 
 -- The lists of the call that runs: counters with their shards, keys to delete, and the extensions, each with the place of

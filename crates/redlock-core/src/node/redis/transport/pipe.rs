@@ -191,7 +191,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads what is there; if that is very much, one of those that wait is to go on with it, behind the others of its
+    /// Reads what is there; if that is too much for one turn, a waiting task continues, behind the other tasks of its
     /// thread.
     fn read(&mut self, cx: &mut Context<'_>) -> RedisResult<()> {
         for _ in 0..READS {
