@@ -91,7 +91,7 @@ impl Course {
         });
     }
 
-    /// A span has each field once.
+    /// Records the number of attempts in the span, which has each field once.
     fn tell_attempts(&self) {
         let attempts = self.attempts.load(Ordering::Relaxed);
         if attempts > 0 {
@@ -99,7 +99,8 @@ impl Course {
         }
     }
 
-    /// It was refused for what the caller is or asks for, as most such acquires are before they begin.
+    /// Ends an acquire that was refused for what the caller is or asks for; most such acquires are refused before they
+    /// begin.
     fn end_uncounted(&self, result: &'static str) {
         self.is_over.store(true, Ordering::Relaxed);
         self.span.record("result", result);

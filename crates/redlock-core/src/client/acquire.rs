@@ -109,8 +109,8 @@ impl Redlock {
     /// A caller whose wait ends sooner leaves a part of the gap and then makes its last attempt; the callers after it leave
     /// the rest.
     /// A caller that makes one attempt leaves none.
-    /// The gap comes after five seconds if the callers hand over a lease that is renewed, and a majority remembers that
-    /// it has refused the key to no client for four seconds.
+    /// The gap comes after five seconds if two conditions hold: the callers hand over a lease that is renewed, and a
+    /// majority remembers that it has refused the key to no client for four seconds.
     /// Nodes that the client calls by functions remember that.
     /// A strict majority decides an acquire.
     /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
@@ -220,8 +220,9 @@ impl Redlock {
     /// A caller waits while any key of its set is held, and keeps no key while it waits.
     /// So between processes, a caller of a set gets a key that many callers want less often than a caller of that key
     /// alone.
-    /// A caller takes its place in the local queues of all its keys at once: the client serves it in the order in which
-    /// it came, and a caller that comes later for one of the keys waits behind it.
+    /// A caller takes its place in the local queues of all its keys at once.
+    /// The client serves it in the order in which it came, and a caller that comes later for one of the keys waits
+    /// behind it.
     /// The client hands no lease over to or from a caller of several keys.
     /// An extension counts on a node only if the node still has every key.
     ///

@@ -14,7 +14,7 @@ use redlock_proto::{
 };
 
 impl Driver {
-    /// An acquisition or a claim has won its lease.
+    /// Hands the lease that an acquisition or a claim has won to its caller.
     pub(super) fn acquired(
         &mut self,
         id: u64,

@@ -328,7 +328,7 @@ impl Driver {
         true
     }
 
-    /// A lease has its next holder in this process.
+    /// Takes note of the next holder of a lease in this process.
     fn resume(&mut self, lease: u64, shared: &Arc<LeaseShared>, now: Now) {
         let Some(entry) = self.leases.get_mut(lease) else {
             return shared.end(crate::LossReason::Expired);

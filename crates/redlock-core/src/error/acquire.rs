@@ -136,7 +136,7 @@ impl AcquireError {
         }
     }
 
-    /// Contended by another caller of this process.
+    /// Makes the error for a key that another caller of this process has.
     pub(crate) fn contended_locally() -> Self {
         Self::plain(AcquireErrorKind::Contended)
     }
@@ -149,17 +149,17 @@ impl AcquireError {
         }
     }
 
-    /// Granted in time, and over before the caller looked.
+    /// Makes the error for a lease that was granted in time, and was over before the caller looked.
     pub(crate) fn expired() -> Self {
         Self::plain(AcquireErrorKind::Expired)
     }
 
-    /// The caller holds it.
+    /// Makes the error for a caller that holds the resource already.
     pub(crate) fn already_held() -> Self {
         Self::plain(AcquireErrorKind::AlreadyHeld)
     }
 
-    /// The caller is a reader of the resource, and asks for an exclusive lease on it.
+    /// Makes the error for a reader of the resource that asks for an exclusive lease on it.
     pub(crate) fn only_shared() -> Self {
         Self {
             kind: AcquireErrorKind::AlreadyHeld,
@@ -171,7 +171,7 @@ impl AcquireError {
         }
     }
 
-    /// The caller would wait for a caller that waits for it.
+    /// Makes the error for a caller that would wait for a caller that waits for it.
     pub(crate) fn deadlock() -> Self {
         Self::plain(AcquireErrorKind::Deadlock)
     }
@@ -180,7 +180,7 @@ impl AcquireError {
         Self::plain(AcquireErrorKind::Closed)
     }
 
-    /// The client's thread is one of the process from which this one was forked.
+    /// Makes the error for a client whose thread is in the process from which this one was forked.
     pub(crate) fn forked() -> Self {
         Self::text(
             AcquireErrorKind::Closed,
@@ -188,7 +188,7 @@ impl AcquireError {
         )
     }
 
-    /// The client's thread hangs.
+    /// Makes the error for a client whose thread hangs.
     pub(crate) fn unanswered() -> Self {
         Self::text(
             AcquireErrorKind::Expired,

@@ -71,7 +71,7 @@ impl HeldLease {
         counted.is_ok()
     }
 
-    /// A guard is gone; returns whether it was the last.
+    /// Counts a guard that is gone; returns whether it was the last.
     pub(super) fn was_last(&self) -> bool {
         self.guards.fetch_sub(1, Ordering::AcqRel) & !ONLY == 1
     }
@@ -102,7 +102,7 @@ impl HeldLease {
         self.holding().as_ref().map(Holding::upgrade)
     }
 
-    /// Another lease takes its place.
+    /// Puts another lease into the place of this one.
     pub(super) fn give_place_to(&self, held: &Arc<Self>) {
         // The key that was to stay is that of the other lease from now on.
         if self.stays.swap(false, Ordering::Relaxed) {

@@ -232,12 +232,12 @@ enum Reason {
 pub(crate) const MAX_SLOTS: usize = 64;
 
 impl InvalidKey {
-    /// The key would be one of the nodes' own.
+    /// Makes the error for a key that would be one of the nodes' own.
     pub(crate) const fn reserved() -> Self {
         Self(Reason::Reserved)
     }
 
-    /// So many different keys are not what one lease can be on.
+    /// Makes the error for a number of different keys that one lease cannot have.
     pub(crate) const fn count(count: usize) -> Self {
         Self(Reason::Count(count))
     }

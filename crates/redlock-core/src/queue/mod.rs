@@ -232,7 +232,7 @@ impl<P> Turn<P> {
         Some(held)
     }
 
-    /// The keys were won from the nodes in this turn.
+    /// Notes that the keys were won from the nodes in this turn.
     pub(crate) fn won(&self) {
         let Place { queue, keys, .. } = &self.0;
         let now = queue.clock.now();

@@ -8,7 +8,7 @@ use super::fixtures::{
     says, taken,
 };
 
-/// What must be counted is refused and changes nothing; what needs no counter is done.
+/// Asserts that the node refuses what must be counted, and does what needs no counter.
 async fn counts_nothing(fixture: &mut Fixture, words: &str) {
     let before = fixture.dump(FENCE);
     let requests = [

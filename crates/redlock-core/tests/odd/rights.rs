@@ -29,7 +29,7 @@ fn user(fixture: &Fixture, name: &str, rights: &[&str]) -> String {
     format!("redis://{name}:{PASSWORD}@{}", fixture.server.address())
 }
 
-/// Everything a client asks of a node; the errors that it got.
+/// Asks a node for everything that a client asks for; returns the errors.
 async fn everything(url: &str) -> Vec<Arc<str>> {
     let mut session = match connect(url).await {
         Ok(session) => session,

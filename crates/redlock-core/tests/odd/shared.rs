@@ -9,7 +9,7 @@ use super::fixtures::{Fixture, RELEASE, acquire, extend, request, says, taken};
 
 const KEY: &str = "{odd}:lock:s";
 
-/// The same request of an owner that shares the key.
+/// Returns the same request of an owner that shares the key.
 fn shared(mut request: Request) -> Request {
     if let Request::Lock { lock, .. } = &mut request {
         Arc::make_mut(lock).mode = Mode::Shared;
@@ -17,7 +17,7 @@ fn shared(mut request: Request) -> Request {
     request
 }
 
-/// Three owners share the key.
+/// Returns a server on which three owners share the key.
 async fn shared_by_three() -> Fixture {
     let mut fixture = Fixture::voting().await;
     for owner in 1..4 {

@@ -86,7 +86,7 @@ async fn ask(session: &mut dyn Session, request: Request) -> Reply {
     }
 }
 
-/// What is told of the holder in a refusal.
+/// Returns the label of the holder in a refusal.
 async fn holder(session: &mut dyn Session, request: Request) -> Option<HolderLabel> {
     let answer = session.call(&keyspace(), &[request]).await;
     match answer.expect("the node answers").replies.remove(0) {

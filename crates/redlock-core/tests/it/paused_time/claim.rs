@@ -14,7 +14,7 @@ use crate::paused_time::fixtures::{
 /// What the nodes' clocks show when a test begins: a day in 2026, at noon.
 const NOON: u64 = 1_795_262_400_000;
 
-/// Three nodes at noon, and as many clients of them.
+/// Returns three nodes at noon, and `N` clients of them.
 async fn fleet<const N: usize>() -> (Vec<FaultyNode>, [Redlock; N]) {
     let nodes = faulty(3);
     set_clocks(&nodes, 0);
@@ -31,7 +31,7 @@ fn set_clocks(nodes: &[FaultyNode], ahead: u64) {
     nodes.iter().for_each(|node| node.node.set_clock(noon));
 }
 
-/// The tick so many milliseconds after noon.
+/// Returns the tick `ms` milliseconds after noon.
 fn tick(ms: u64) -> Tick {
     Tick::from_millis(NOON + ms).expect("it is this century")
 }

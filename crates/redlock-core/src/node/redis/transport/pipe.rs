@@ -242,7 +242,7 @@ impl State {
         Ok(())
     }
 
-    /// Nothing is sent or received any more, and all that wait learn it.
+    /// Ends the connection with an error, which all waiting tasks get.
     fn break_off(&mut self, error: &RedisError) {
         let error = &final_of(error);
         for place in &mut self.places {

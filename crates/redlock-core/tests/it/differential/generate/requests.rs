@@ -30,7 +30,7 @@ pub(super) struct Few {
 }
 
 impl Few {
-    /// What clients ask for all the time: to acquire, to extend and to release, mostly each key once.
+    /// Returns what clients ask for all the time: to acquire, to extend and to release, mostly each key once.
     pub(super) fn leases(&self, random: &mut Random) -> Vec<Ask> {
         let first = random.index(KEYS);
         let count = 1 + random.index(KEYS);

@@ -22,7 +22,7 @@ fn for_long() -> AcquireOptions {
     AcquireOptions::new().wait(Wait::UpTo(60 * SECOND))
 }
 
-/// What one attempt to have the key alone comes to.
+/// Returns the error of one exclusive attempt at the key, if it fails.
 async fn try_alone(redlock: &Redlock) -> Option<AcquireErrorKind> {
     let tried = redlock.try_acquire("a").await;
     tried.err().map(|error| error.kind())
