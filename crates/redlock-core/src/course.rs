@@ -1,4 +1,4 @@
-//! The course of one acquire, for those who look on: its span and its metrics.
+//! The span and the metrics of one acquire.
 
 use std::{
     pin::Pin,
@@ -48,19 +48,19 @@ impl Course {
         self.span.around(work).await
     }
 
-    /// The caller has its turn in this process; the first counts.
+    /// Reports that the caller has its turn in this process; only the first turn counts.
     pub(crate) fn has_its_turn(&self) {
         if !self.had_a_turn.swap(true, Ordering::Relaxed) {
             self.meter.has_its_turn(&self.began);
         }
     }
 
-    /// The nodes were asked, in so many attempts.
+    /// Adds attempts at the nodes.
     pub(crate) fn attempted(&self, attempts: u32) {
         self.attempts.fetch_add(attempts, Ordering::Relaxed);
     }
 
-    /// It has won a lease, which may be over already.
+    /// Reports that the acquire has won a lease, which may be over already.
     pub(crate) fn won(&self, token: FencingToken, is_held: bool) {
         self.tell_attempts();
         self.span.record("token", token.get());
@@ -91,7 +91,7 @@ impl Course {
         });
     }
 
-    /// A span has each field once.
+    /// Records the number of attempts in the span, which has each field once.
     fn tell_attempts(&self) {
         let attempts = self.attempts.load(Ordering::Relaxed);
         if attempts > 0 {
@@ -99,7 +99,8 @@ impl Course {
         }
     }
 
-    /// It was refused for what the caller is or asks for, as most such acquires are before they begin.
+    /// Ends an acquire that was refused for what the caller is or asks for; most such acquires are refused before they
+    /// begin.
     fn end_uncounted(&self, result: &'static str) {
         self.is_over.store(true, Ordering::Relaxed);
         self.span.record("result", result);

@@ -2,7 +2,7 @@
 //!
 //! | page | answers |
 //! |---|---|
-//! | [`migration`] | What is called what, for those who know `rslock`, `redlock`, Redisson or ShedLock? |
+//! | [`migration`] | What are the parts of `rslock`, `redlock`, Redisson and ShedLock called here? |
 //!
 //! The code of each page is compiled and run with this crate's tests.
 

@@ -1,4 +1,4 @@
-//! The label of a holder that nobody has named: the host and the process.
+//! The default label of a holder: the host and the process.
 
 use redlock_proto::HolderLabel;
 
@@ -24,7 +24,7 @@ fn host() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_else(|_| "process".to_owned())
 }
 
-/// More of a host's name is not told.
+/// The greatest length of a host's name in a label; the rest is left out.
 const LONGEST_HOST: usize = 36;
 
 #[cfg(test)]

@@ -257,7 +257,7 @@ fn named(key: &str, class: &str) -> Option<String> {
     }
 }
 
-/// Returns whether a key is one of those without which nodes cannot do their work, in whatever namespace.
+/// Returns whether a key is one that nodes need for their work, in any namespace.
 fn is_reserved(key: &str) -> bool {
     let is_one = |rest: &str| match rest.split_once(':') {
         None => ["mark", "fence", "horizon"].contains(&rest),

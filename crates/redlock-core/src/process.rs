@@ -94,7 +94,7 @@ impl VirtualProcess {
         async move {
             let mut work = pin!(work);
             loop {
-                // Without a process left to thaw it, nobody can have frozen it.
+                // An error means that no process is left that could have frozen it.
                 let _ = frozen.wait_for(|frozen| !frozen).await;
                 select! {
                     // A freeze is looked at first, so that nothing is polled after it.

@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) guess_fencing_floor: bool,
     /// How often a lease may be handed over within the process.
     pub(crate) hand_overs: u32,
-    /// What is told of the client as a holder.
+    /// The label by which other clients see this client as a holder.
     pub(crate) label: Option<HolderLabel>,
 }
 
@@ -77,7 +77,7 @@ impl Settings {
         self.timing(options.ttl.unwrap_or(self.ttl), lock_delay)
     }
 
-    /// Returns what is told of a holder of something of this class.
+    /// Returns the label of a holder of a lease of this class.
     pub(crate) fn label_for(&self, class: Option<&str>) -> Option<HolderLabel> {
         let process = self.label?;
         Some(class.map_or(process, |class| process.holding_for(class)))
@@ -101,7 +101,7 @@ impl Settings {
         quarantine
     }
 
-    /// Returns the settings, or which one is not valid; `has_own_ttl` is whether somebody set the time to live.
+    /// Returns the settings, or the error of one that is not valid; `has_own_ttl` says if the user set the ttl.
     pub(crate) fn check(self, has_own_ttl: bool) -> Result<Self, BuildError> {
         let range = |field: &str, value: Duration, min: Duration, max: Duration| {
             if value < min || value > max {

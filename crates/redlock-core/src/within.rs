@@ -1,8 +1,8 @@
 //! The leases under which the code of this thread runs at this moment.
 //!
-//! An acquire that is made under a lease on the same resource would wait for itself, and two that are made under a lease on
-//! what the other wants would wait for each other.
-//! Tasks cannot be told apart from outside, but what runs under a lease is polled by it.
+//! An acquire under a lease on the same resource would wait for itself.
+//! Two acquires, each under a lease on the resource that the other wants, would wait for each other.
+//! The client cannot tell tasks apart from outside, but a lease polls the work that runs under it.
 
 use std::cell::RefCell;
 

@@ -125,10 +125,10 @@ impl RedlockBuilder {
         self
     }
 
-    /// Sets how long a node may say nothing, though it owes an answer, before the client stops waiting for it: from 1 ms
+    /// Sets how long a node that owes an answer may stay silent before the client stops waiting for it: from 1 ms
     /// to 60 s.
     ///
-    /// The time counts from when a request was written to the connection, and anew from each answer of the node.
+    /// The time starts when a request was written to the connection, and starts again with each answer of the node.
     /// Requests that wait in this process, because it has more to do than it can, use up the caller's wait instead.
     /// If that ends first, the acquire fails as [`Overloaded`](crate::AcquireErrorKind::Overloaded).
     /// Default: a tenth of `ttl`, between 50 ms and 500 ms.

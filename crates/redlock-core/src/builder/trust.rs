@@ -106,7 +106,7 @@ impl RedlockBuilder {
     /// know their last values.
     ///
     /// By default such a node waits for a majority of nodes that have kept their counters.
-    /// It also votes again when so many nodes have lost their counters that no such majority can come back.
+    /// It also votes again when too few nodes have kept their counters for such a majority to come back.
     /// With this setting it waits for some seconds only.
     /// Then it continues from the greatest counter of the reachable nodes, or from the wall clock if that is greater.
     /// While one node has lost its data and another cannot be reached, this setting keeps leases available.

@@ -54,8 +54,8 @@ pub enum ClaimOutcome {
         /// The least time by which the claim is too late.
         by: Duration,
     },
-    /// A replica may have claimed the tick before, but so many nodes lost their data that no majority is left to say
-    /// whether one did.
+    /// A replica may have claimed the tick before: too many nodes have lost their data for a majority to say whether
+    /// one did.
     Forgotten {
         /// `true` if no later answer can change that; otherwise nodes that have not answered may still grant the tick.
         for_good: bool,

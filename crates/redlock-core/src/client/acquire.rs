@@ -109,8 +109,9 @@ impl Redlock {
     /// A caller whose wait ends sooner leaves a part of the gap and then makes its last attempt; the callers after it leave
     /// the rest.
     /// A caller that makes one attempt leaves none.
-    /// If they hand over a lease that is renewed, and a majority remembers that it has refused the key to nobody for four
-    /// seconds, the gap comes after five seconds; nodes that are called by functions remember that.
+    /// The gap comes after five seconds if two conditions hold: the callers hand over a lease that is renewed, and a
+    /// majority remembers that it has refused the key to no client for four seconds.
+    /// Nodes that the client calls by functions remember that.
     /// A strict majority decides an acquire.
     /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
     /// [`fan_out`](crate::RedlockBuilder::fan_out) says.
@@ -121,7 +122,8 @@ impl Redlock {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::kind`] says who must act; the caller holds nothing after an error.
+    /// [`AcquireError::kind`] says whether the caller, the operator or the program must act.
+    /// The caller holds nothing after an error.
     /// An acquire in work that [runs](crate::Lease::run) under a lease of this client on the same resource fails at
     /// once as [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld), because it would wait for itself.
     /// In a [scope](crate::Scope) that holds the resource, the caller gets another guard of the same lease instead.
@@ -218,8 +220,9 @@ impl Redlock {
     /// A caller waits while any key of its set is held, and keeps no key while it waits.
     /// So between processes, a caller of a set gets a key that many callers want less often than a caller of that key
     /// alone.
-    /// A caller takes its place in the local queues of all its keys at once: the client serves it in the order in which
-    /// it came, and a caller that comes later for one of the keys waits behind it.
+    /// A caller takes its place in the local queues of all its keys at once.
+    /// The client serves it in the order in which it came, and a caller that comes later for one of the keys waits
+    /// behind it.
     /// The client hands no lease over to or from a caller of several keys.
     /// An extension counts on a node only if the node still has every key.
     ///
@@ -299,7 +302,7 @@ impl Redlock {
             timing,
             renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
             max_hold: options.max_hold,
-            // A set is handed over to nobody, and neither is what others share.
+            // Neither a lease on a set nor a shared lease is handed over.
             tokens: if keys.is_several() || options.mode == Mode::Shared {
                 1
             } else {
@@ -350,7 +353,7 @@ impl Redlock {
         Ok(guard)
     }
 
-    /// Begins what those see who look on at a caller who looks for one of several slots, of which this is the first.
+    /// Starts the span and the metrics of a search for a slot; `slot` is the first of the slots.
     pub(crate) fn course_of(&self, slot: &ResourceKey, options: &AcquireOptions) -> Course {
         let client = &*self.client;
         let class = options.class.as_deref().or_else(|| slot.class());

@@ -17,9 +17,9 @@ use crate::{
 };
 
 impl Shared {
-    /// Wins the lease as [`contend`](Self::contend) does, and has those see it who look on.
+    /// Wins the lease as [`contend`](Self::contend) does, and reports it by a span and metrics.
     ///
-    /// A part of a search has the course of the search.
+    /// An attempt of a search reports to the span and the metrics of the whole search.
     pub(super) async fn win(
         &self,
         request: AcquireRequest,
@@ -62,13 +62,13 @@ impl Shared {
         Ok((guard, last))
     }
 
-    /// Begins what those see who look on at an acquire.
+    /// Starts the span and the metrics of an acquire.
     pub(super) fn course(&self, class: Option<&str>, meter: LockMeter) -> Course {
         let span = course::acquire(self.engine.client(), &self.namespace, class);
         Course::begin(meter, span)
     }
 
-    /// Waits for the turn of its key in this process and wins the lease, from the holder before or from the nodes.
+    /// Waits for the turn of its key in this process and wins the lease, from the previous holder or from the nodes.
     ///
     /// The lease may be over already: the answer may have waited for this caller, whose thread was blocked or paused
     /// meanwhile.
@@ -85,7 +85,7 @@ impl Shared {
             turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys)))?;
         course.has_its_turn();
         request.subject.place = Some(turn.ticket());
-        // A claim takes nothing over: what a holder before has left was acquired without the tick.
+        // A claim takes no parked lease over: that was acquired without the tick.
         let parked = turn.inherit().filter(|_| request.claim.is_none());
         let terms = Terms::of(&request.acquire);
         let subject = || request.subject.clone();
@@ -119,7 +119,7 @@ impl Shared {
     ) -> Result<LockGuard, NotWon> {
         let keys = request.subject.keys.clone();
         let ahead = |why: NotWon| why.ahead(self.queue.callers_of(&keys));
-        // Whoever makes one attempt waits for nobody, and those who share what it wants are not in its way.
+        // A single attempt takes no turn: it does not wait, and other readers do not block it.
         let turn = match wait {
             Wait::Never if self.closing.is_cancelled() => Err(AcquireError::closed()),
             Wait::Never => Ok(None),
@@ -131,11 +131,11 @@ impl Shared {
         let turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
         course.has_its_turn();
         if let Some(turn) = &turn {
-            // What a holder before has left was had alone; it is released.
+            // A parked lease is exclusive; dropping it releases it.
             drop(turn.inherit());
         }
         let terms = Terms::of(&request.acquire);
-        // The end of a scope takes its leases away, so they are nobody else's.
+        // The end of a scope releases its leases, so callers outside of the scope do not join them.
         let is_joined = !request.is_scoped;
         if is_joined && let Some(guard) = self.readers.join(&keys, &terms, self.clock.now()) {
             return Ok(guard);
@@ -164,7 +164,7 @@ impl Shared {
             return Err(AcquireError::closed());
         }
         if let Wait::Never = wait {
-            // It waits for nobody, whoever waits for it.
+            // A single attempt waits for no other caller, so it closes no circle, whichever turns it holds.
             let place = self.enter(keys, Vec::new(), UNLIMITED)?;
             return place.try_turn().ok_or_else(AcquireError::contended_locally);
         }
@@ -199,7 +199,7 @@ impl Shared {
     }
 }
 
-/// Who does not wait is not one too many, however many do.
+/// A single attempt does not count against the queue limits.
 const UNLIMITED: QueueLimits = QueueLimits {
     per_key: usize::MAX,
     total: usize::MAX,

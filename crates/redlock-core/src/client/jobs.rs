@@ -33,7 +33,7 @@ impl Redlock {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::kind`] says who must act.
+    /// [`AcquireError::kind`] says whether the caller, the operator or the program must act.
     /// After an error the caller holds nothing, and other replicas can claim the tick.
     /// [`Contended`](crate::AcquireErrorKind::Contended): another run of the job lasted for the whole wait.
     /// The nodes' decision about the tick itself is no error but a [`ClaimOutcome`].
@@ -124,7 +124,7 @@ impl Redlock {
             max_hold: options.max_hold,
             tokens: 1,
             wait_until: client.clock.now() + options.wait,
-            // Whoever claims a tick has nobody waiting for an answer, and the tick has its window.
+            // The tick's window limits the wait for a majority, because no user waits for the answer.
             quorum_wait: None,
             label: client.settings.label_for(Some(JOB)),
         };

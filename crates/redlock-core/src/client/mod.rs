@@ -133,7 +133,7 @@ impl Redlock {
     /// ```
     pub async fn close(&self) {
         self.client.closing.cancel();
-        // Those who wait for a lease that was left to them may hear of the end late, or never.
+        // A caller that waits for a parked lease may be polled late, or never.
         self.client.queue.close();
         self.client
             .engine
@@ -253,7 +253,7 @@ impl Redlock {
     /// use redlock_core::{MemoryNode, Redlock};
     ///
     /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
-    /// nodes.iter().for_each(MemoryNode::clear); // as servers are that nobody has used
+    /// nodes.iter().for_each(MemoryNode::clear); // like servers that were never used
     /// let redlock = Redlock::builder().nodes(nodes).build().await?;
     /// assert!(!redlock.is_ready().await);
     /// redlock.dangerous_bless().await;

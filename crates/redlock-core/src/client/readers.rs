@@ -52,7 +52,7 @@ impl Readers {
             let may_join = newest.lease.may_join(terms, &oldest.lease, deadline, now);
             may_join.then_some(held)?
         };
-        // A holder that leaves the key behind decides that for nobody else.
+        // A holder that leaves the key on the nodes must not decide that for other readers.
         if held.stays() {
             return None;
         }

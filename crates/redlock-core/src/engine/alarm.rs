@@ -14,12 +14,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) struct Alarm(Pin<Box<Sleep>>);
 
 impl Alarm {
-    /// Sets it for so much time from now.
+    /// Returns an alarm that is due `wait` from now.
     pub(super) fn new(wait: Duration) -> Self {
         Self(Box::pin(sleep_until(Instant::now() + wait)))
     }
 
-    /// Sets it for so much time from now, or for less: whoever is woken looks what is due.
+    /// Sets the alarm to `wait` from now, unless it is due earlier; the task that it wakes checks what is due.
     pub(super) fn set(&mut self, wait: Duration) {
         let due = Instant::now() + wait;
         let sleep = &mut self.0;
@@ -28,7 +28,7 @@ impl Alarm {
         }
     }
 
-    /// Is ready when it is reached.
+    /// Becomes ready when the alarm is due.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.as_mut().poll(cx)
     }

@@ -14,7 +14,7 @@ use redlock_proto::{
 };
 
 impl Driver {
-    /// An acquisition or a claim has won its lease.
+    /// Hands the lease that an acquisition or a claim has won to its caller.
     pub(super) fn acquired(
         &mut self,
         id: u64,
@@ -25,7 +25,7 @@ impl Driver {
     ) {
         let (Some(waiting), Some(engine)) = (self.waiting.remove(id), self.handles.upgrade())
         else {
-            // Nobody is left.
+            // The caller, or the last handle, is gone.
             return self.client.release(id, None, self.now());
         };
         let Waiting {
@@ -70,16 +70,16 @@ impl Driver {
             Some(Asked::Extend { lease, answer }) => (lease, answer),
             Some(Asked::Look { answer }) => {
                 let is_undisputed = result.is_ok_and(|confirmed| confirmed.is_undisputed);
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = answer.send(is_undisputed);
                 return;
             }
             _ => return,
         };
-        // Somebody may have seen the old deadline pass before the confirmation was processed.
+        // A view may have seen the old deadline pass before the driver processed the confirmation.
         let shared = self.leases.get(lease);
         let live = shared.is_some_and(|shared| shared.loss().is_none());
-        // Whoever asked may have stopped waiting.
+        // The caller may have stopped waiting.
         drop(answer.send(match result {
             Ok(_) if live => Ok(()),
             Ok(_) => Err(ExtendError::lost(Vec::new())),
@@ -97,7 +97,7 @@ impl Driver {
         let Some(Asked::Release { answer }) = self.asked.remove(ask) else {
             return;
         };
-        // Whoever asked may have stopped waiting.
+        // The caller may have stopped waiting.
         drop(answer.send(result.map_err(|not_released| {
             let NotReleased {
                 ends_within,
@@ -109,7 +109,7 @@ impl Driver {
 
     pub(super) fn job_read(&mut self, ask: u64, state: Option<JobState>, answers: Vec<NodeAnswer>) {
         if let Some(Asked::ReadJob { answer }) = self.asked.remove(ask) {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             drop(answer.send((state, answers)));
         }
     }

@@ -1,4 +1,4 @@
-//! Those who wait for an answer from the driver.
+//! The callers that wait for an answer from the driver.
 
 use redlock_proto::{NodeAnswer, Terms};
 use tokio::sync::oneshot;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{ExtendError, ReleaseError, lease::Subject};
 
-/// Who waits for an acquisition; an answer that nobody takes drops what it carries.
+/// A caller that waits for an acquisition; an answer that it does not take drops the lease in it.
 pub(super) struct Waiting {
     pub(super) subject: Subject,
     pub(super) terms: Terms,
@@ -21,7 +21,7 @@ pub(super) struct Waiting {
     pub(super) answer: oneshot::Sender<AcquireAnswer<Won>>,
 }
 
-/// Who asked for something.
+/// A request of a caller that the driver has not answered yet.
 #[derive(Debug)]
 pub(super) enum Asked {
     Extend {

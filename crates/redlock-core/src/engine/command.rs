@@ -48,7 +48,7 @@ pub(super) enum Command<W> {
         lease: u64,
         answer: oneshot::Sender<Result<(), ExtendError>>,
     },
-    /// Extends a lease to learn whether its key was refused to somebody else meanwhile.
+    /// Extends a lease to learn whether nodes have refused its key to another caller meanwhile.
     Look {
         lease: u64,
         answer: oneshot::Sender<IsUndisputed>,

@@ -9,8 +9,8 @@ use super::hand_overs::HandOvers;
 /// What all handles share.
 #[derive(Debug, Default)]
 pub(super) struct Common {
-    /// Callers take the numbers of acquisitions, so that they can abandon one before the driver has heard of it; the driver
-    /// gives a number back once neither an acquisition nor a lease goes by it.
+    /// Callers take the numbers of acquisitions, so that they can abandon one before the driver has heard of it.
+    /// The driver returns a number once neither an acquisition nor a lease uses it.
     numbers: Mutex<Slab<()>>,
     pub(super) hand_overs: HandOvers,
     process: Process,

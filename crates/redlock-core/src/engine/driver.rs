@@ -53,10 +53,10 @@ pub(super) struct Driver {
     pub(super) closing: bool,
     pub(super) clock: Clock,
     pub(super) handles: WeakEngineHandle<Won>,
-    /// Who waits for which acquisition.
+    /// The callers that wait for acquisitions, by the number of the acquisition.
     pub(super) waiting: Places<Waiting>,
     pub(super) leases: Places<Arc<LeaseShared>>,
-    /// The numbers by which nothing goes any more, and which are to be given back.
+    /// The numbers that neither an acquisition nor a lease uses any more, and that the driver must return.
     pub(super) over: Vec<u64>,
     pub(super) asked: Slab<Asked>,
     pub(super) links: Vec<NodeLink>,
@@ -300,7 +300,7 @@ impl Driver {
                 let ask = self.ask(Asked::Bless { answer });
                 self.client.bless(ask, now);
             }
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             Command::Standing { answer } => drop(answer.send(self.client.standing(now))),
             Command::NodeTime { answer } => drop(answer.send(self.client.node_time(now))),
             Command::Close { answer } => self.close(Some(answer)),
@@ -310,8 +310,8 @@ impl Driver {
 
     /// Tells the protocol of the leases that have changed hands; returns whether there were any.
     ///
-    /// This comes before everything else: before a timer that would extend a lease that nobody holds, and before an answer
-    /// that the next holder must learn of.
+    /// The driver does this first: before a timer that would extend a lease without a holder, and before an answer that
+    /// the next holder must learn of.
     fn see_hand_overs(&mut self) -> bool {
         let changes = self.handles.hand_overs().take();
         if changes.is_empty() {
@@ -328,7 +328,7 @@ impl Driver {
         true
     }
 
-    /// A lease has its next holder in this process.
+    /// Takes note of the next holder of a lease in this process.
     fn resume(&mut self, lease: u64, shared: &Arc<LeaseShared>, now: Now) {
         let Some(entry) = self.leases.get_mut(lease) else {
             return shared.end(crate::LossReason::Expired);
@@ -362,7 +362,7 @@ impl Driver {
     fn answer_closers(&mut self) {
         if !self.closers.is_empty() && self.client.is_clean() {
             for closer in self.closers.drain(..) {
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = closer.send(());
             }
         }

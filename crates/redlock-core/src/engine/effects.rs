@@ -93,14 +93,14 @@ impl Driver {
         }
     }
 
-    /// Returns who waits for an acquisition, if anybody still does; it is over without a lease.
+    /// Ends an acquisition without a lease; returns the caller that waits for it, unless it has stopped waiting.
     pub(super) fn no_longer_waiting(&mut self, id: u64) -> Option<Waiting> {
         let waiting = self.waiting.remove(id)?;
         self.over.push(id);
         Some(waiting)
     }
 
-    /// A lease is let go.
+    /// Removes a lease that has ended.
     pub(super) fn forget(&mut self, lease: u64) {
         let Some(shared) = self.leases.remove(lease) else {
             return;

@@ -1,4 +1,4 @@
-//! The leases that change hands in this process, of which the driver mostly learns later.
+//! Leases that pass from one caller of this process to the next; as a rule, the driver learns of that later.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use crate::lease::LeaseShared;
 
 /// The leases that have changed hands since the driver looked last, each with its last change.
 ///
-/// A change wakes nobody: a call of the system in the middle of a hand-over costs more than all the rest of it.
+/// A change wakes no task: a system call in the middle of a hand-over costs more than all the rest of it.
 /// The driver looks here before it does anything else, so it extends no lease that it could know to be parked.
 ///
 /// There is one entry for each lease at most, so a lease that changes hands while the driver sleeps does not let this

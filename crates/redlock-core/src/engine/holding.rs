@@ -63,7 +63,7 @@ impl Holding {
         self.shared.loss()
     }
 
-    /// Has something let go when the lease is lost.
+    /// Releases `kept` when the lease is lost.
     pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
         self.shared.keep(kept);
     }
@@ -78,7 +78,7 @@ impl Holding {
         confirmed(answered, self.engine.patience())
     }
 
-    /// Asks nodes whether they have refused the key to somebody, which [`looked`](Self::looked) tells later.
+    /// Asks the nodes whether they have refused the key to a caller; [`looked`](Self::looked) returns the answer later.
     pub(crate) fn look(&mut self, clock: Clock) {
         let (look, answer) = Look::new(clock.now());
         self.look = Some(look);
@@ -95,14 +95,14 @@ impl Holding {
         Some(looked)
     }
 
-    /// Returns whether a question to the nodes is under way, whose answer nobody will hear if the lease is released now.
+    /// Returns whether a question to the nodes is under way, whose answer is lost if the lease is released now.
     pub(crate) fn has_asked(&self) -> bool {
         self.look.is_some()
     }
 
-    /// Lets others have it too, and asks for a round that tells the nodes; the future awaits its confirmation.
+    /// Makes the lease shared, and asks for a round that tells the nodes; the future awaits its confirmation.
     ///
-    /// `None` if others could have it from the start.
+    /// Returns `None` if the lease was shared from the start.
     pub(crate) fn downgrade(
         &self,
     ) -> Option<impl Future<Output = Result<(), ExtendError>> + use<>> {
@@ -134,7 +134,7 @@ impl Holding {
         }
     }
 
-    /// Ends the lease for its views, which are told once what it returns is dropped.
+    /// Ends the lease for its views; dropping the result notifies them.
     pub(crate) fn tell(&self, reason: LossReason) -> Over {
         self.shared.is_over(reason)
     }
@@ -231,14 +231,14 @@ pub(crate) struct Parked {
     lease: ParkedLease,
     /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
     deadline: Instant,
-    /// The lease of the holder before, which knows of a loss whichever holder the driver tells of it.
+    /// The lease of the previous holder; it has a loss, whichever holder the driver tells of it.
     before: Arc<LeaseShared>,
     look: Option<Look>,
     claimed: bool,
 }
 
 impl Parked {
-    /// Returns the lease, for a caller who asks for it on these terms, if enough of it is left.
+    /// Returns the lease, for a caller that asks for it on these terms, if enough of it is left.
     pub(crate) fn take_over(
         mut self,
         subject: Subject,
@@ -256,7 +256,7 @@ impl Parked {
         if engine.hand_overs().resume(self.id, Arc::clone(&shared)) {
             engine.send(Command::SeeHandOvers);
         }
-        // A loss that the driver knows of already is that of no holder.
+        // If the driver knows of a loss already, no holder has lost the lease.
         if was_lost() {
             shared.end(LossReason::Released);
             return None;

@@ -106,7 +106,7 @@ impl NodeLink {
         }
     }
 
-    /// Takes a request that is to be sent behind those that wait.
+    /// Takes a request, to be sent behind the waiting requests.
     pub(super) fn push(&mut self, op: Op, now: Instant) {
         self.link.push([op], now);
     }
@@ -188,7 +188,7 @@ impl NodeLink {
         }
     }
 
-    /// Returns the next thing for the client to hear; changes of the connection are told to the log, too.
+    /// Returns the next event for the client, and logs changes of the connection.
     pub(super) fn poll_event(&mut self) -> Option<LinkEvent> {
         let event = self.link.poll_event()?;
         if let LinkEvent::Connected { .. } = &event {

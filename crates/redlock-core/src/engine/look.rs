@@ -1,9 +1,9 @@
-//! A holder's question to the nodes: whether they have refused its key to somebody lately.
+//! A holder's question to the nodes: whether they have refused its key to a caller lately.
 
 use redlock_proto::Instant;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-/// Whether nodes have refused a key to nobody lately.
+/// `true` if nodes have refused a key to no caller lately.
 pub(super) type IsUndisputed = bool;
 
 /// A question that is under way.
@@ -16,19 +16,19 @@ pub(super) struct Look {
 /// What came of a question.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Looked {
-    /// A majority has refused the key to nobody lately.
+    /// A majority has refused the key to no caller lately.
     Undisputed {
         /// When it was asked.
         asked: Instant,
     },
-    /// Somebody was refused it, or no majority says that nobody was.
+    /// A node has refused the key to a caller, or no majority says that none has.
     Disputed,
-    /// The nodes were not asked, because nobody had the lease any more.
+    /// The driver did not ask the nodes, because the lease had no holder any more.
     Nothing,
 }
 
 impl Look {
-    /// Makes a question that is asked now; the driver answers it by the sender, or drops that if it does not ask.
+    /// Makes a question that is asked now; the driver answers it by the sender, or drops the sender if it does not ask.
     pub(super) fn new(now: Instant) -> (Self, oneshot::Sender<IsUndisputed>) {
         let (sender, answer) = oneshot::channel();
         (Self { asked: now, answer }, sender)

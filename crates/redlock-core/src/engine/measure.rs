@@ -1,4 +1,4 @@
-//! The driver's measurements for an application's recorder, told after all that is decided is done.
+//! The driver's measurements for an application's recorder, reported after the driver has done its other work.
 
 use super::{
     driver::Driver,
@@ -7,18 +7,18 @@ use super::{
 use crate::meter::{LockMeter, Offsets};
 
 impl Driver {
-    /// Has something counted of a lease later: a recorder that is slow withholds no deadline.
+    /// Counts something of a lease later, so that a slow recorder delays no deadline.
     pub(super) fn count(&mut self, lease: u64, count: fn(&LockMeter)) {
         if let Some(shared) = self.leases.get(lease) {
             self.counts.push((shared.meter().clone(), count));
         }
     }
 
-    /// Takes note of an attempt that follows another.
+    /// Counts an attempt that follows another.
     pub(super) fn retries(&mut self, acquisition: u64) {
         if let Some(waiting) = self.waiting.get_mut(acquisition) {
             waiting.attempts += 1;
-            // A caller who asks for many slots at once makes no more retries for that.
+            // A search asks for many slots at once, and counts no retries.
             if !waiting.is_part {
                 let meter = waiting.subject.meter.clone();
                 self.counts.push((meter, LockMeter::retries));
@@ -26,7 +26,7 @@ impl Driver {
         }
     }
 
-    /// Counts what is to be counted, and says how nodes stand, if somebody measures it.
+    /// Reports the pending counts to the recorder, and the state of the nodes if that is due.
     pub(super) fn measure(&mut self) {
         for (meter, count) in self.counts.drain(..) {
             count(&meter);
@@ -34,7 +34,7 @@ impl Driver {
         if !self.meter.is_due(|| self.clock.now()) {
             return;
         }
-        // Before it has tried each node, a client knows less than others of its process, which may have said more.
+        // Before it has tried each node, a client knows less than others of its process, which may have reported more.
         let is_trying = |link: &NodeLink| link.state() == LinkState::Connecting;
         if self.links.iter().any(is_trying) {
             return;

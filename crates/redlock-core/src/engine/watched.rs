@@ -1,4 +1,4 @@
-//! A call to a node, for those who look on: its span and its metrics.
+//! The span and the metrics of a call to a node.
 
 use std::pin::Pin;
 
@@ -13,9 +13,9 @@ use crate::{
     quiet::QuietSpan,
 };
 
-/// Returns the call as it is, unless somebody looks on.
+/// Returns the call within its span and its metrics, or unchanged if both are off.
 ///
-/// The span is none of an acquire's: a call has the operations of many, and of leases that are extended or released.
+/// The span has no acquire as its parent: a call has operations of many acquires, extensions and releases.
 pub(super) fn watched(
     mut call: BoxFuture<'static, CallResult>,
     node: &dyn Node,

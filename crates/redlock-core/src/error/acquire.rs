@@ -47,7 +47,7 @@ enum Detail {
     None,
 }
 
-/// The kind of an [`AcquireError`], which says who must act.
+/// The kind of an [`AcquireError`], which says whether the caller, the operator or the program must act.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum AcquireErrorKind {
@@ -59,7 +59,7 @@ pub enum AcquireErrorKind {
     /// [`ready_in`](AcquireError::ready_in).
     ///
     /// This happens on a first start, after a restart without data, and after a failover.
-    /// An operator who knows that the nodes have forgotten nothing can use
+    /// If the nodes are known to have forgotten nothing, an operator can use
     /// [`Redlock::dangerous_bless`](crate::Redlock::dangerous_bless).
     Quarantined,
     /// A majority granted too late for the time to live, or the lease was over before the caller was
@@ -120,7 +120,7 @@ impl AcquireError {
             FailureKind::Quarantined => AcquireErrorKind::Quarantined,
             FailureKind::NoQuorum => AcquireErrorKind::NoQuorum,
             FailureKind::Overloaded => AcquireErrorKind::Overloaded,
-            // Nobody is there to read it.
+            // The caller has gone away, and reads no error.
             _ => return Self::closed(),
         };
         let remaining = failure.majority_free_at.map(|at| at.saturating_since(now));
@@ -136,7 +136,7 @@ impl AcquireError {
         }
     }
 
-    /// Contended by another caller of this process.
+    /// Makes the error for a key that another caller of this process has.
     pub(crate) fn contended_locally() -> Self {
         Self::plain(AcquireErrorKind::Contended)
     }
@@ -149,17 +149,17 @@ impl AcquireError {
         }
     }
 
-    /// Granted in time, and over before the caller looked.
+    /// Makes the error for a lease that was granted in time, and was over before the caller looked.
     pub(crate) fn expired() -> Self {
         Self::plain(AcquireErrorKind::Expired)
     }
 
-    /// The caller holds it.
+    /// Makes the error for a caller that holds the resource already.
     pub(crate) fn already_held() -> Self {
         Self::plain(AcquireErrorKind::AlreadyHeld)
     }
 
-    /// The caller is a reader of the resource, and asks for an exclusive lease on it.
+    /// Makes the error for a reader of the resource that asks for an exclusive lease on it.
     pub(crate) fn only_shared() -> Self {
         Self {
             kind: AcquireErrorKind::AlreadyHeld,
@@ -171,7 +171,7 @@ impl AcquireError {
         }
     }
 
-    /// The caller would wait for a caller that waits for it.
+    /// Makes the error for a caller that would wait for a caller that waits for it.
     pub(crate) fn deadlock() -> Self {
         Self::plain(AcquireErrorKind::Deadlock)
     }
@@ -180,7 +180,7 @@ impl AcquireError {
         Self::plain(AcquireErrorKind::Closed)
     }
 
-    /// The client's thread is one of the process from which this one was forked.
+    /// Makes the error for a client whose thread is in the process from which this one was forked.
     pub(crate) fn forked() -> Self {
         Self::text(
             AcquireErrorKind::Closed,
@@ -188,7 +188,7 @@ impl AcquireError {
         )
     }
 
-    /// The client's thread hangs.
+    /// Makes the error for a client whose thread hangs.
     pub(crate) fn unanswered() -> Self {
         Self::text(
             AcquireErrorKind::Expired,
@@ -220,7 +220,7 @@ impl AcquireError {
         }
     }
 
-    /// Returns the same, with so many callers ahead of another attempt.
+    /// Returns the error with `ahead` callers before another attempt.
     pub(crate) fn with_ahead(self, ahead: usize) -> Self {
         Self { ahead, ..self }
     }
@@ -347,7 +347,7 @@ impl fmt::Display for AcquireError {
     }
 }
 
-// What is wrong with a key is part of the message, and no source: whoever prints both would read it twice.
+// The message has what is wrong with a key, so that is no source: a program that prints both would print it twice.
 impl Error for AcquireError {}
 
 debug_as_display!(AcquireError);

@@ -50,7 +50,7 @@ impl BuildError {
         Self::new(BuildErrorKind::System, field, message)
     }
 
-    /// So many nodes are up, and so many are needed.
+    /// Makes the error for `up` usable nodes, where `needed` are needed.
     pub(crate) fn no_quorum(up: usize, needed: usize, reports: Vec<NodeReport>) -> Self {
         let message = format!(
             "no quorum: {up} of {} nodes can be reached and are fit to vote, {needed} needed",

@@ -31,7 +31,7 @@ pub struct LeaseLost {
 pub enum LossReason {
     /// Its deadline passed, and no majority had confirmed an extension.
     Expired,
-    /// So many nodes that vote do not have its key that the others are no majority: another client may have it.
+    /// Too many nodes that vote do not have its key for the others to be a majority: another client may have it.
     Revoked,
     /// The clocks of a majority of the nodes have gone ahead of this client's clock by more than the drift allows, so
     /// the nodes may have let the key expire.
@@ -62,7 +62,7 @@ impl From<Loss> for LossReason {
             Loss::Revoked => Self::Revoked,
             Loss::MaxHold => Self::MaxHold,
             Loss::ClockJump => Self::ClockJump,
-            // An unknown way of losing is told as the one that is always true by the deadline.
+            // An unknown loss is reported as the one that is always true by the deadline.
             _ => Self::Expired,
         }
     }

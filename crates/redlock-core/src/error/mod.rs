@@ -1,4 +1,4 @@
-//! The errors: opaque, with a kind that says who must act.
+//! The errors: opaque, with a kind that says whether the caller, the operator or the program must act.
 
 /// Shows an error by `Debug` as by `Display`: a `main` that returns it prints it in this form.
 macro_rules! debug_as_display {

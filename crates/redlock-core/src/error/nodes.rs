@@ -47,7 +47,7 @@ impl NodeReport {
 
 impl fmt::Display for NodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names and reasons may be those of others.
+        // Names and reasons may come from other programs.
         let line = format!("{}: {}", self.node, self.answer);
         write!(f, "{}", Printable::new(&line))
     }

@@ -71,7 +71,7 @@ impl HeldLease {
         counted.is_ok()
     }
 
-    /// A guard is gone; returns whether it was the last.
+    /// Counts a guard that is gone; returns whether it was the last.
     pub(super) fn was_last(&self) -> bool {
         self.guards.fetch_sub(1, Ordering::AcqRel) & !ONLY == 1
     }
@@ -102,7 +102,7 @@ impl HeldLease {
         self.holding().as_ref().map(Holding::upgrade)
     }
 
-    /// Another lease takes its place.
+    /// Puts another lease into the place of this one.
     pub(super) fn give_place_to(&self, held: &Arc<Self>) {
         // The key that was to stay is that of the other lease from now on.
         if self.stays.swap(false, Ordering::Relaxed) {
@@ -146,7 +146,7 @@ impl HeldLease {
             Some(holding) => holding.downgrade(),
             None => return Err(ExtendError::lost(Vec::new())),
         };
-        // Those of this process come now, behind the request on each connection. Nobody takes the lease over any more.
+        // Other readers of this process ask now, behind this request on each connection. No caller inherits the lease.
         drop(self.turn.take());
         match downgrading {
             Some(confirmed) => confirmed.await,
@@ -227,7 +227,7 @@ impl HeldLease {
             return self.leave(holding);
         }
         match self.turn.take() {
-            // If nobody in this process waits for it, the lease is released before the turn passes on.
+            // If no caller of this process waits for it, the lease is released before the turn passes on.
             Some(turn) => drop(pass_on(&turn, holding)),
             None => drop(holding),
         }
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::{engine::Holding, queue::Queue};
 
-    /// Notes how many commands the driver had when the next caller was told of its turn.
+    /// Notes how many commands the driver had when the next caller was woken for its turn.
     struct Told(Box<dyn Fn() -> usize + Send + Sync>, AtomicUsize);
 
     impl Wake for Told {
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Ends a lease while somebody waits for its turn, and somebody for its end; returns how many of them have looked at it.
+    /// Ends a lease while one task waits for its turn, and another for its end; returns how many have looked at it.
     async fn looks_at_the_end(end: impl FnOnce(&HeldLease) + Send + 'static) -> usize {
         let (holding, _, clock) = Holding::for_tests();
         let limits = QueueLimits {
@@ -342,7 +342,7 @@ mod tests {
         let mut context = Context::from_waker(&waker);
         assert!(next.as_mut().poll(&mut context).is_pending());
         assert!(over.as_mut().poll(&mut context).is_pending());
-        // Whoever looks at what is locked hangs a thread of its own.
+        // A waker that waits for a lock that is held hangs only the thread that is spawned here.
         thread::spawn(move || end(&held));
         let looked = |_: &usize| looks.recv_timeout(Duration::from_secs(2)).is_ok();
         (0..2).take_while(looked).count()

@@ -82,7 +82,7 @@ use crate::{
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
     held: Arc<HeldLease>,
-    /// Whether it is counted no more.
+    /// Set when the guard no longer counts as a guard of the lease.
     is_gone: bool,
 }
 

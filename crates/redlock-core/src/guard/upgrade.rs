@@ -64,11 +64,11 @@ impl LockGuard {
         if self.mode() == Mode::Exclusive {
             return self.still_held();
         }
-        // Nobody joins the shared lease as long as it may be upgraded.
+        // No reader joins the shared lease as long as it may be upgraded.
         let only = Only::guard_of(&self.held).ok_or_else(AcquireError::contended_locally)?;
         let upgrade = self.held.upgrade().ok_or_else(AcquireError::expired)?;
         let upgraded = Self::without_turn(upgrade.await.map_err(NotWon::into_error)?);
-        // Nobody had the resource in between only if the one lease is valid when the other was won.
+        // The shared lease must still be valid now: otherwise another client may have had the resource in between.
         upgraded.still_held()?;
         self.still_held()?;
         let lease = upgraded.lease();

@@ -38,7 +38,7 @@ pub use self::set::ResourceKeys;
 pub struct ResourceKey {
     // invariant: 1 to MAX_LEN bytes, no control characters
     name: Arc<str>,
-    // invariant: the name begins with so many bytes of a class that was given, and a colon; or 0
+    // invariant: the length in bytes of the class with which the name begins, before a colon; 0 without a class
     class: usize,
 }
 
@@ -232,17 +232,17 @@ enum Reason {
 pub(crate) const MAX_SLOTS: usize = 64;
 
 impl InvalidKey {
-    /// The key would be one of the nodes' own.
+    /// Makes the error for a key that would be one of the nodes' own.
     pub(crate) const fn reserved() -> Self {
         Self(Reason::Reserved)
     }
 
-    /// So many different keys are not what one lease can be on.
+    /// Makes the error for a number of different keys that one lease cannot have.
     pub(crate) const fn count(count: usize) -> Self {
         Self(Reason::Count(count))
     }
 
-    /// A resource cannot have so many slots.
+    /// Makes the error for a number of slots that no resource can have.
     pub(crate) const fn slots(count: usize) -> Self {
         Self(Reason::Slots(count))
     }

@@ -21,12 +21,12 @@ use crate::{
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
 pub(crate) trait Kept: fmt::Debug + Send + Sync {
-    /// The lease is over: lets it go, if the holder has not taken it by itself; returns what tells others of that once it is
-    /// dropped.
+    /// Releases it at the end of the lease, unless the holder has taken it already; dropping the result wakes the next
+    /// tasks.
     fn let_go(&self) -> Option<Telling>;
 }
 
-/// Wakes others once it is dropped: nothing may be locked then, because wakers are an application's code.
+/// Wakes other tasks on drop. Hold no lock then: wakers are application code.
 pub(crate) type Telling = Box<dyn Send>;
 
 /// What the engine, the guard and the views of a lease share.
@@ -103,7 +103,7 @@ impl LeaseShared {
         }
     }
 
-    /// Returns what it is on.
+    /// Returns the subject of the lease.
     pub(crate) const fn subject(&self) -> &Subject {
         &self.subject
     }
@@ -142,8 +142,8 @@ impl LeaseShared {
 
     /// Moves the deadline, later only, unless a view has seen the lease end; then `false`.
     ///
-    /// A view that was told of a loss acts on it, so a lease never comes back.
-    /// Being released is no such end: the lease may have been handed over.
+    /// A holder acts on a loss that a view has shown, so a lost lease never comes back.
+    /// A release is no such end: the lease may have been handed over.
     pub(crate) fn extend(&self, deadline: Instant) -> bool {
         let mut validity = self.look();
         validity.deadline = validity.deadline.max(deadline);
@@ -160,7 +160,7 @@ impl LeaseShared {
         drop(self.is_over(reason));
     }
 
-    /// Ends the lease, as [`end`](Self::end) does, but tells nobody before what it returns is dropped.
+    /// Ends the lease, as [`end`](Self::end) does, but notifies no task before the result is dropped.
     pub(crate) fn is_over(self: &Arc<Self>, reason: LossReason) -> Over {
         if reason != LossReason::Released {
             // The first reason stays.
@@ -169,8 +169,8 @@ impl LeaseShared {
         let mut validity = self.look();
         let reason = *validity.over.get_or_insert(reason);
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
-        // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
-        // queue's lock first and this one then, but has taken its turn by itself before that.
+        // Under the lock, so that a caller that sees the end finds the turn passed on. A guard that passes a lease on
+        // takes the queue's lock first and then this one, but has taken its own turn before that.
         let kept = validity.kept.take();
         let next = kept.and_then(|kept| kept.let_go());
         drop(validity);
@@ -181,10 +181,10 @@ impl LeaseShared {
         }
     }
 
-    /// Has something let go when the lease ends, or now if it has ended.
+    /// Releases `kept` when the lease ends, or now if it has ended.
     pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
         let mut validity = self.look();
-        // invariant: something is kept only while the driver may still tell of a loss
+        // invariant: something is kept only while the driver may still report a loss
         if validity.over.is_none() {
             validity.kept = Some(kept);
         } else {
@@ -197,8 +197,9 @@ impl LeaseShared {
         self.look().over
     }
 
-    /// Returns whether it was lost, also if that was after its holder had released it, or told to a holder before: nobody
-    /// may take it over.
+    /// Returns whether the lease was lost, also if it was lost after its release or under an earlier holder.
+    ///
+    /// No caller may take over a lost lease.
     pub(crate) fn was_lost(&self) -> bool {
         self.fate.get().is_some() || !matches!(self.loss(), None | Some(LossReason::Released))
     }
@@ -225,8 +226,7 @@ impl LeaseShared {
         }
     }
 
-    /// Returns the state as of now: a loss that another holder was told of, and a deadline that has passed, end the lease by
-    /// being looked at.
+    /// Returns the state as of now; ends the lease if another holder has seen a loss, or if the deadline has passed.
     fn look(&self) -> std::sync::MutexGuard<'_, Validity> {
         // Nothing panics while the lock is held, and a state is whole at every moment.
         let mut validity = self.validity.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,7 +243,7 @@ impl LeaseShared {
     }
 }
 
-/// The end of a lease; whoever waits for it, or for its turn, is told once this is dropped.
+/// The end of a lease; dropping it notifies the tasks that wait for the end or for the turn.
 #[must_use = "dropping it tells those who wait"]
 pub(crate) struct Over {
     next: Option<Telling>,
@@ -256,7 +256,7 @@ impl Drop for Over {
     fn drop(&mut self) {
         drop(self.next.take());
         self.shared.over.notify_waiters();
-        // Whoever measures is an application's code, and must not keep a lease from ending.
+        // A recorder is application code, and must not keep a lease from ending.
         if let Some(reason) = self.counted {
             self.shared.subject.meter.ended(reason, &self.shared.began);
         }

@@ -26,7 +26,7 @@ impl Meter {
         NodeMeter
     }
 
-    /// Nobody asks how nodes stand.
+    /// Returns `false`: no recorder needs the state of the nodes.
     pub(crate) fn is_due(&self, _now: impl FnOnce() -> Instant) -> bool {
         false
     }

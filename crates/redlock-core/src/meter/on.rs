@@ -169,7 +169,7 @@ impl LockMeter {
         tell(|| self.0.waiters.decrement(1.0));
     }
 
-    /// An acquire is over, that began to wait.
+    /// Counts the end of an acquire that began to wait.
     pub(crate) fn is_over(&self, result: &'static str, took: &Stopwatch) {
         self.stops_waiting();
         tell(|| self.0.acquire_seconds.record(took.0.elapsed()));
@@ -179,7 +179,7 @@ impl LockMeter {
         }
     }
 
-    /// The nodes are asked again.
+    /// Counts a retry of an acquire.
     pub(crate) fn retries(&self) {
         tell(|| self.0.retries.increment(1));
     }
@@ -188,7 +188,7 @@ impl LockMeter {
         tell(|| self.0.held.increment(1.0));
     }
 
-    /// A lease is not held any more.
+    /// Counts the end of a lease.
     pub(crate) fn ended(&self, why: LossReason, held: &Stopwatch) {
         tell(|| self.0.held.decrement(1.0));
         tell(|| self.0.hold_seconds.record(held.0.elapsed()));
@@ -298,7 +298,7 @@ const REASONS: [(LossReason, &str); 4] = [
 
 /// The class of locks that have none.
 const UNNAMED: &str = "unnamed";
-/// The class of all locks beyond so many classes, so that a class that is made of a key costs no more than that.
+/// The class of all locks beyond [`MOST_CLASSES`], so that classes that are made of keys have a bounded cost.
 const OTHER: &str = "other";
 const MOST_CLASSES: usize = 256;
 

@@ -233,7 +233,7 @@ impl MemoryNode {
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut State, NodeTime) -> T) -> T {
-        // The store is whole at every moment, also if somebody panicked.
+        // The store is whole at every moment, also after a panic.
         let mut state = self
             .shared
             .state

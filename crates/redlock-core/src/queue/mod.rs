@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 
 use crate::{ResourceKey, ResourceKeys, clock::Clock};
 
-/// Where the callers of one process wait for each other: the protocol's queue decides, and this wakes them.
+/// The queue in which the callers of one process wait: the protocol's queue decides the order, and this one wakes them.
 ///
-/// A lease `P` may be parked in it for the next caller; one that nobody takes over is dropped.
+/// A lease `P` may be parked in it for the next caller; the queue drops one that no caller takes over.
 #[derive(Debug)]
 pub(crate) struct Queue<P> {
     clock: Clock,
@@ -26,9 +26,9 @@ pub(crate) struct Queue<P> {
 #[derive(Debug)]
 struct State<P> {
     queue: LocalQueue<ResourceKey, P>,
-    /// Whether nothing is left to a next caller any more.
+    /// Set when the queue parks no lease for a next caller any more.
     is_closed: bool,
-    /// Those who were polled before their turn came.
+    /// The callers that were polled before their turn came.
     waiting: HashMap<Ticket, oneshot::Sender<()>>,
 }
 
@@ -56,8 +56,7 @@ impl<P> Queue<P> {
         })
     }
 
-    /// Takes a place behind those who came before, if they are few enough and none of them waits for one of the turns that
-    /// the caller keeps.
+    /// Takes a place behind the earlier callers, if `limits` allow it and none of them waits for a turn in `held`.
     pub(crate) fn enter(
         self: &Arc<Self>,
         keys: &ResourceKeys,
@@ -80,7 +79,7 @@ impl<P> Queue<P> {
         callers.max().unwrap_or(0)
     }
 
-    /// Leaves nothing to a next caller any more, and drops what waits for one.
+    /// Stops parking leases for next callers, and drops the parked ones.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -99,19 +98,19 @@ impl<P> Place<P> {
     /// Waits for the turn, in order.
     pub(crate) async fn turn(self) -> Turn<P> {
         if let Some(turn) = self.until_turn() {
-            // The sender stays until it has told of the turn, or this place is left.
+            // The sender stays until the turn comes, or until this place is left.
             let _ = turn.await;
         }
         Turn(self)
     }
 
-    /// Returns the turn, if nobody is ahead.
+    /// Returns the turn, if no caller is ahead.
     pub(crate) fn try_turn(self) -> Option<Turn<P>> {
         let has_turn = self.has_turn(&self.queue.state());
         has_turn.then_some(Turn(self))
     }
 
-    /// Returns what tells of the turn; `None` if it has come.
+    /// Returns a receiver that resolves when the turn comes; `None` if it has come.
     fn until_turn(&self) -> Option<oneshot::Receiver<()>> {
         let mut state = self.queue.state();
         if self.has_turn(&state) {
@@ -136,7 +135,7 @@ impl<P> Place<P> {
 }
 
 impl<P> Turn<P> {
-    /// Gives the turn to the next callers, who are told so once what this returns is dropped.
+    /// Gives the turn to the next callers; dropping the result wakes them.
     pub(crate) fn end(self) -> Next<P> {
         self.0.leave()
     }
@@ -176,7 +175,7 @@ impl<P> Turn<P> {
         self.0.queue.state().queue.inherit(key)
     }
 
-    /// Returns whether nodes are to be asked now whether somebody else wants the key.
+    /// Returns whether it is time to ask the nodes if another client wants the key.
     pub(crate) fn looks(&self) -> bool {
         let Place { queue, .. } = &self.0;
         let now = queue.clock.now();
@@ -184,14 +183,14 @@ impl<P> Turn<P> {
         self.0.only_key().is_some_and(looks)
     }
 
-    /// Lets the next holder ask again, because the question of the one before has come to nothing.
+    /// Lets the next holder ask again, because the question of the previous one got no answer.
     pub(crate) fn look_again(&self) {
         if let Some(key) = self.0.only_key() {
             self.0.queue.state().queue.look_again(key);
         }
     }
 
-    /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
+    /// Notes that the nodes, asked at `asked`, had refused the key to no caller lately.
     pub(crate) fn on_undisputed(&self, asked: Instant) {
         if let Some(key) = self.0.only_key() {
             self.0.queue.state().queue.on_undisputed(key, asked);
@@ -215,8 +214,8 @@ impl<P> Turn<P> {
         if let Some(key) = self.0.only_key().filter(may_pass_on)
             && let Some(lease) = fits(&held)
         {
-            // Not while the queue is locked: it tells views and recorders, which are an application's. The next caller has
-            // no turn before this one ends, and if there is none any more by then, the lease is let go.
+            // The queue is not locked here: `park` notifies views and recorders, which are application code. The next
+            // caller has no turn before this one ends; if no caller waits by then, the lease is released.
             let parked = park(held, lease);
             let mut state = queue.state();
             // It may have been closed just now.
@@ -233,7 +232,7 @@ impl<P> Turn<P> {
         Some(held)
     }
 
-    /// The keys were won from the nodes in this turn.
+    /// Notes that the keys were won from the nodes in this turn.
     pub(crate) fn won(&self) {
         let Place { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
@@ -245,7 +244,7 @@ impl<P> Turn<P> {
 }
 
 impl<P> Place<P> {
-    /// Leaves it; who has the turn by that is told once what this returns is dropped.
+    /// Leaves the place; dropping the result wakes the callers that have the turn by that.
     fn leave(&self) -> Next<P> {
         let now = self.queue.clock.now();
         let keys = self.keys.as_slice();
@@ -267,8 +266,9 @@ impl<P> Drop for Place<P> {
     }
 }
 
-/// The callers that have the turn now, and are told so once this is dropped: that calls wakers, which are an application's
-/// code, so nothing may be locked then.
+/// The callers that have the turn now; dropping it wakes them.
+///
+/// Hold no lock then: wakers are application code.
 #[derive(Debug)]
 pub(crate) struct Next<P> {
     unclaimed: Option<P>,
@@ -280,7 +280,7 @@ impl<P> Drop for Next<P> {
         // Its release is on its way before the next caller can ask for one of its keys.
         drop(self.unclaimed.take());
         for next in self.told.drain(..) {
-            // It may have gone away just now; its place tells the one after it then.
+            // The caller may have gone away just now; its place then wakes the one after it.
             let _ = next.send(());
         }
     }

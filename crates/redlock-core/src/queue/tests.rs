@@ -118,7 +118,7 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
     let left = first.pass_on((), |()| Some(()), |(), ()| Parked(released));
     assert!(left.is_none());
     drop(first);
-    // It was told, and gives up before it takes the lease; a caller of several keys takes over none.
+    // The second caller was woken, and gives up before it takes the lease; a caller of several keys takes over none.
     drop(second);
     assert_eq!(waiting.was_released.get(), Some(&true));
 }

@@ -56,7 +56,7 @@ thread_local! {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use redlock_core::{AcquireError, FencingToken, Redlock};
 ///
-/// /// Can be called by itself, and by those who have the lock.
+/// /// Works for callers with and without the lock.
 /// async fn book(redlock: &Redlock) -> Result<FencingToken, AcquireError> {
 ///     let guard = redlock.acquire("account:7").await?;
 ///     Ok(guard.token())
@@ -214,7 +214,7 @@ impl fmt::Debug for Scope {
 pub(crate) struct Scopes(Vec<Scope>);
 
 impl Scopes {
-    /// Returns those in which this code runs; `None` if there are none.
+    /// Returns the scopes in which this code runs; `None` if there are none.
     pub(crate) fn current(client: u64) -> Option<Self> {
         let scopes = current(client);
         (!scopes.is_empty()).then_some(Self(scopes))
@@ -270,7 +270,7 @@ impl Scopes {
             held.lease().mode() == Mode::Shared && keys.iter().all(|key| on.contains(key))
         });
         match mode {
-            // Another part of them attempts to have it alone at the moment.
+            // Another part of the scopes tries to upgrade the lease at the moment.
             Mode::Shared if shares_all => AcquireError::contended_locally(),
             Mode::Exclusive if shares_all => AcquireError::only_shared(),
             _ => AcquireError::already_held(),
@@ -304,7 +304,7 @@ impl Scopes {
 pub(crate) enum Found {
     /// All of them, in a lease of which this is another guard.
     Guard(LockGuard),
-    /// Some of them, or all and not alone.
+    /// Some of the keys, or all of them in a shared lease only.
     NotEnough,
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! Slots: at most so many holders at once, each with a lock of its own.
+//! Slots: a limited number of holders at once, each with its own lock.
 
 mod guard;
 mod search;

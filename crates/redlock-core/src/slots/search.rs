@@ -39,7 +39,7 @@ impl Slots {
             }
         }
         let (others, options) = match self.redlock.wait_of(&options) {
-            // Who makes one attempt has made it at those.
+            // A caller that makes one attempt has made it at each of the slots.
             Wait::Never if is_of_all => (&order[..0], options),
             Wait::Never => (&order[tried..], options),
             Wait::UpTo(longest) => {

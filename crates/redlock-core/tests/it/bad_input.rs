@@ -149,7 +149,7 @@ async fn s11_one_server_has_one_vote() {
 
 #[tokio::test]
 async fn an_unreachable_majority_is_told_with_a_line_per_node() {
-    // Port 1 on loopback: nobody listens there.
+    // Port 1 on loopback: no server listens there.
     let url = "redis://me:hunter2@127.0.0.1:1";
     let error = Redlock::builder()
         .node(url)

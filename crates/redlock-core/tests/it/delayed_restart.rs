@@ -9,7 +9,7 @@ use std::{
 use redlock_core::{Config, Redlock};
 use redlock_sandbox::Process;
 
-/// The longest lease of a client with this setting; `None` if it is refused.
+/// Returns the longest lease of a client with this setting; `None` if it is refused.
 async fn client(text: &str) -> Option<Duration> {
     let mut setting = toml::Table::new();
     setting.insert("max_ttl".to_owned(), text.into());
@@ -20,7 +20,7 @@ async fn client(text: &str) -> Option<Duration> {
     Some(redlock.max_ttl())
 }
 
-/// The longest lease that the script waits for, in milliseconds rounded up; `None` if it is refused.
+/// Returns the longest lease that the script waits for, in milliseconds rounded up; `None` if it is refused.
 fn script(text: &str) -> Option<Duration> {
     let mut command = Process::command("sh");
     command

@@ -29,7 +29,7 @@ fn start(arguments: &[&str]) -> Server {
     Server::start(&binary(), options).unwrap()
 }
 
-/// What a client says of the node at this URL, once it has tried to reach it more than once.
+/// Returns what a client says of the node at this URL, once it has tried to reach it more than once.
 async fn line(url: &str) -> String {
     let error = Redlock::builder().node(url).build().await.unwrap_err();
     let lazy = Redlock::builder().node(url).connect_lazily();
@@ -51,7 +51,7 @@ async fn line(url: &str) -> String {
     line
 }
 
-/// A port at which every connection gets this answer to what it sends first.
+/// Returns a port at which every connection gets this answer to what it sends first.
 fn answers(answer: &'static [u8]) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

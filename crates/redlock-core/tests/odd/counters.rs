@@ -8,7 +8,7 @@ use super::fixtures::{
     says, taken,
 };
 
-/// What must be counted is refused and changes nothing; what needs no counter is done.
+/// Asserts that the node refuses what must be counted, and does what needs no counter.
 async fn counts_nothing(fixture: &mut Fixture, words: &str) {
     let before = fixture.dump(FENCE);
     let requests = [
@@ -123,7 +123,7 @@ async fn a_call_that_meets_a_damaged_counter_does_what_needs_none() {
         let left = fixture.command(&["PTTL", "{odd}:lock:held"]).as_integer();
         assert!(left > Some(20_000), "it is prolonged: {left:?}");
 
-        // Whoever gave up the acquire is told so, whatever the counter is.
+        // A client that gave up the acquire gets its answer, whatever the counter is.
         assert_eq!(
             fixture.ask(request(TOMBSTONE, "new", 3)).await,
             Ok(Reply::Missing)

@@ -27,7 +27,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// A server that votes.
+    /// Returns a server that votes.
     pub(crate) async fn voting() -> Self {
         let mut fixture = Self::new().await;
         fixture.bless().await;
@@ -46,7 +46,7 @@ impl Fixture {
         assert_eq!(self.ask(open(since, 0)).await, Ok(Reply::Done));
     }
 
-    /// The beginning of the quarantine.
+    /// Returns the beginning of the quarantine.
     pub(crate) async fn since(&mut self) -> NodeTime {
         let standing = self.call(&[]).await.standing.unwrap();
         match standing.state {
@@ -74,7 +74,7 @@ impl Fixture {
         self.command(&["EXISTS", key]).as_integer() == Some(1)
     }
 
-    /// What a key holds, whatever its type.
+    /// Returns the value of a key, whatever its type.
     pub(crate) fn dump(&self, key: &str) -> Value {
         self.command(&["DUMP", key])
     }
@@ -94,12 +94,12 @@ pub(crate) fn keyspace() -> Arc<Keyspace> {
     Arc::new(Keyspace::new("{odd}", Quarantine::new(3 * TTL, 0.01)))
 }
 
-/// A request about a key of the keyspace.
+/// Returns a request about a key of the keyspace.
 pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
     request_of(verb, &[key], owner)
 }
 
-/// A request about several keys of the keyspace.
+/// Returns a request about several keys of the keyspace.
 pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
     let keys = keys
         .iter()
@@ -115,7 +115,7 @@ pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
     }
 }
 
-/// The counter of a key of the keyspace, as a field of the counters.
+/// Returns the counter of a key of the keyspace, as a field of the counters.
 pub(crate) fn counter_of(key: &str) -> String {
     let key = NodeKey::from(format!("{{odd}}:lock:{key}"));
     Shard::of(&key).number().to_string()
@@ -155,13 +155,13 @@ pub(crate) fn open(since: NodeTime, floor: u64) -> Request {
     })
 }
 
-/// A request about the one job, whose lock is the key of the same name.
+/// Returns a request about the one job, whose lock is the key of the same name.
 pub(crate) fn job(verb: JobVerb) -> Request {
     let job = JOB.into();
     Request::Job { verb, job }
 }
 
-/// A run of a tick of just now.
+/// Returns a run of a tick of just now.
 pub(crate) fn run(number: u64) -> JobEntry {
     JobEntry {
         tick: Tick::from_millis(began() + number).expect("it is this century"),
@@ -170,7 +170,7 @@ pub(crate) fn run(number: u64) -> JobEntry {
     }
 }
 
-/// A claim that no clock refuses.
+/// Returns a claim that no clock refuses.
 pub(crate) fn claim(number: u64, owner: u8) -> JobVerb {
     JobVerb::Claim {
         lock: "{odd}:lock:books".into(),
@@ -201,7 +201,7 @@ pub(crate) fn read() -> JobVerb {
     JobVerb::Read { lock }
 }
 
-/// When this test began, in milliseconds since the epoch.
+/// Returns when this test began, in milliseconds since the epoch.
 fn began() -> u64 {
     #[expect(
         clippy::disallowed_methods,
@@ -216,7 +216,7 @@ pub(crate) fn taken(reply: &Replied) -> bool {
     matches!(reply, Ok(Reply::Taken { .. }))
 }
 
-/// Whether a reply is an error that begins with these words.
+/// Returns whether a reply is an error that begins with these words.
 pub(crate) fn says(reply: &Replied, words: &str) -> bool {
     matches!(reply, Err(reason) if reason.starts_with(words))
 }

@@ -1,4 +1,4 @@
-//! Lock keys that somebody else uses for something else.
+//! Lock keys that another program uses for something else.
 
 use redlock_core::node::Reply;
 
@@ -48,7 +48,7 @@ async fn a_key_of_another_type_is_somebody_elses_and_stays_as_it_is() {
             "{answer:?}"
         );
         assert_eq!(healed, &Ok(NEVER_ENDS));
-        // It has no owner who could keep it or let it go.
+        // It has no owner that could keep or release it.
         assert!(
             rest.iter().all(|reply| *reply == Ok(Reply::Missing)),
             "{answer:?}"

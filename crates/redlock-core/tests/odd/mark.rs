@@ -7,7 +7,8 @@ use super::fixtures::{Fixture, MARK, RELEASE, acquire, extend, open, request, sa
 
 const DAMAGED: &str = "the mark is damaged: delete the key to begin a quarantine";
 
-/// Nothing is granted, keys can be let go, the mark stays, and without it the node is in quarantine.
+/// Asserts that the node grants nothing and releases keys, that the mark stays, and that the node is in quarantine
+/// without it.
 async fn refuses(fixture: &mut Fixture) {
     let since = redlock_core::node::NodeTime::from_micros(1);
     let before = fixture.dump(MARK);

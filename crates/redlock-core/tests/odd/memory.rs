@@ -36,7 +36,7 @@ async fn without_memory_nothing_is_taken_and_everything_can_be_let_go() {
         // It still says where it stands.
         assert_eq!(answer.standing.unwrap().state, MarkState::Voting);
     }
-    // A tombstone takes memory too; whoever asked for it will ask again.
+    // A tombstone takes memory too; the client that asked for it will ask again.
     assert!(says(
         &fixture.ask(request(TOMBSTONE, "new", 2)).await,
         "OOM "

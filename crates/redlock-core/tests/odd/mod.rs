@@ -1,7 +1,7 @@
 //! Servers that are not as they should be: foreign or damaged keys, no memory left, rights that are missing.
 //!
-//! Whatever is wrong is said, in words for an operator; nobody is granted anything because of it, and keys can
-//! be let go all the same.
+//! The errors say what is wrong, in words for an operator. No client is granted anything because of it, and clients can
+//! still release keys.
 
 mod counters;
 mod fixtures;

@@ -1,4 +1,4 @@
-//! A user of the server who may do just enough, and one thing less.
+//! Users of the server with just enough rights, and with one right less.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn rights() -> Vec<&'static str> {
 
 const PASSWORD: &str = "sesame";
 
-/// Makes the user anew, who has these rights and no others; the URL of the server for that user.
+/// Resets the user to these rights and no others; returns the URL of the server for that user.
 fn user(fixture: &Fixture, name: &str, rights: &[&str]) -> String {
     let password = format!(">{PASSWORD}");
     let mut command = vec!["ACL", "SETUSER", name, "reset", "on", &password];
@@ -29,7 +29,7 @@ fn user(fixture: &Fixture, name: &str, rights: &[&str]) -> String {
     format!("redis://{name}:{PASSWORD}@{}", fixture.server.address())
 }
 
-/// Everything a client asks of a node; the errors that it got.
+/// Asks a node for everything that a client asks for; returns the errors.
 async fn everything(url: &str) -> Vec<Arc<str>> {
     let mut session = match connect(url).await {
         Ok(session) => session,
@@ -112,7 +112,7 @@ async fn each_right_is_needed_and_named_when_it_is_missing() {
     for missing in rights() {
         fixture.command(&["FLUSHALL"]);
         let others = rights().into_iter().filter(|right| *right != missing);
-        // Connections that are open keep the rights of a user who is changed; so each has a user.
+        // Open connections keep the rights that a changed user had; so each set of rights has its own user.
         let name = missing.trim_start_matches('+');
         let url = user(&fixture, name, &others.collect::<Vec<_>>());
         let errors = everything(&url).await;

@@ -9,7 +9,7 @@ use super::fixtures::{Fixture, RELEASE, acquire, extend, request, says, taken};
 
 const KEY: &str = "{odd}:lock:s";
 
-/// The same request of an owner that shares the key.
+/// Returns the same request of an owner that shares the key.
 fn shared(mut request: Request) -> Request {
     if let Request::Lock { lock, .. } = &mut request {
         Arc::make_mut(lock).mode = Mode::Shared;
@@ -17,7 +17,7 @@ fn shared(mut request: Request) -> Request {
     request
 }
 
-/// Three owners share the key.
+/// Returns a server on which three owners share the key.
 async fn shared_by_three() -> Fixture {
     let mut fixture = Fixture::voting().await;
     for owner in 1..4 {
@@ -44,7 +44,7 @@ async fn without_memory_whoever_shares_a_key_is_extended_and_lets_go() {
     assert!(!fixture.exists(KEY));
 }
 
-/// Where no time to live tells how late it is, nobody's time is taken to be over.
+/// Where no time to live tells how late it is, no owner counts as expired.
 // Shows: R4.2.
 #[tokio::test]
 async fn a_shared_key_that_was_made_to_stay_is_let_go_of_by_nobody_but_the_operator() {

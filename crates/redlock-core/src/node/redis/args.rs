@@ -17,7 +17,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Returns none, with room for so many bytes.
+    /// Returns an empty list of arguments, with room for this number of bytes.
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(bytes),
@@ -101,7 +101,7 @@ impl Command for Args {
     }
 }
 
-/// Writes what stands before a text of this length, or before so many texts.
+/// Writes the header of a text of this length, or of a list of this number of texts.
 fn write_head(kind: u8, count: u64, output: &mut Vec<u8>) {
     output.push(kind);
     let mut room = [0; MOST_DIGITS];
@@ -109,7 +109,7 @@ fn write_head(kind: u8, count: u64, output: &mut Vec<u8>) {
     output.extend_from_slice(END);
 }
 
-/// Returns the decimal digits of a number, at least so many, written at the end of the room.
+/// Returns the decimal digits of a number, `least` or more of them, written at the end of `room`.
 fn digits(mut number: u64, least: usize, room: &mut [u8; MOST_DIGITS]) -> &[u8] {
     let mut at = room.len();
     while number > 0 || room.len() - at < least {

@@ -22,7 +22,7 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
         return explained(&first.map(words).unwrap_or_default());
     }
     match error.kind() {
-        // The system's words, or those of TLS.
+        // The words of the system, or of TLS.
         ErrorKind::Io => with_advice(one_line(&error.to_string())),
         ErrorKind::AuthenticationFailed => {
             "authentication failed; give a user and a password that it knows".into()

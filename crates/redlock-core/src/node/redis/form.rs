@@ -66,7 +66,7 @@ pub(super) struct Forms {
     cached: AtomicBool,
 }
 
-/// Nobody has tried to call functions yet.
+/// The client has not tried to call functions yet.
 const UNTRIED: u8 = 0;
 /// They are called.
 const CALLED: u8 = 1;
@@ -92,8 +92,8 @@ impl Forms {
 
     /// Returns the form for a call with these requests.
     ///
-    /// Only functions remember: that there was a look at the mark, which matters where restarts are declared to be delayed;
-    /// and that somebody was refused a key.
+    /// Only functions remember two things: that a call looked at the mark, which matters where restarts are declared to
+    /// be delayed; and that a caller was refused a key.
     pub(super) fn pick(&self, requests: &[Request], quarantine: &Quarantine) -> Form {
         let serves = quarantine.trusts_delayed_restarts()
             || functions::serve(requests)

@@ -82,8 +82,8 @@ impl RedisNode {
     /// With `+config|get`, and under
     /// [`dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence), a node whose `appendfsync`
     /// is not `always` does not vote.
-    /// With `+getrange`, and under [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), a node reads no more of
-    /// another program's value than its first 8 kB, however long it is.
+    /// With `+getrange`, and under [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), a node reads only the first
+    /// 8 kB of another program's value, however long it is.
     pub const RIGHTS: &str =
         "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
 

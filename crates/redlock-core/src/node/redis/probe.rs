@@ -43,14 +43,14 @@ impl Probe {
         let connected = timeout(PATIENCE, TcpStream::connect(address)).await;
         let mut stream = connected.ok()?.ok()?;
         let mut answer = [0; 512];
-        // Who is not let in is told so at once.
+        // A server that refuses a connection says so at once.
         let greeted = timeout(PATIENCE / 4, stream.read(&mut answer)).await;
         let length = match greeted {
             Ok(length) => length.ok()?,
             Err(_) => {
                 stream.write_all(b"PING\r\n").await.ok()?;
                 let answered = timeout(PATIENCE, stream.read(&mut answer)).await.ok()?;
-                // A server that hangs up on what it cannot read may leave no more than that.
+                // A server that cannot read the `PING` may hang up without an answer.
                 answered.unwrap_or(0)
             }
         };

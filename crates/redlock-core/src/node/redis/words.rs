@@ -1,7 +1,7 @@
 //! The words for users about an error that a server sent: ours, and never the server's.
 //!
-//! Servers and proxies put what they were asked into their errors, and what they were asked has the owner value of a
-//! lock in it, the name of a resource, or a password.
+//! Servers and proxies repeat requests in their errors.
+//! A request has the owner value of a lock in it, the name of a resource, or a password.
 //! So a server's text is compared with texts that are known, and what is passed on is drawn from constants.
 
 use super::{RedisNode, script};

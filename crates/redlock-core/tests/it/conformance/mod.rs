@@ -86,7 +86,7 @@ async fn ask(session: &mut dyn Session, request: Request) -> Reply {
     }
 }
 
-/// What is told of the holder in a refusal.
+/// Returns the label of the holder in a refusal.
 async fn holder(session: &mut dyn Session, request: Request) -> Option<HolderLabel> {
     let answer = session.call(&keyspace(), &[request]).await;
     match answer.expect("the node answers").replies.remove(0) {
@@ -302,7 +302,7 @@ fn commit(entry: &JobEntry, owner: u8) -> Request {
     })
 }
 
-/// Lets the node vote, as an operator does who knows that it is new.
+/// Lets the node vote, as an operator does for a new node.
 async fn bless(session: &mut dyn Session) {
     let answer = session.call(&keyspace(), &[]).await.expect("answered");
     let standing = answer.standing.expect("an empty call looks");

@@ -31,7 +31,7 @@ async fn one_bad_key_does_not_hide_what_became_of_the_others() {
         holder: None,
     };
     assert!(matches!(answer.replies[0], Ok(Reply::Taken { .. })));
-    // It has no owner who could let it go.
+    // It has no owner that could release it.
     assert_eq!(answer.replies[1], Ok(Reply::Missing));
     assert_eq!(answer.replies[2], Ok(never));
     assert_eq!(answer.replies[3], Ok(Reply::Done));

@@ -1,4 +1,4 @@
-//! Who and what occurs in the random calls: few enough to meet often.
+//! The owners, keys and values of the random calls: few enough to meet often.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ pub(crate) fn keys(span: Span) -> KeySet {
     KeySet::new(numbers.map(|number| key(number % KEYS))).expect("there is one")
 }
 
-/// Where it is remembered of how many slots this key is one; each two are of the same.
+/// Returns the key that remembers of how many slots this key is one; each two keys have the same.
 pub(crate) fn place(key: usize) -> NodeKey {
     format!("slots {}", key / 2).into()
 }
@@ -50,17 +50,17 @@ pub(crate) fn place(key: usize) -> NodeKey {
 /// The first two have one counter.
 const NAMES: [&str; KEYS] = ["key 10", "key 142", "key 2", "key 3"];
 
-/// Which counter a key has.
+/// Returns the counter that a key has.
 pub(crate) const fn shard_of(key: usize) -> usize {
     key.saturating_sub(1)
 }
 
-/// A key of nobody's with this counter.
+/// Returns a key without an owner, with this counter.
 pub(crate) fn free_key(shard: usize) -> NodeKey {
     ["key 353", "free 2206", "free 754"][shard].into()
 }
 
-/// What nodes remember of a job; the job's lock is any key.
+/// Returns the key of what nodes remember of a job; the job's lock is any key.
 pub(crate) fn job(number: usize) -> NodeKey {
     format!("job {number}").into()
 }

@@ -112,7 +112,7 @@ fn millis(left: u64) -> i64 {
     i64::try_from(left).expect("it is short")
 }
 
-/// What the model says of a key, asked for in a copy of it: asking can change something.
+/// Returns what a copy of the model says of a key: a request can change the model.
 fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
     let value = store.value(key, time)?;
     let keyspace = Arc::new(Keyspace::new(

@@ -4,8 +4,8 @@
 //! session, and to the model; the answers must be the same in every part, and now and then all else that can
 //! be seen.
 //!
-//! What is left out, because a server does it when it has time: it removes expired keys that nobody has asked
-//! for. That is turned off. Both sides forget an expired key when a call names it, so that a clock which is set
+//! What is left out, because a server does it when it has time: it removes expired keys that no call has asked for.
+//! That is turned off. Both sides forget an expired key when a call names it, so that a clock which is set
 //! back brings the others back on both; there are fewer keys than the model keeps before it looks for expired
 //! ones by itself.
 #![cfg(target_os = "linux")]

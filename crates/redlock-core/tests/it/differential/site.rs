@@ -62,7 +62,7 @@ impl Site {
         answer
     }
 
-    /// How many calls by functions needed no whole look at the server: in these alone it is asked for its time.
+    /// Returns how many calls by functions needed no whole look at the server: only these ask it for its time.
     pub(crate) fn quick_calls(&self) -> u64 {
         let info = self.command(&["INFO", "commandstats"]);
         let text = info.as_text().expect("it is text");
@@ -112,7 +112,7 @@ impl Site {
         id.expect("it has one").into()
     }
 
-    /// The file that the server reads at its next start, unless it writes every command to a file.
+    /// Returns the file that the server reads at its next start, unless it writes every command to a file.
     pub(crate) fn saved(&self) -> PathBuf {
         let folder = self.command(&["CONFIG", "GET", "dir"]);
         let folder = folder.as_array().and_then(|pair| pair.get(1)?.as_text());

@@ -144,7 +144,7 @@ pub(crate) enum Number {
 /// The beginning of a quarantine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Since {
-    /// So many microseconds after, or before, the one that was last told.
+    /// The last one that the node reported, and `offset` microseconds after or before it.
     Told {
         offset: i64,
     },

@@ -7,7 +7,7 @@ use crate::functions::fixtures::{
     EXTEND, Master, RELEASE, acquire, connect, debuggable, keyspace, request,
 };
 
-/// How many calls were made by functions and how many by the script.
+/// Returns how many calls were made by functions and how many by the script.
 fn calls(master: &Master) -> (u64, u64) {
     (
         master.calls("fcall"),
@@ -118,7 +118,7 @@ async fn users_who_may_not_call_functions_call_the_script() {
     }
 }
 
-/// The entries in the log of what users may not do.
+/// Returns the number of refusals in the log of what users may not do.
 fn denied(master: &Master) -> usize {
     let log = master.command(&["ACL", "LOG", "100"]);
     let entries = log.as_array().unwrap().iter();

@@ -26,7 +26,7 @@ fn is_aged(state: &MarkState) -> bool {
     matches!(state, MarkState::Aged { .. })
 }
 
-/// A master that was told to vote after it had begun a new run.
+/// Returns a master that was opened for votes after it had begun a new run.
 async fn opened() -> Master {
     let mut master = Master::start(debuggable()).await;
     let MarkState::Aged { since } = inspected(&mut master).await else {

@@ -1,4 +1,4 @@
-//! The memory of the library for those who were refused a key.
+//! The library's memory of the keys that callers were refused.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::functions::fixtures::{
     EXTEND, Master, RELEASE, TTL, acquire, keyspace, request, request_of,
 };
 
-/// How an extension of the key is answered to owner 1.
+/// Returns the answer to an extension of the key by owner 1.
 async fn extended(master: &mut Master, key: &str) -> Reply {
     let answer = master.call(&[request(EXTEND, key, 1)]).await;
     answer.replies[0].clone().unwrap()

@@ -22,7 +22,7 @@ impl Master {
         Self { server, session }
     }
 
-    /// A master that votes and whose library knows that.
+    /// Returns a master that votes and whose library knows that.
     pub(crate) async fn witnessed() -> Self {
         let mut master = Self::start(debuggable()).await;
         master.vouch().await;
@@ -30,7 +30,7 @@ impl Master {
         master
     }
 
-    /// An operator vouches for it.
+    /// Vouches for the master, as an operator does.
     pub(crate) async fn vouch(&mut self) {
         let standing = self.call(&[]).await.standing.unwrap();
         let MarkState::Quarantined { since, .. } = standing.state else {
@@ -50,7 +50,7 @@ impl Master {
         assert!(self.is_quick().await);
     }
 
-    /// Connects anew.
+    /// Connects again.
     pub(crate) async fn reconnect(&mut self) {
         self.session = connect(&self.server.url()).await;
     }
@@ -60,13 +60,13 @@ impl Master {
         answer.expect("the call as a whole is answered")
     }
 
-    /// Where it stands, as a function says that is asked to keep a key.
+    /// Returns where the master stands, as the function that keeps a key says.
     pub(crate) async fn state(&mut self) -> MarkState {
         let answer = self.call(&[request(EXTEND, "nobody's", 1)]).await;
         answer.standing.unwrap().state
     }
 
-    /// Whether it votes without a whole look at the server: only then it is asked for its time.
+    /// Returns whether the master votes without a whole look at the server: only then a call asks for its time.
     pub(crate) async fn is_quick(&mut self) -> bool {
         let before = self.calls("time");
         let state = self.state().await;
@@ -85,13 +85,13 @@ impl Master {
             .unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
     }
 
-    /// What `INFO` says in this section.
+    /// Returns what `INFO` says in this section.
     pub(crate) fn info(&self, section: &str) -> String {
         let info = self.command(&["INFO", section]);
         info.as_text().unwrap().to_owned()
     }
 
-    /// How often a command was called.
+    /// Returns how often a command was called.
     pub(crate) fn calls(&self, command: &str) -> u64 {
         let line = format!("cmdstat_{command}:calls=");
         let info = self.info("commandstats");
@@ -99,7 +99,7 @@ impl Master {
         rest.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
     }
 
-    /// The libraries that it has, each with its code.
+    /// Returns the libraries of the master, each with its code.
     pub(crate) fn libraries(&self) -> Vec<(String, String)> {
         let list = self.command(&["FUNCTION", "LIST", "WITHCODE"]);
         let text = |value: &Value| value.as_text().unwrap().to_owned();
@@ -151,12 +151,12 @@ pub(crate) fn keyspace() -> Arc<Keyspace> {
     Arc::new(Keyspace::new("{fn}", Quarantine::new(3 * TTL, 0.01)))
 }
 
-/// A request about a key of the keyspace.
+/// Returns a request about a key of the keyspace.
 pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
     request_of(verb, &[key], owner)
 }
 
-/// A request about several keys of the keyspace.
+/// Returns a request about several keys of the keyspace.
 pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
     let keys = keys
         .iter()
@@ -172,7 +172,7 @@ pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
     }
 }
 
-/// An acquire with the greatest proposal so far, as long as each is asked for once.
+/// Returns an acquire with the greatest proposal so far, as long as each is asked for once.
 pub(crate) fn acquire(proposal: u64) -> Verb {
     Verb::Acquire {
         ttl: TTL,

@@ -48,7 +48,7 @@ async fn many_in_one_call_are_answered_in_their_order() {
         let counter = 100 + number;
         assert_eq!(*reply, Ok(Reply::Taken { counter }));
     }
-    // Let go, kept, taken, another's, nobody's.
+    // Released, kept, taken, another owner's, without an owner.
     let requests = [
         request(RELEASE, &key(0), 1),
         request(EXTEND, &key(1), 1),

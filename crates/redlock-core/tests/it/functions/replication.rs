@@ -7,7 +7,7 @@ use crate::functions::fixtures::{
     Master, TTL, acquire, debuggable, is_quarantined, keyspace, request,
 };
 
-/// A master that votes and knows it, and a replica that has copied it.
+/// Returns a master that votes and knows it, and a replica that has copied it.
 async fn pair() -> (Master, Master) {
     let mut master = Master::start(debuggable()).await;
     let replica = Master::start(debuggable().own_clock()).await;

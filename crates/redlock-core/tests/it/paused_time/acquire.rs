@@ -370,7 +370,7 @@ async fn an_error_says_how_many_callers_of_the_process_are_ahead() {
     for waits in &mut waiting {
         assert!(poll!(waits.as_mut()).is_pending());
     }
-    // The holder and both who wait, whether this one waits too or not, also among other keys.
+    // The holder and both waiting callers, whether this one waits too or not, also among other keys.
     for options in [AcquireOptions::new().wait(Wait::Never), up_to(1)] {
         assert_eq!(ahead(&redlock, &["a"], options.clone()).await, 3);
         assert_eq!(ahead(&redlock, &["Z", "a", "b"], options).await, 3);
@@ -378,7 +378,7 @@ async fn an_error_says_how_many_callers_of_the_process_are_ahead() {
     let full = AcquireOptions::new().max_waiters_per_key(2);
     assert_eq!(ahead(&redlock, &["a"], full).await, 3);
 
-    // Of another process nothing is known, but of who waits here for the nodes.
+    // A client does not know the callers of another process, but counts its own callers that wait for the nodes.
     assert_eq!(ahead(&other, &["a"], up_to(1)).await, 0);
     let mut first = Box::pin(other.acquire_with("a", up_to(2)));
     assert!(poll!(first.as_mut()).is_pending());

@@ -7,7 +7,7 @@ use redlock_core::{AcquireOptions, Renewal};
 
 use crate::paused_time::fixtures::{Faults, MS, SECOND, client, faulty, keys, settle};
 
-/// Ways in which the nodes can answer while somebody gives up.
+/// Returns the ways in which the nodes can answer while a caller gives up.
 fn ways() -> [Faults; 5] {
     let slow = Faults {
         request_delay: 5 * MS,

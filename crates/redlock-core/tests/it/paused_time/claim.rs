@@ -14,7 +14,7 @@ use crate::paused_time::fixtures::{
 /// What the nodes' clocks show when a test begins: a day in 2026, at noon.
 const NOON: u64 = 1_795_262_400_000;
 
-/// Three nodes at noon, and as many clients of them.
+/// Returns three nodes at noon, and `N` clients of them.
 async fn fleet<const N: usize>() -> (Vec<FaultyNode>, [Redlock; N]) {
     let nodes = faulty(3);
     set_clocks(&nodes, 0);
@@ -31,7 +31,7 @@ fn set_clocks(nodes: &[FaultyNode], ahead: u64) {
     nodes.iter().for_each(|node| node.node.set_clock(noon));
 }
 
-/// The tick so many milliseconds after noon.
+/// Returns the tick `ms` milliseconds after noon.
 fn tick(ms: u64) -> Tick {
     Tick::from_millis(NOON + ms).expect("it is this century")
 }
@@ -185,7 +185,7 @@ async fn the_end_of_a_run_is_read_back() {
     run.finish(word("failed"), 1_234 * MS).await.unwrap();
     drop(won(&one, 1).await);
     settle().await;
-    // Nobody waits for it.
+    // No task waits for the report.
     drop(won(&one, 2).await.finish(word("ok"), 5 * MS));
     settle().await;
     let status = other.job_status("job").await.unwrap();
@@ -326,7 +326,7 @@ async fn a_call_to_finish_records_the_outcome_and_its_future_releases_the_lock()
         status.state().unwrap().runs[0].state,
         RunState::Ended { outcome, took }
     );
-    // It is renewed for as long as nobody polls the future.
+    // The lease is renewed for as long as no task polls the future.
     assert_eq!(keys(&nodes), [1; 3]);
     drop(finish);
     settle().await;

@@ -94,7 +94,7 @@ impl FaultyNode {
         }
     }
 
-    /// How many requests were sent to it so far.
+    /// Returns how many requests were sent to the node so far.
     pub(crate) fn requests(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }
@@ -175,7 +175,7 @@ pub(crate) fn faulty(nodes: usize) -> Vec<FaultyNode> {
     (0..nodes).map(|_| FaultyNode::new()).collect()
 }
 
-/// A client in the test's own, paused time.
+/// Returns the builder of a client in the test's own, paused time.
 pub(crate) fn client_of(nodes: &[FaultyNode]) -> RedlockBuilder {
     let nodes = nodes.iter().map(|node| NodeConfig::other(node.clone()));
     Redlock::builder().nodes(nodes).virtual_time()
@@ -185,7 +185,7 @@ pub(crate) async fn client(nodes: &[FaultyNode]) -> Redlock {
     client_of(nodes).build().await.expect("the nodes are up")
 }
 
-/// The keys on each node.
+/// Returns the number of keys on each node.
 pub(crate) fn keys(nodes: &[FaultyNode]) -> Vec<usize> {
     nodes.iter().map(|node| node.node.keys()).collect()
 }

@@ -129,7 +129,7 @@ async fn s09_a_caller_that_is_never_polled_does_not_keep_others_out() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
-/// A holder that is stuck, or that nobody polls, may keep its guard for ever.
+/// A holder that is stuck, or that no task polls, may keep its guard for ever.
 // Shows: T2.3.
 #[tokio::test(start_paused = true)]
 async fn a_guard_whose_lease_is_lost_keeps_nobody_out() {
@@ -145,7 +145,7 @@ async fn a_guard_whose_lease_is_lost_keeps_nobody_out() {
     assert!(waited > hold && waited < hold + 2 * ttl, "{waited:?}");
     assert!(next.token() > stuck.token());
 
-    // What is left of the one before takes nothing from the next, nor from who waits behind it.
+    // The end of the stuck guard takes nothing from the next holder, nor from the caller that waits behind it.
     let mut third = Box::pin(redlock.acquire("key"));
     assert!(poll!(third.as_mut()).is_pending());
     drop(stuck);
@@ -273,7 +273,7 @@ async fn a_lease_that_was_handed_over_is_extended_in_time() {
     }
 }
 
-/// Has 400 callers hold the key for 1 ms each; returns after how many a lease was won anew, and the longest pause.
+/// Has 400 callers hold the key for 1 ms each; returns after how many a new lease was won, and the longest pause.
 async fn hold_by_turns(redlock: &Redlock) -> (Vec<usize>, Duration) {
     let (guard, waiting) = queue_up(redlock, 400).await;
     let mut before = (guard.token().get(), Instant::now());
@@ -354,7 +354,7 @@ async fn a_lease_that_is_not_to_be_extended_is_not_extended_to_look_for_others()
     assert_eq!(anew.count(), 1, "{tokens:?}");
 }
 
-/// A look extends the lease, and so does nothing for one that nobody has at the moment.
+/// A look extends the lease, and so does nothing for a lease that has no holder at the moment.
 // Shows: R2.11.
 #[tokio::test(start_paused = true)]
 async fn s09_a_look_does_not_extend_a_lease_that_waits_for_its_holder() {

@@ -16,7 +16,7 @@ use crate::paused_time::{
 /// A day in 2026, at noon.
 const NOON: u64 = 1_795_262_400_000;
 
-/// What becomes of an acquire, and how long it took.
+/// Returns what becomes of an acquire, and how long it took.
 async fn timed(redlock: &Redlock, key: &str) -> (Option<AcquireErrorKind>, Duration) {
     let began = Instant::now();
     let acquired = redlock.acquire(key).await;

@@ -30,7 +30,7 @@ async fn a_slow_minority_does_not_pile_work_up() {
         }
     }))
     .await;
-    // Nobody asks for anything any more, and one of the quick nodes goes down: the slow one counts.
+    // No caller waits for a lease any more, and one of the quick nodes goes down: the slow one counts.
     nodes[0].node.stop();
     let start = Instant::now();
     while redlock.try_acquire("alone").await.is_err() {

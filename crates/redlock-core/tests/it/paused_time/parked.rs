@@ -63,7 +63,7 @@ async fn a_lease_that_is_lost_while_it_is_parked_is_nobodys() {
 }
 
 /// Has a lease pass on `hops` times and once more while the driver sees none of it, and then hears that the lease is
-/// lost; returns whether the last caller gets it all the same, while somebody else has the key.
+/// lost; returns whether the last caller gets it all the same, while another client has the key.
 async fn is_handed_out_after_a_loss(hops: usize) -> bool {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;

@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// The leases that somebody was handed, and may still rely on.
+/// The leases that callers were handed, and may still rely on.
 type Held = Rc<RefCell<Vec<Lease>>>;
 
 // Shows: T1.2.

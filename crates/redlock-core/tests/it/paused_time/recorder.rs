@@ -121,7 +121,7 @@ async fn a_recorder_that_panics_costs_no_lease() {
     assert!(panics.load(Ordering::SeqCst) > 10);
 }
 
-/// An alert counts those who found a lock held until their wait ended.
+/// An alert counts the callers that found a lock held until their wait ended.
 #[tokio::test(start_paused = true)]
 async fn who_finds_a_slot_is_counted_once_however_many_were_tried() {
     let nodes = faulty(3);

@@ -1,4 +1,4 @@
-//! Scopes, in paused time: a lock is acquired again by whoever has it.
+//! Scopes, in paused time: the holder of a lock acquires it again.
 
 use redlock_core::{
     AcquireErrorKind, AcquireOptions, ExtendErrorKind, LockGuard, LossReason, Redlock,

@@ -1,4 +1,4 @@
-//! What those see who look on at callers of slots: each is one caller, however many slots it asks for.
+//! The spans and metrics of callers of slots: each is one caller, however many slots it asks for.
 
 use std::{
     collections::HashMap,

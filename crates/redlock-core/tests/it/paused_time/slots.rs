@@ -201,7 +201,7 @@ async fn whoever_has_a_slot_and_finds_no_other_is_told_that_others_have_them() {
     assert_eq!(slots.slot_of(own.guard().key()), Some(own.slot()));
 }
 
-/// Nobody may wait behind another caller, and the slot that is tried first is held by this process.
+/// No caller may wait behind another, and this process holds the slot that is tried first.
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_is_free_is_found_where_nobody_may_wait() {
     for count in [2, 3, 8] {

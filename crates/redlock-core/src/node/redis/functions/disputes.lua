@@ -1,7 +1,8 @@
--- The keys that somebody was refused, in this period of four seconds of the server's clock and in the one before.
+-- The keys that callers were refused, in this period of four seconds of the server's clock and in the one before.
 --
--- A process whose callers hand a lease on among themselves leaves a gap for others from time to time, and need not if there
--- are none. This is about who has to wait for how long, and about nothing else: it may be forgotten at any time.
+-- A process whose callers hand a lease on among themselves leaves a gap for other processes from time to time. It need
+-- not if no other process wants the key. These keys affect only how long callers wait: they may be forgotten at any
+-- time.
 local disputed, earlier, period, second, disputes = {}, {}, 0, '', 0
 
 -- How many keys of a period are remembered; if there are more, all are disputed.

@@ -4,12 +4,12 @@
 -- the ordinary is left to the script before anything is written: a node that does not vote, a key that occurs twice, a
 -- counter that is damaged or ahead of what is proposed, and a command that fails.
 --
--- The answer is that of the script, too, but for extensions, which say whether somebody was refused the key. And it is
--- another if every operation was done, with the first token that it proposed, and nobody was refused a key. Then it is one
--- text, which costs less than a list: the node's time in seconds, the microseconds behind it, and the run; or nothing,
--- if nobody looked at the mark.
+-- The answer is that of the script, too, but for extensions, which say whether a caller was refused the key. It is
+-- another answer if every operation was done, with the first token that it proposed, and no caller was refused a key.
+-- Then it is one text, which costs less than a list: the node's time in seconds, the microseconds behind it, and the
+-- run; or nothing, if there was no look at the mark.
 --
--- All is read first, then all is counted by one command, and all keys that are let go are deleted by one. No key occurs
+-- All is read first, then all is counted by one command, and all released keys are deleted by one. No key occurs
 -- twice, so nothing but the counters depends on the order of the operations.
 
 -- The lists of the call that runs: counters with their shards, keys to delete, and the extensions, each with the place of

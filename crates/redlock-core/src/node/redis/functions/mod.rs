@@ -4,7 +4,7 @@
 //! This one is made of the script itself, to which it leaves whatever is out of the ordinary, and four parts:
 //!
 //! - `witness.lua` remembers that the mark was looked at, so that most calls need not ask the server what it is;
-//! - `disputes.lua` remembers who was refused a key, so that a holder can tell whether anybody waits for it;
+//! - `disputes.lua` remembers which keys were refused, so that a holder can tell whether a caller waits for its key;
 //! - `leases.lua` acquires, releases and extends;
 //! - `register.lua` says under which names.
 //!

@@ -3,7 +3,7 @@ local function register(verb, callback, flags)
   redis.register_function{function_name = NAME .. '_' .. verb, callback = callback, flags = flags}
 end
 register('take', leases, {})
--- Nothing is taken by it, so that leases can be kept and let go without memory.
+-- It takes no key, so that leases can be kept and released without memory.
 register('keep', leases, {'allow-oom'})
 -- Whatever the others do not serve, where it matters that the process has looked.
 register('call', look, {})

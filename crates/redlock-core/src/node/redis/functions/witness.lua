@@ -2,12 +2,12 @@
 -- the data that such marks name.
 --
 -- These are variables of the library. They live in the process and not in its data, so they are gone with the process,
--- and whenever the library is loaded anew. The run is the process's as long as it lives, so nobody has to ask for it
--- again. The identity of the data is asked for in every call: a master that was a replica meanwhile, and got only what
--- it had missed, has another one, and nothing was loaded anew.
+-- and whenever the library is loaded again. The run is the process's as long as it lives, so no call asks for it again.
+-- Every call asks for the identity of the data: a master that was a replica meanwhile, and got only what it had missed,
+-- has another one, and the library was not loaded again.
 --
--- The text in which that identity was found is kept, too. Most calls hear the same again: then it costs no memory, and
--- nobody looks through it.
+-- The text in which that identity was found is kept, too. Most calls get the same text again: then it costs no memory,
+-- and no call searches it.
 local witnessed, run, data, said = {}, nil, nil, nil
 -- The marks that were looked at, by their keys. A mark that is not there and was never looked at was never written by this
 -- process, so it is not one that was deleted.

@@ -47,13 +47,13 @@ impl Direct {
             let lent = Lent(Arc::new(Mutex::new(self.stream().await?)));
             let settings = AsyncConnectionConfig::new().set_response_timeout(None);
             let (greeting, stream) = (&self.greeting, lent.clone());
-            // What it returns is not used: every command so far has its answer, so it has read no more than that.
+            // The result is not used: every command so far has its answer, so redis-rs has read nothing beyond them.
             drop(MultiplexedConnection::new_with_config(greeting, stream, settings).await?);
             Ok::<_, RedisError>(lent)
         });
         let out_of_time = |_| RedisError::from(io::Error::from(io::ErrorKind::TimedOut));
         let Lent(stream) = connected.await.map_err(out_of_time)??;
-        // invariant: nobody else has it any more
+        // invariant: this is the only handle of the stream now
         let stream =
             Arc::into_inner(stream).ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
         let stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);

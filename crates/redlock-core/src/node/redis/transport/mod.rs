@@ -5,7 +5,7 @@
 //! | `direct` | connections that are made here, over TCP and Unix sockets; redis-rs greets the server on them |
 //! | `pipe` | commands and answers over such a connection, without a task of its own |
 //! | `resp` | answers as they are on the wire |
-//! | `waiting` | who is woken when there is more to read |
+//! | `waiting` | the tasks to wake when there is more to read |
 //!
 //! A connection of redis-rs has a task and two channels, each of which costs a lone call a turn of its thread.
 //! It stays where there is no other way to the stream: TLS, RESP3, and pools of the user's.

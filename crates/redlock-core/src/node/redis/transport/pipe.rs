@@ -17,8 +17,8 @@ use super::{
 
 /// Commands and answers over one connection, in order; cloning it gives another handle to it.
 ///
-/// It has no task of its own: whoever waits for an answer writes what is to be written and reads what is there, also
-/// for the others that wait.
+/// It has no task of its own: a task that waits for an answer writes all pending output and reads all input, also for
+/// the other tasks that wait.
 #[derive(Clone)]
 pub(in super::super) struct Pipe(Arc<Mutex<State>>);
 
@@ -35,13 +35,13 @@ struct State {
     /// What was received, in the beginning of the buffer.
     input: Vec<u8>,
     received: usize,
-    /// How many bytes must be there before it is of use to look for an answer.
+    /// How many bytes must be there before they can contain an answer.
     least: usize,
-    /// The commands without an answer, and the answers that nobody has taken yet, in order.
+    /// The commands without an answer, and the answers that no caller has taken yet, in order.
     places: VecDeque<Place>,
     /// The number of the first of them.
     first: u64,
-    /// Why the connection is of no more use.
+    /// The error that broke the connection.
     broken: Option<RedisError>,
     waiting: Arc<Waiting>,
 }
@@ -79,8 +79,8 @@ impl Pipe {
     /// # Cancel safety
     ///
     /// Dropping it after it was polled loses only this answer; later commands have their own.
-    /// If nobody else waits for an answer, and the system does not take all of the command at once, the rest is sent
-    /// with the next one: a pipe has no task of its own that could.
+    /// If no other caller waits for an answer, and the system does not take all of the command at once, the next
+    /// command sends the rest: a pipe has no task of its own.
     pub(super) const fn ask<'a, C: Command>(&'a self, command: &'a C) -> Asking<'a, C> {
         Asking {
             pipe: self,
@@ -120,7 +120,7 @@ impl<C: Command> Future for Asking<'_, C> {
         };
         let mut woken = ToWake::default();
         if !state.is_answered(place) {
-            // Before anything is read: when the stream is ready again, all that wait are woken, whoever has read.
+            // Before anything is read: when the stream is ready again, it wakes all waiting tasks, whichever has read.
             state.waiting.add(cx.waker());
             woken = state.move_on();
         }
@@ -157,7 +157,7 @@ impl State {
         self.first + self.places.len() as u64 - 1
     }
 
-    /// Writes and reads as far as that goes without waiting; returns who is to be woken once the state is unlocked.
+    /// Writes and reads as much as it can without waiting; returns the tasks to wake once the state is unlocked.
     fn move_on(&mut self) -> ToWake {
         if self.broken.is_some() {
             return ToWake::default();
@@ -191,7 +191,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads what is there; if that is very much, one of those that wait is to go on with it, behind the others of its
+    /// Reads what is there; if that is too much for one turn, a waiting task continues, behind the other tasks of its
     /// thread.
     fn read(&mut self, cx: &mut Context<'_>) -> RedisResult<()> {
         for _ in 0..READS {
@@ -229,7 +229,7 @@ impl State {
             at += length;
             let is_waited_for = |place: &&mut Place| matches!(place, Place::Open | Place::Left);
             let place = self.places.iter_mut().find(is_waited_for);
-            // A server that says what nobody asked for is about to hang up.
+            // A server that sends an answer without a request is about to hang up.
             let place = place.ok_or_else(hung_up)?;
             *place = match place {
                 Place::Left => Place::Over,
@@ -242,7 +242,7 @@ impl State {
         Ok(())
     }
 
-    /// Nothing is sent or received any more, and all that wait learn it.
+    /// Ends the connection with an error, which all waiting tasks get.
     fn break_off(&mut self, error: &RedisError) {
         let error = &final_of(error);
         for place in &mut self.places {

@@ -28,7 +28,7 @@ pub(super) fn answer(bytes: &[u8]) -> RedisResult<Parsed> {
 
 /// Why no value could be read.
 enum Stop {
-    /// It is not whole: there must be at least so many bytes.
+    /// The value is incomplete: the buffer must have at least this number of bytes.
     Partial(usize),
     Nonsense(RedisError),
 }
@@ -45,7 +45,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the next value and those in it, which may have so many levels.
+    /// Reads the next value and the values in it, down to this depth.
     fn value(&mut self, depth: usize) -> Result<Value, Stop> {
         let start = self.at;
         let line = self.line()?;
@@ -67,7 +67,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads so many values.
+    /// Reads `length` values.
     fn values(&mut self, length: usize, depth: usize) -> Result<Vec<Value>, Stop> {
         let behind = |count: usize| count.saturating_mul(SHORTEST);
         // A length may be any number: no room is made for what is not there.
@@ -98,7 +98,7 @@ impl Reader<'_> {
         Ok(line.ok_or_else(nonsense)?)
     }
 
-    /// Takes so many bytes, and the end of the line behind them.
+    /// Takes `length` bytes, and the end of the line behind them.
     fn bulk(&mut self, length: usize) -> Result<Vec<u8>, Stop> {
         let end = length.saturating_add(2);
         self.has(end)?;
@@ -110,7 +110,7 @@ impl Reader<'_> {
         Ok(rest[..length].to_vec())
     }
 
-    /// Looks whether so many bytes are there.
+    /// Checks that `count` more bytes are there.
     fn has(&self, count: usize) -> Result<(), Stop> {
         let least = self.at.saturating_add(count);
         if least > self.bytes.len() {
@@ -143,7 +143,7 @@ const DEPTH: usize = 8;
 /// The bytes of the shortest value.
 const SHORTEST: usize = b"+\r\n".len();
 
-/// Room for so many values is made at once.
+/// The greatest number of values for which the reader makes room at once.
 const USUAL_LENGTH: usize = 64;
 
 /// More bytes than any line has: what is long comes with its length before it.

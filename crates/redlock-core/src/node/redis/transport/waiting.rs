@@ -1,11 +1,11 @@
-//! Those who wait for answers, woken together: any of them can read for all.
+//! The tasks that wait for answers, woken together: any of them can read for all.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Wake, Waker},
 };
 
-/// What the stream wakes.
+/// The waker of the stream: it wakes all tasks that wait.
 #[derive(Default)]
 pub(super) struct Waiting(Mutex<State>);
 
@@ -14,11 +14,11 @@ struct State {
     wakers: ToWake,
     /// Whether the stream has something to read, or room again, since it was last tried.
     is_due: bool,
-    /// Whether somebody tries it, who has the pipe locked.
+    /// Set while a task, which has locked the pipe, tries the stream.
     is_tried: bool,
 }
 
-/// Those to wake; mostly one, because a client waits for all of its calls in one task.
+/// The tasks to wake; mostly one, because a client waits for all of its calls in one task.
 #[derive(Default)]
 #[must_use = "whoever is not woken hangs"]
 pub(super) struct ToWake {
@@ -42,14 +42,14 @@ impl Waiting {
 
     /// Begins to try the stream; returns whether it has become ready since it was last tried.
     ///
-    /// Until [`end`](Self::end) nobody is woken: a waker may drop what waits, which needs the lock that is held.
+    /// Until [`end`](Self::end) no task is woken: a waker may drop a waiting call, which needs the lock that is held.
     pub(super) fn begin(&self) -> bool {
         let mut state = self.state();
         state.is_tried = true;
         std::mem::take(&mut state.is_due)
     }
 
-    /// Ends it; returns those to be woken if the stream has become ready meanwhile.
+    /// Ends the try; returns the tasks to wake if the stream has become ready meanwhile.
     pub(super) fn end(&self) -> ToWake {
         let mut state = self.state();
         state.is_tried = false;
@@ -84,7 +84,7 @@ impl Wake for Waiting {
 }
 
 impl ToWake {
-    /// Wakes them; no lock may be held.
+    /// Wakes the tasks; no lock may be held.
     pub(super) fn wake(self) {
         self.first
             .into_iter()

@@ -182,7 +182,7 @@ fn other_slots(told: &str) -> Option<Reply> {
     })
 }
 
-/// Nobody was refused the key lately.
+/// The node has refused the key to no caller lately.
 const UNDISPUTED: u64 = 1;
 
 /// Others give the lock another number of slots.

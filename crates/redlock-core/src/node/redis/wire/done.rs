@@ -8,7 +8,7 @@ use crate::node::{Answer, Reply, Request};
 
 /// Reads the short answer to a call with these requests; `None` if that is not what a function sends.
 ///
-/// It says where the node stands, unless keys are only let go, for which nobody looks at the mark.
+/// It says where the node stands, unless all requests are releases, which do not look at the mark.
 pub(in super::super) fn done(said: &[u8], requests: &[Request]) -> Option<Answer> {
     let standing = if requests.iter().all(Request::is_release) {
         said.is_empty().then_some(None)?
@@ -39,7 +39,7 @@ fn reply(request: &Request) -> Option<Reply> {
         Request::Lock { verb, .. } => match *verb {
             // A token that was taken already would have been left to the script.
             Verb::Acquire { proposal, .. } => Some(Reply::Taken { counter: proposal }),
-            // Of a key that somebody was refused there would be more to say.
+            // If a caller was refused the key, the node sends a longer answer.
             Verb::Extend {
                 write_back: None, ..
             } => Some(Reply::Undisputed),

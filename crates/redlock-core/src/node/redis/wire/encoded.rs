@@ -1,4 +1,4 @@
-//! One request as it is sent, to whichever node.
+//! One encoded request, the same for every node.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
@@ -6,7 +6,7 @@ use redlock_proto::{Keyspace, NodeKey, OwnerId};
 
 use super::super::args::Args;
 
-/// A request as it is sent: the part that it has in each section of a call.
+/// An encoded request: the part that it has in each section of a call.
 #[derive(Default)]
 pub(super) struct Encoded {
     /// Its keys, in the order in which the script expects them.

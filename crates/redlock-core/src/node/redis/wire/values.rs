@@ -7,7 +7,7 @@ use redlock_proto::HolderLabel;
 
 use crate::node::Reply;
 
-/// A counter, and what is told behind it of who has the key.
+/// A counter, and what follows it in the answer: the label of the key's holder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
     pub(super) counter: u64,

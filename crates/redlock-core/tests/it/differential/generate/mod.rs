@@ -22,7 +22,7 @@ const MS: Duration = Duration::from_millis(1);
 /// The step that counts of the time between two looks, in the spaces with short leases.
 const QUARANTINE_STEP: Duration = Duration::from_millis(50);
 
-/// The steps of one sequence, which a server with these traits goes through.
+/// Returns the steps of one sequence, which a server with these traits goes through.
 pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
     let main = random.index(SPACES);
     // With one key or owner, operations of one call meet most often.
@@ -75,7 +75,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
     steps
 }
 
-/// What costs a server some time.
+/// Returns a step that costs a server some time.
 fn rare(random: &mut Random) -> Step {
     match random.below(4) {
         0 => Step::Save,
@@ -110,7 +110,7 @@ fn clock(random: &mut Random) -> Step {
     }
 }
 
-/// An operator vouches for the node.
+/// Adds an operator that vouches for the node.
 fn vouch(keyspace: usize, steps: &mut Vec<Step>) {
     let open = Ask::Open {
         floor: Number::Is(0),
@@ -122,7 +122,7 @@ fn vouch(keyspace: usize, steps: &mut Vec<Step>) {
     }
 }
 
-/// A quarantine, looked at so often that it may end.
+/// Adds a quarantine, with enough looks at it for it to end.
 fn age(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     for _ in 0..4 + random.below(8) {
         let asks = if random.percent(70) {
@@ -154,7 +154,7 @@ fn age(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     }
 }
 
-/// A reader that tries to have alone what it shares, and what becomes of its two leases.
+/// Adds a reader that tries to upgrade its lease, and what becomes of its two leases.
 fn upgrade(few: &Few, keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     let (reader, writer) = (random.index(OWNERS), random.index(OWNERS));
     let first = random.index(few.keys);
@@ -214,7 +214,7 @@ fn upgrade(few: &Few, keyspace: usize, random: &mut Random, steps: &mut Vec<Step
     steps.push(Step::Look);
 }
 
-/// One run of a job after the other, until the oldest are forgotten.
+/// Adds one run of a job after the other, until the oldest are forgotten.
 fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     let (job, owner, ttl) = (random.index(JOBS), random.index(OWNERS), 30_000 * MS);
     let keys = Span {
@@ -255,7 +255,7 @@ fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     steps.push(Step::Look);
 }
 
-/// A claim of a tick from the time that a node may have forgotten, or just after.
+/// Returns a claim of a tick from the time that a node may have forgotten, or just after.
 fn old_claim(random: &mut Random) -> Ask {
     let early = random.pick(&[0_u32, 1, 100]);
     Ask::Claim {

@@ -21,7 +21,7 @@ pub(super) struct Few {
     pub(super) jobs: u64,
     /// How many in a hundred requests about locks are about several keys.
     pub(super) sets: u64,
-    /// How many in a hundred requests about locks share them, upgrade that, or wait for those who share them.
+    /// How many in a hundred requests about locks share them, upgrade a shared lock, or wait for its readers.
     pub(super) shared: u64,
     /// How many in a hundred requests about single locks are about one of several slots.
     pub(super) slots: u64,
@@ -30,7 +30,7 @@ pub(super) struct Few {
 }
 
 impl Few {
-    /// What clients ask for all the time: to acquire, to extend and to release, mostly each key once.
+    /// Returns what clients ask for all the time: to acquire, to extend and to release, mostly each key once.
     pub(super) fn leases(&self, random: &mut Random) -> Vec<Ask> {
         let first = random.index(KEYS);
         let count = 1 + random.index(KEYS);

@@ -9,7 +9,7 @@ use crate::differential::{
     step::{Number, Since, When},
 };
 
-/// A time to live, of none to half a minute.
+/// Returns a time to live, of none to half a minute.
 pub(super) fn ttl(random: &mut Random) -> Duration {
     match random.below(4) {
         0 => random.pick(&[Duration::ZERO, 999 * MICRO, MS, 2 * MS, 5 * MS]),
@@ -33,7 +33,7 @@ pub(super) fn number(random: &mut Random) -> Number {
     }
 }
 
-/// A counter near the greatest one, or near where doubles end.
+/// Returns a counter near the greatest one, or near where doubles end.
 pub(super) fn edge(random: &mut Random) -> Number {
     const MAX: u64 = (1 << 53) - (1 << 20);
     let around = |middle: u64, random: &mut Random| Number::Is(middle - 3 + random.below(6));

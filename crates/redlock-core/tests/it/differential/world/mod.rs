@@ -43,7 +43,7 @@ pub(crate) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// Begins anew, whatever the server went through before.
+    /// Starts over, whatever happened to the server before.
     pub(crate) fn begin(
         site: &'a mut Site,
         persistence: Persistence,
@@ -223,7 +223,8 @@ impl<'a> World<'a> {
     }
 }
 
-/// Whether the answers are the same, but for what a model has not of the server info, and for what need not be remembered.
+/// Returns whether the answers are the same, but for the server info that a model lacks, and for what need not be
+/// remembered.
 fn alike(expected: &Answer, answer: &Answer) -> bool {
     let mut pairs = expected.replies.iter().zip(&answer.replies);
     expected.standing == answer.standing

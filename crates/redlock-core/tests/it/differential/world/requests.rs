@@ -159,7 +159,7 @@ impl World<'_> {
         Request::Job { verb, job }
     }
 
-    /// A run that is remembered, or one like it.
+    /// Returns a run that the node remembers, or one like it.
     fn run(&self, job: usize, which: usize, offset: i64, text: Option<&str>) -> JobEntry {
         let run = self.store.runs(&cast::job(job)).get(which);
         let now = Tick::from_millis(self.now / 1_000).expect("it is this century");

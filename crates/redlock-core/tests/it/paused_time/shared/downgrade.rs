@@ -43,7 +43,7 @@ async fn what_was_had_alone_is_shared_without_being_let_go() {
     assert_eq!(try_alone(&other).await, None);
 }
 
-/// Who waits for the key alone in the same process does not get the lease of who shares it.
+/// A writer that waits in the same process does not get the lease of a reader.
 // Shows: R4.3.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_shared_is_handed_over_to_nobody() {

@@ -50,7 +50,7 @@ async fn only_who_asks_for_the_same_joins_a_lease() {
         let guard = redlock.acquire_with("a", options).await.unwrap();
         assert!(guard.token() > first.token());
     }
-    // Who may hold it for a limited time is not joined either.
+    // A lease that may be held for a limited time is not joined either.
     let limited = at_once().shared().max_hold(SECOND);
     let first = redlock.acquire_with("b", limited.clone()).await.unwrap();
     let second = redlock.acquire_with("b", limited).await.unwrap();
@@ -106,8 +106,8 @@ async fn a_shared_lease_that_is_lost_is_lost_for_all_who_have_joined_it() {
     assert!(again.unwrap().is_held());
 }
 
-/// Whoever is cancelled leaves nothing behind, at whatever moment: neither a lease nor a place, nor a lease that nobody
-/// has and others join.
+/// A reader that is cancelled leaves nothing behind, at whatever moment: neither a lease nor a place, nor a lease
+/// without a holder that others join.
 // Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn readers_that_give_up_leave_nothing() {
@@ -135,7 +135,7 @@ async fn readers_that_give_up_leave_nothing() {
     assert!(soon(redlock.acquire("a")).await.unwrap().is_held());
 }
 
-/// The end of a scope takes its leases away, and nobody else's.
+/// The end of a scope releases its own leases, and no other caller's.
 // Shows: R4.6.
 #[tokio::test(start_paused = true)]
 async fn a_scope_shares_no_lease_with_callers_outside_of_it() {

@@ -1,4 +1,4 @@
-//! Shared leases, in paused time: readers together, writers alone, nobody kept waiting for good.
+//! Shared leases, in paused time: readers together, writers alone, and no caller waits for good.
 
 mod downgrade;
 mod joining;
@@ -22,7 +22,7 @@ fn for_long() -> AcquireOptions {
     AcquireOptions::new().wait(Wait::UpTo(60 * SECOND))
 }
 
-/// What one attempt to have the key alone comes to.
+/// Returns the error of one exclusive attempt at the key, if it fails.
 async fn try_alone(redlock: &Redlock) -> Option<AcquireErrorKind> {
     let tried = redlock.try_acquire("a").await;
     tried.err().map(|error| error.kind())
@@ -66,7 +66,7 @@ async fn many_share_a_key_and_one_has_it_alone() {
         sleep(40 * SECOND).await;
         assert!(guard.is_held());
         guard.release().await.unwrap();
-        // The wish of those who tried is over.
+        // The wish of the failed attempts is over.
         sleep(SECOND).await;
     }
     let alone = other.try_acquire("a").await.unwrap();

@@ -85,7 +85,7 @@ async fn an_upgrade_beside_other_readers_is_refused_and_all_go_on() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
-/// A lease with two holders of which one has it alone would be a wrong grant.
+/// A lease with two holders, one of them exclusive, would be a wrong grant.
 // Shows: R4.4.
 #[tokio::test(start_paused = true)]
 async fn nobody_joins_a_lease_that_is_being_upgraded() {

@@ -224,7 +224,7 @@ async fn an_answer_that_another_task_has_read_wakes_the_one_that_waits_for_it() 
     }
     let first = soon(read_echo(&mut server)).await;
     let second = soon(read_echo(&mut server)).await;
-    // In one piece, so that whoever is woken first reads both.
+    // In one piece, so that the task that is woken first reads both.
     let both = format!(
         "${}\r\n{first}\r\n${}\r\n{second}\r\n",
         first.len(),
