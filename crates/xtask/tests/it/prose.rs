@@ -187,17 +187,13 @@ fn first_lines_are_found_behind_attributes_and_in_what_is_public_around_them() {
     assert_eq!(verbs.collect::<Vec<_>>(), [true, false]);
 }
 
-/// The folders whose comments must name their subjects, from the root of the repository.
-const FOLDERS: [&str; 9] = [
-    "crates/redlock-bench",
-    "crates/redlock-model",
-    "crates/redlock-sandbox",
-    "crates/redlock-sim",
-    "crates/redlock-tower",
-    "crates/xtask",
-    "docker",
-    "examples",
-    "tests",
+/// The folders whose comments must name their subjects, from the root of the repository; and the documents beside them.
+const FOLDERS: [&str; 5] = ["crates", "docker", "docs", "examples", "tests"];
+const DOCUMENTS: [&str; 4] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
 ];
 
 /// The forms that hide what a sentence is about, and the remedies; `…` stands for any words of the sentence.
@@ -286,25 +282,23 @@ fn hidden_subjects(text: &str, mark: &str) -> Vec<String> {
     found
 }
 
-/// Finds such forms in the sources and documents of a folder.
-fn find_hidden_subjects(folder: &Path, found: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("the folder is there") {
-        let path = entry.expect("it can be read").path();
-        let end = path.extension().and_then(|end| end.to_str());
-        let mark = match end {
-            Some("rs") => "//",
-            Some("lua") => "--",
-            Some("md") => "",
-            _ if path.is_dir() => {
-                find_hidden_subjects(&path, found);
-                continue;
-            }
-            _ => continue,
-        };
-        let text = fs::read_to_string(&path).expect("it is text");
-        let hidden = hidden_subjects(&text, mark).into_iter();
-        found.extend(hidden.map(|hidden| format!("{}:{hidden}", path.display())));
+/// Finds such forms in a source or a document, or in those of a folder.
+fn find_hidden_subjects(path: &Path, found: &mut Vec<String>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("the folder is there") {
+            find_hidden_subjects(&entry.expect("it can be read").path(), found);
+        }
+        return;
     }
+    let mark = match path.extension().and_then(|end| end.to_str()) {
+        Some("rs") => "//",
+        Some("lua") => "--",
+        Some("md") => "",
+        _ => return,
+    };
+    let text = fs::read_to_string(path).expect("it is text");
+    let hidden = hidden_subjects(&text, mark).into_iter();
+    found.extend(hidden.map(|hidden| format!("{}:{hidden}", path.display())));
 }
 
 #[test]
@@ -312,8 +306,8 @@ fn comments_have_a_named_subject() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = root.canonicalize().expect("the repository is there");
     let mut found = Vec::new();
-    for folder in FOLDERS {
-        find_hidden_subjects(&root.join(folder), &mut found);
+    for path in FOLDERS.into_iter().chain(DOCUMENTS) {
+        find_hidden_subjects(&root.join(path), &mut found);
     }
     assert!(
         found.is_empty(),
