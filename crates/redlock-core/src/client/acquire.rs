@@ -336,11 +336,19 @@ impl Redlock {
             Some(scopes) => {
                 // In a box of its own, because every acquire has to carry the room that this takes.
                 let guard = Box::pin(scopes.until_guard_of(&keys, options.mode));
-                select! {
+                let won = select! {
                     biased;
                     guard = guard => return guard.ok_or_else(|| scopes.already_held(&keys, options.mode)),
                     won = won => won,
+                };
+                // Another part of the scope, on another thread, may have got the lease between the two looks: waiting for
+                // it would be a wait for itself.
+                if won.is_err()
+                    && let Found::Guard(guard) = scopes.look(&keys, options.mode)
+                {
+                    return Ok(guard);
                 }
+                won
             }
         };
         let (guard, _) = won.map_err(NotWon::into_error)?;
