@@ -81,5 +81,4 @@ const SEARCHES: [(&str, &str); 8] = [
 ];
 
 /// The script and the functions on real servers, against the model of a node.
-const ALIKE: &str =
-    "test --locked --release --all-features --package redlock-core --test it differential::";
+const ALIKE: &str = "test --locked --all-features --package redlock-core --test it differential::";
