@@ -75,7 +75,7 @@ const OF_ASSUMPTIONS: [&str; 8] = [
 // Shows: J2, T1.2.
 #[test]
 fn nothing_goes_wrong_while_everything_is_at_work() {
-    let outcome = campaign(Plan::Default, 300, 300);
+    let outcome = campaign(Plan::Default, 0, 600);
     assert_nothing_went_wrong(&outcome);
     let counters = outcome.counters;
     let never = [&OF_TICKS[..], &OF_ASSUMPTIONS, &OF_SETS, &REVOKED].concat();
