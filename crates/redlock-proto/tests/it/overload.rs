@@ -209,6 +209,18 @@ fn the_time_of_a_node_counts_from_when_its_request_was_written() {
 
 // Shows: T6.10.
 #[test]
+fn nodes_that_say_nothing_are_an_outage_though_the_request_was_written_a_little_late() {
+    let mut bench = Bench::new();
+    bench.pass(0, None);
+    bench.acquire(1, Duration::ZERO);
+    bench.pass(5, Some(5));
+    // Its caller's time is over, and the nodes have had all of theirs but 5 ms.
+    bench.pass(195, Some(5));
+    assert_eq!(bench.failed, [(1, FailureKind::NoQuorum)]);
+}
+
+// Shows: T6.10.
+#[test]
 fn a_slow_attempt_is_no_outage_while_nodes_answer_others() {
     let mut bench = Bench::new();
     bench.pass(0, None);

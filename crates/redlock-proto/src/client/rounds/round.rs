@@ -141,10 +141,17 @@ impl Round {
         let heard = self.nodes.iter().enumerate();
         let owing = heard.filter(|(_, heard)| heard.is_asked && !heard.is_over);
         let silent_at = owing.map(|(node, _)| nodes.silent_at(node, self.patience, now));
-        match (silent_at.max(), self.ends) {
-            (Some(at), Some(ends)) if at > now && ends <= now => Rest::Over(Limit::RanOut),
-            (Some(at), ends) if at > now => Rest::Until(ends.map_or(at, |ends| ends.min(at))),
-            _ => Rest::Over(Limit::Silence),
+        let Some(at) = silent_at.max() else {
+            return Rest::Over(Limit::Silence);
+        };
+        match self.ends {
+            // A request is written a little after its round was started: silence for most of its time is silence.
+            Some(ends) if ends <= now && at <= now + self.patience / 2 => {
+                Rest::Over(Limit::Silence)
+            }
+            Some(ends) if ends <= now => Rest::Over(Limit::RanOut),
+            _ if at <= now => Rest::Over(Limit::Silence),
+            ends => Rest::Until(ends.map_or(at, |ends| ends.min(at))),
         }
     }
 
