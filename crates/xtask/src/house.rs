@@ -1,7 +1,8 @@
 //! `cargo xtask house`: the size of the published crates that users build, with figures to aim at.
 //!
 //! A line of a source is code, or documentation (comments included), or it is blank.
-//! Tests in `src` are counted apart: what is below `#[cfg(test)]`, and the files of such modules.
+//! Tests in `src` are counted apart: items below `#[cfg(test)]` or behind the feature `test-util`, and the files of such
+//! modules.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use syn::{
-    Attribute, ImplItemFn, Item, Type, Visibility,
+    Attribute, Expr, ExprLit, ImplItemFn, Item, Lit, Meta, Type, Visibility,
     visit::{self, Visit},
 };
 
@@ -104,15 +105,20 @@ impl House {
             counts.tests += lines.filter(|line| !line.is_empty()).count();
             return Ok(());
         }
-        counts.files += 1;
         if is_lua {
+            counts.files += 1;
             counts.lua += lines
                 .filter(|line| !line.is_empty() && !line.starts_with("--"))
                 .count();
             return Ok(());
         }
+        let file = syn::parse_file(text)?;
+        if file.attrs.iter().any(is_of_tests) {
+            return self.add(path, text, Role::Test);
+        }
         let mut items = Items::default();
-        items.visit_file(&syn::parse_file(text)?);
+        items.visit_file(&file);
+        counts.files += 1;
         for (number, line) in (1..).zip(lines) {
             let is_in = |(first, last): &(usize, usize)| (first..=last).contains(&&number);
             if line.is_empty() {
@@ -311,13 +317,7 @@ fn declared(path: &Path, text: &str) -> syn::Result<Vec<(PathBuf, Role)>> {
 /// Returns the path in an attribute such as `#[path = "no_tree.rs"]`.
 fn path_of(attribute: &Attribute) -> Option<String> {
     let value = &attribute.meta.require_name_value().ok()?.value;
-    match value {
-        syn::Expr::Lit(literal) if attribute.path().is_ident("path") => match &literal.lit {
-            syn::Lit::Str(path) => Some(path.value()),
-            _ => None,
-        },
-        _ => None,
-    }
+    literal(value).filter(|_| attribute.path().is_ident("path"))
 }
 
 /// Returns whether an attribute is of the form `#[cfg(not(…))]`.
@@ -341,11 +341,25 @@ fn is_option(method: &syn::ImplItemFn) -> bool {
     takes && returns && matches!(method.vis, Visibility::Public(_))
 }
 
+/// Returns whether an item is for tests only: of this crate, or of a user that turns on the feature `test-util`.
 fn is_of_tests(attribute: &Attribute) -> bool {
-    attribute.path().is_ident("cfg")
-        && attribute
-            .parse_args::<syn::Ident>()
-            .is_ok_and(|name| name == "test")
+    let of_tests = |condition: Meta| match condition {
+        Meta::Path(path) => path.is_ident("test"),
+        Meta::NameValue(feature) => literal(&feature.value).is_some_and(|name| name == "test-util"),
+        Meta::List(_) => false,
+    };
+    attribute.path().is_ident("cfg") && attribute.parse_args::<Meta>().is_ok_and(of_tests)
+}
+
+/// Returns a string literal.
+fn literal(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => Some(text.value()),
+        _ => None,
+    }
 }
 
 /// Reads the sources in a folder and below it.
