@@ -66,22 +66,22 @@ fn usage() -> ExitCode {
 const USAGE: &str = "\
 usage: cargo xtask <verb>
 
-  test [ARGUMENTS]  every test of the workspace, on real servers;
+  test [ARGUMENTS]  runs every test of the workspace, on real servers;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
   verify            searches for violations: the simulation, the exhaustive model, and nodes
                     beside their model
-  ci                what a change must pass: format, modules, lints, features, packages,
+  ci                all checks that a change must pass: format, modules, lints, features, packages,
                     documentation, dependencies, the files of docker/, tests and searches
-  docker            has the files of docker/ read by what they are for: systemd, Prometheus, the
-                    schemas of Kubernetes and Grafana
+  docker            checks the files of docker/ with systemd, Prometheus, and the schemas of Kubernetes
+                    and Grafana
   evidence          prints which tests and mutants show each step of the safety argument,
                     and fails if a step has none
   features          checks each published library with every set of its features
-  house             counts code, files, types, names and options of the published crates
+  house             counts code, documentation, tests, files, types and options of the published crates
   modules           looks for circles among the modules of each crate
-  package           makes the packages of the published crates, and compiles what is in them
-  mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the
-                    suite catches each; NAMES are parts of names: protocol/, no-drift
-  bench [ROWS]      the client measured beside others, against its goals, in a quarter of an hour;
+  package           makes the packages of the published crates, and compiles their contents
+  mutants [NAMES]   puts known mistakes into a copy of the sources, one at a time, and runs the checks
+                    that must fail; NAMES are parts of names: protocol/, no-drift
+  bench [ROWS]      measures the client beside others, and against its goals, in a quarter of an hour;
                     ROWS are some of its rows, such as: P1 P2, or script; --quick takes three minutes
 ";

@@ -47,7 +47,7 @@ impl HoldWork {
         let guard = redlock
             .acquire_with(&self.key, options)
             .await
-            .unwrap_or_else(|error| panic!("nobody else holds it for so long: {error}"));
+            .unwrap_or_else(|error| panic!("no other process holds it for so long: {error}"));
         let lease = guard.lease();
         history.write(&Event::of(lease, 0, Moment::Acquired));
         let mut ticks = interval(self.period);

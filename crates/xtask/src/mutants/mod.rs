@@ -1,8 +1,8 @@
 //! `cargo xtask mutants`: the checks are checked.
 //!
 //! Each [`Mutant`] is a mistake that some released lock has or had.
-//! It is put into a copy of the sources, and what it says should catch it must fail, after it was seen to pass
-//! without it.
+//! The command puts it into a copy of the sources; each check that the mutant names must then fail, and must pass without
+//! the mutant.
 
 mod model;
 mod mutant;
@@ -14,7 +14,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use self::{
     model::{MODEL, Mutation},
-    mutant::Mutant,
+    mutant::{Catch, Mutant},
     table::Table,
     tree::Tree,
 };
@@ -26,6 +26,9 @@ fn folder() -> PathBuf {
 }
 
 /// Puts in every mutant whose name contains one of `names`, or all of them, and prints what caught it.
+///
+/// The checks of one program follow each other, and of these the ones whose mutants change the same file: so cargo builds
+/// the fewest crates again.
 pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     let wanted = |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part));
     let mut mutants = Mutant::all(&folder())?;
@@ -36,19 +39,23 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     if mutants.is_empty() && model.is_empty() {
         return Err(Failed("no mutant has such a name".to_owned()));
     }
+    let started = now();
     let tree = Tree::copy()?;
     for mutant in &mutants {
         tree.expect_fit(mutant)?;
     }
+    let trials = mutants.iter().flat_map(|mutant| {
+        let catches = mutant.catches.iter();
+        catches.map(move |catch| (mutant, catch))
+    });
+    let mut trials: Vec<(&Mutant, &Catch)> = trials.collect();
+    trials.sort_by_key(|(mutant, catch)| (catch.build(), &mutant.patch.files[0].path));
     // What fails without a mutant proves nothing.
-    let mut baseline = BTreeSet::new();
-    for mutant in &mutants {
-        let catch = &mutant.catch;
-        if baseline.insert(catch.to_string()) {
-            eprintln!("without any mutant: {catch}");
-            tree.run(catch)?.expect_passed(catch)?;
-        }
+    for catch in Catch::together(trials.iter().map(|(_, catch)| *catch)) {
+        eprintln!("without any mutant: {catch}");
+        tree.run(&catch)?.expect_passed(&catch)?;
     }
+    let mut baseline = BTreeSet::new();
     for (_, mutation) in &model {
         let what = format!("the model with {}", mutation.world);
         if baseline.insert(what.clone()) {
@@ -57,21 +64,21 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
         }
     }
     let mut table = Table::default();
-    for mutant in &mutants {
-        let started = now();
-        let outcome = tree.with(mutant, || tree.run(&mutant.catch))?;
+    for (mutant, catch) in trials {
+        let began = now();
+        let outcome = tree.with(mutant, || tree.run(catch))?;
         tree.keep(&mutant.name, &outcome)?;
         let harmless = mutant.harmless.as_deref();
-        table.add(&mutant.name, outcome, harmless, started.elapsed());
+        table.add(&mutant.name, outcome, harmless, began.elapsed());
     }
     for (name, mutation) in model {
-        let started = now();
+        let began = now();
         let outcome = tree.explore(mutation.world, Some(mutation.name))?;
         tree.keep(&name, &outcome)?;
-        table.add(&name, outcome, mutation.harmless, started.elapsed());
+        table.add(&name, outcome, mutation.harmless, began.elapsed());
     }
-    eprintln!("\nwhat each said is in {}", tree.said().display());
-    table.verdict()
+    eprintln!("\nthe output of each check is in {}", tree.said().display());
+    table.verdict(started.elapsed())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a mutant is, and what must notice it.
+//! A mutant, and the checks that must notice it.
 
 use std::{
     fmt, fs,
@@ -8,27 +8,28 @@ use std::{
 use super::patch::Patch;
 use crate::step::Failed;
 
-/// A mistake, and what must notice it.
+/// A mistake, and the checks that must notice it.
 #[derive(Debug)]
 pub(super) struct Mutant {
     /// Its group and its own name, as in `protocol/no-drift`.
     pub(super) name: String,
     pub(super) patch: Patch,
-    pub(super) catch: Catch,
+    /// The checks, each of which must notice it alone.
+    pub(super) catches: Vec<Catch>,
     /// Why nothing can notice it, if that is so.
     pub(super) harmless: Option<String>,
 }
 
-/// What must fail.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+/// A check that must fail.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Catch {
-    /// The simulation of the protocol, within so many seeds.
+    /// The simulation of the protocol, within this number of seeds.
     Simulation { seeds: u32, plan: String },
-    /// A test: the package, its target as cargo names it, and a part of the test's name.
+    /// Tests: the package, its target as cargo names it, and parts of the tests' names.
     Test {
         package: String,
         target: String,
-        filter: String,
+        filters: Vec<String>,
     },
 }
 
@@ -54,7 +55,7 @@ impl Mutant {
         Ok(mutants)
     }
 
-    /// Reads a mutant: what is wrong with it, what catches it, and the patch.
+    /// Reads a mutant: the mistake, the checks that catch it, and the patch.
     fn parse(name: &str, text: &str) -> Result<Self, String> {
         let at = text.find("--- a/").ok_or("there is no patch")?;
         let at = text.find("diff --git").map_or(at, |git| git.min(at));
@@ -64,12 +65,20 @@ impl Mutant {
         if why.is_empty() || why.contains(": ") {
             return Err("the first line does not say what is wrong".to_owned());
         }
-        let catch = field("Caught-by: ").ok_or("no line begins with `Caught-by: `")?;
+        let caught = head
+            .lines()
+            .filter_map(|line| line.strip_prefix("Caught-by: "));
+        let catches = caught.map(|catch| {
+            Catch::parse(catch).ok_or_else(|| format!("neither a test nor a search: {catch}"))
+        });
+        let catches = catches.collect::<Result<Vec<_>, _>>()?;
+        if catches.is_empty() {
+            return Err("no line begins with `Caught-by: `".to_owned());
+        }
         Ok(Self {
             name: name.to_owned(),
             patch: Patch::parse(patch)?,
-            catch: Catch::parse(catch)
-                .ok_or_else(|| format!("neither a test nor a search: {catch}"))?,
+            catches,
             harmless: field("Harmless: ").map(str::to_owned),
         })
     }
@@ -93,8 +102,62 @@ impl Catch {
         Some(Self::Test {
             package: package.to_owned(),
             target: target.to_owned(),
-            filter: filter.to_owned(),
+            filters: vec![filter.to_owned()],
         })
+    }
+
+    /// Returns what has to be built for the check.
+    pub(super) fn build(&self) -> (&str, &str) {
+        match self {
+            Self::Simulation { .. } => ("redlock-sim", ""),
+            Self::Test {
+                package, target, ..
+            } => (package, target),
+        }
+    }
+
+    /// Adds another check to this one, so that one run does both; returns whether that is possible.
+    fn add(&mut self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Simulation { seeds, plan },
+                Self::Simulation {
+                    seeds: others,
+                    plan: of,
+                },
+            ) if plan == of => *seeds = (*seeds).max(*others),
+            (
+                Self::Test {
+                    package,
+                    target,
+                    filters,
+                },
+                Self::Test {
+                    package: of,
+                    target: its,
+                    filters: others,
+                },
+            ) if (&*package, &*target) == (of, its) => {
+                for filter in others {
+                    if !filters.contains(filter) {
+                        filters.push(filter.clone());
+                    }
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Returns as few checks as do all of these.
+    pub(super) fn together<'a>(catches: impl Iterator<Item = &'a Self>) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for catch in catches {
+            if !all.iter_mut().any(|other| other.add(catch)) {
+                all.push(catch.clone());
+            }
+        }
+        all
     }
 }
 
@@ -105,13 +168,16 @@ impl fmt::Display for Catch {
             Self::Test {
                 package,
                 target,
-                filter,
-            } => write!(f, "test {filter} of {package} ({target})"),
+                filters,
+            } => match &filters[..] {
+                [filter] => write!(f, "test {filter} of {package} ({target})"),
+                _ => write!(f, "{} tests of {package} ({target})", filters.len()),
+            },
         }
     }
 }
 
-/// What is in a folder, in the order of the names.
+/// Returns the contents of a folder, in the order of the names.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
     let failed = |error: std::io::Error| Failed(format!("{}: {error}", folder.display()));
     let entries = fs::read_dir(folder).map_err(failed)?;
@@ -128,16 +194,27 @@ mod tests {
     const PATCH: &str = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+1\n";
 
     fn catch(head: &str) -> Result<Catch, String> {
-        Mutant::parse("group/name", &format!("{head}\n{PATCH}")).map(|mutant| mutant.catch)
+        let mutant = Mutant::parse("group/name", &format!("{head}\n{PATCH}"));
+        mutant.map(|mutant| mutant.catches[0].clone())
+    }
+
+    fn test(filter: &str) -> Catch {
+        Catch::Test {
+            package: "redlock-core".to_owned(),
+            target: "--test paused_time".to_owned(),
+            filters: vec![filter.to_owned()],
+        }
+    }
+
+    fn search(seeds: u32) -> Catch {
+        Catch::Simulation {
+            seeds,
+            plan: "ticks".to_owned(),
+        }
     }
 
     #[test]
     fn a_mutant_says_what_is_wrong_and_what_catches_it() {
-        let test = |filter: &str| Catch::Test {
-            package: "redlock-core".to_owned(),
-            target: "--test paused_time".to_owned(),
-            filter: filter.to_owned(),
-        };
         let of =
             |command: &str| catch(&format!("A rule is broken.\n\nCaught-by: {command}\n")).unwrap();
         assert_eq!(
@@ -148,11 +225,29 @@ mod tests {
             of("cargo test -p redlock-core --test paused_time --"),
             test("")
         );
-        let search = Catch::Simulation {
-            seeds: 20,
-            plan: "ticks".to_owned(),
-        };
-        assert_eq!(of("redlock-sim --plan ticks --seeds 20"), search);
+        assert_eq!(of("redlock-sim --plan ticks --seeds 20"), search(20));
+    }
+
+    #[test]
+    fn a_mutant_has_as_many_checks_as_lines_that_name_one() {
+        let test = "Caught-by: cargo test -p redlock-core --test paused_time -- a\n";
+        let head = format!("It is wrong.\n\n{test}Caught-by: redlock-sim --plan a --seeds 1\n");
+        let mutant = Mutant::parse("a/b", &format!("{head}\n{PATCH}")).unwrap();
+        let builds = mutant.catches.iter().map(Catch::build);
+        let builds: Vec<_> = builds.collect();
+        assert_eq!(
+            builds,
+            [("redlock-core", "--test paused_time"), ("redlock-sim", "")]
+        );
+    }
+
+    #[test]
+    fn checks_of_one_program_are_made_together() {
+        let checks = [test("a"), search(20), test("b"), search(9), test("a")];
+        let together = Catch::together(checks.iter());
+        let mut tests = test("a");
+        assert!(tests.add(&test("b")));
+        assert_eq!(together, [tests, search(20)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What became of each mutant: a line as soon as it is known, and the verdict.
+//! The results: a line for each check as soon as it has ended, and the verdict.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use crate::step::Failed;
 pub(super) struct Table {
     count: usize,
     harmless: usize,
-    took: Duration,
     wrong: Vec<String>,
 }
 
@@ -27,7 +26,6 @@ impl Table {
             line("mutant", "caught by", "needed", "took");
         }
         self.count += 1;
-        self.took += took;
         let (by, needed) = match (outcome, harmless) {
             (Outcome::Caught { by, needed, .. }, None) => (by, needed),
             (Outcome::Passed, Some(why)) => {
@@ -47,20 +45,23 @@ impl Table {
         line(name, &by, &needed, &format!("{} s", took.as_secs()));
     }
 
-    /// An error that names those that came out otherwise than they must.
-    pub(super) fn verdict(&self) -> Result<(), Failed> {
+    /// Prints that all is well and how long the run took.
+    ///
+    /// # Errors
+    ///
+    /// It names the mutants that came out otherwise than they must.
+    pub(super) fn verdict(&self, took: Duration) -> Result<(), Failed> {
+        let took = format!("{} min {} s", took.as_secs() / 60, took.as_secs() % 60);
         if self.wrong.is_empty() {
             let caught = self.count - self.harmless;
             eprintln!(
-                "\nmutants: ok: {} put in, {caught} caught, {} harmless, after {} min",
-                self.count,
-                self.harmless,
-                self.took.as_secs().div_ceil(60)
+                "\nmutants: ok: {} checks, {caught} caught, {} harmless, after {took}",
+                self.count, self.harmless,
             );
             return Ok(());
         }
         Err(Failed(format!(
-            "\nmutants: {} of {} came out otherwise than they must: {}",
+            "\nmutants: {} of {} checks came out otherwise than they must, after {took}: {}",
             self.wrong.len(),
             self.count,
             self.wrong.join(", ")
@@ -79,7 +80,7 @@ mod tests {
     fn verdict(outcome: Outcome, harmless: Option<&str>) -> Result<(), Failed> {
         let mut table = Table::default();
         table.add("a", outcome, harmless, Duration::ZERO);
-        table.verdict()
+        table.verdict(Duration::ZERO)
     }
 
     fn caught() -> Outcome {

@@ -3,6 +3,7 @@
 use std::{
     env, fmt,
     fs::{self, File, TryLockError},
+    io::Write,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -75,11 +76,15 @@ impl Tree {
             copy(&root().join(&file), &sources.join(&file))?;
         }
         let texts = texts(&sources)?;
+        let said = target.join("said");
+        if said.exists() {
+            fs::remove_dir_all(&said).map_err(|error| failed(&said, &error))?;
+        }
         Ok(Self {
             sources,
             texts,
             build: target.join("build"),
-            said: target.join("said"),
+            said,
             server: server::ensure()?.path().to_path_buf(),
             _lock: lock,
         })
@@ -90,7 +95,9 @@ impl Tree {
         &self.said
     }
 
-    /// Writes what was printed when a mutant was caught to a file, so that a reader can check the reason.
+    /// Writes the output of a check that caught a mutant to a file, so that a reader can check the reason.
+    ///
+    /// The output of each check of a mutant follows that of the check before it.
     pub(super) fn keep(&self, name: &str, outcome: &Outcome) -> Result<(), Failed> {
         let path = self.said.join(format!("{name}.txt"));
         let folder = path.parent().unwrap_or(&self.said);
@@ -99,7 +106,9 @@ impl Tree {
             Outcome::Caught { said, .. } => said,
             Outcome::Passed | Outcome::Broken => "",
         };
-        fs::write(&path, said).map_err(|error| failed(&path, &error))
+        let file = File::options().create(true).append(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(said.as_bytes()));
+        written.map_err(|error| failed(&path, &error))
     }
 
     /// Puts `mutant` in, does `work`, and takes it out again.
@@ -145,8 +154,8 @@ impl Tree {
             Catch::Test {
                 package,
                 target,
-                filter,
-            } => self.test(package, target, filter),
+                filters,
+            } => self.test(package, target, filters),
         }
     }
 
@@ -159,7 +168,10 @@ impl Tree {
 
     /// A search that exits with 1 and says what it has found, and how much that took.
     fn search(&self, program: &str, arguments: &[&str]) -> Result<Outcome, Failed> {
-        if !self.compiles(&["build", "--profile", PROFILE, "-p", program])? {
+        let mut build = self.cargo(&["build", "--quiet", "--profile", PROFILE, "-p", program]);
+        let build = build.output();
+        let build = build.map_err(|error| Failed(format!("cargo build: {error}")))?;
+        if !build.status.success() {
             return Ok(Outcome::Broken);
         }
         let output = Command::new(self.build.join(PROFILE).join(program))
@@ -177,34 +189,31 @@ impl Tree {
         }
     }
 
-    fn test(&self, package: &str, target: &str, filter: &str) -> Result<Outcome, Failed> {
-        let mut build = vec!["test", "--quiet", "--all-features", "-p", package];
-        build.extend(target.split(' '));
-        let compile: Vec<&str> = build.iter().copied().chain(["--no-run"]).collect();
-        if !self.compiles(&compile)? {
-            return Ok(Outcome::Broken);
-        }
-        let mut command = self.cargo(&build);
-        let output = command.args(["--", filter]).output();
+    fn test(&self, package: &str, target: &str, filters: &[String]) -> Result<Outcome, Failed> {
+        let mut command = self.cargo(&["test", "--quiet", "--all-features", "-p", package]);
+        command.args(target.split(' ')).arg("--").args(filters);
+        let output = command.output();
         let output = output.map_err(|error| Failed(format!("cargo test: {error}")))?;
         if output.status.success() {
             return Ok(Outcome::Passed);
+        }
+        // Cargo says so after it has run a test.
+        let error = String::from_utf8_lossy(&output.stderr);
+        if !error
+            .lines()
+            .any(|line| line.starts_with("error: test failed"))
+        {
+            return Ok(Outcome::Broken);
         }
         let said = String::from_utf8_lossy(&output.stdout);
         // What each failure printed comes first, and the names once more at the end.
         let (_, names) = said.rsplit_once("failures:").unwrap_or_default();
         let first = names.lines().find_map(|line| line.strip_prefix("    "));
         Ok(Outcome::Caught {
-            by: first.unwrap_or(filter).to_owned(),
+            by: first.unwrap_or(&filters.join(" ")).to_owned(),
             needed: String::new(),
             said: said.into_owned(),
         })
-    }
-
-    fn compiles(&self, arguments: &[&str]) -> Result<bool, Failed> {
-        let output = self.cargo(arguments).output();
-        let output = output.map_err(|error| Failed(format!("cargo: {error}")))?;
-        Ok(output.status.success())
     }
 
     fn cargo(&self, arguments: &[&str]) -> Command {
@@ -214,6 +223,8 @@ impl Tree {
             .args(arguments)
             .current_dir(&self.sources)
             .env("CARGO_TARGET_DIR", &self.build)
+            // No debugger looks at a mutant, and tests are built faster without.
+            .env("CARGO_PROFILE_DEV_DEBUG", "false")
             .env(SERVER_VARIABLE, &self.server)
             .env_remove("CARGO_MANIFEST_DIR")
             .stdin(Stdio::null());

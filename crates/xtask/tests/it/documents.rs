@@ -12,6 +12,9 @@ const MOST: [(&str, usize); 3] = [
     ("docs/refinements.md", 25_000),
 ];
 
+/// The most terms of the glossary.
+const MOST_TERMS: usize = 40;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -226,6 +229,36 @@ fn the_files_of_the_architecture_are_there() {
         .filter(|name| !is_there(name))
         .collect();
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn the_ten_files_of_an_acquire_are_there() {
+    let document = read(&root().join("ARCHITECTURE.md"));
+    let pictures = document.split("```").skip(1).step_by(2);
+    let words = pictures.flat_map(str::split_whitespace);
+    let files: Vec<&str> = words
+        .filter(|word| word.starts_with("redlock-") && word.contains('/'))
+        .collect();
+    let is_there = |file: &&str| root().join("crates").join(file).is_file();
+    let missing: Vec<&str> = files
+        .iter()
+        .filter(|file| !is_there(file))
+        .copied()
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert_eq!(files.len(), 10, "{files:#?}");
+}
+
+#[test]
+fn the_glossary_has_each_term_once() {
+    let document = read(&root().join("ARCHITECTURE.md"));
+    let (_, glossary) = document
+        .split_once("\n## Glossary\n")
+        .expect("there is one");
+    let (glossary, _) = glossary.split_once("\n## ").unwrap_or((glossary, ""));
+    let terms: Vec<&str> = glossary.split("**").skip(1).step_by(2).collect();
+    assert!(terms.len() <= MOST_TERMS, "{} terms", terms.len());
+    assert!(terms.is_sorted_by(|one, next| one < next), "{terms:#?}");
 }
 
 #[test]

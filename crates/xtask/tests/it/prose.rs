@@ -6,6 +6,8 @@
 
 use std::{fs, path::Path};
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
 /// The words that begin a sentence which only says what an item is about.
 const QUESTIONS: [&str; 9] = [
     "What", "Whatever", "Whether", "Who", "Whoever", "How", "Which", "When", "Why",
@@ -196,6 +198,14 @@ const DOCUMENTS: [&str; 4] = [
     "README.md",
 ];
 
+/// The folders whose messages must name their subjects, too: help texts, errors and the text of tests.
+const MESSAGES: [&str; 4] = [
+    "crates/redlock-sandbox/src",
+    "crates/redlock-tower/src",
+    "crates/xtask/src",
+    "tests/src",
+];
+
 /// The forms that hide what a sentence is about, and the remedies; `…` stands for any words of the sentence.
 const FORMS: [(&str, &str); 14] = [
     ("who", SUBJECT),
@@ -280,6 +290,92 @@ fn hidden_subjects(text: &str, mark: &str) -> Vec<String> {
         found.extend(forms.map(|(form, remedy)| format!("{}: '{form}': {remedy}", word.line)));
     }
     found
+}
+
+/// Adds the strings of a source, each with the number of its first line, without those of its documentation.
+fn strings(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(mark) if mark.as_char() == '#' => {
+                let of_attribute = |token: &TokenTree| {
+                    let TokenTree::Group(group) = token else {
+                        return false;
+                    };
+                    let first = group.stream().into_iter().next();
+                    group.delimiter() == Delimiter::Bracket
+                        && first.is_some_and(|first| first.to_string() == "doc")
+                };
+                tokens.next_if(of_attribute);
+            }
+            TokenTree::Group(group) => strings(group.stream(), found),
+            TokenTree::Literal(literal) => {
+                if let Ok(string) = syn::parse_str::<syn::LitStr>(&literal.to_string()) {
+                    found.push((literal.span().start().line, string.value()));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns a message without the names of the values that it shows, as in `{name}`.
+fn without_values(message: &str) -> String {
+    let mut parts = message.split('{');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + part.split_once('}').map_or(part, |(_, after)| after)
+    })
+}
+
+/// Returns the forms in the messages of a source, with their lines and remedies.
+fn hidden_subjects_of_messages(text: &str) -> Vec<String> {
+    let tokens: TokenStream = text.parse().expect("it is Rust");
+    let mut messages = Vec::new();
+    strings(tokens, &mut messages);
+    let hidden = messages.into_iter().flat_map(|(line, message)| {
+        let hidden = hidden_subjects(&without_values(&message), "").into_iter();
+        hidden.map(move |hidden| format!("{line}: in line {hidden}"))
+    });
+    hidden.collect()
+}
+
+/// Finds such forms in the messages of the sources in a folder.
+fn find_hidden_subjects_of_messages(path: &Path, found: &mut Vec<String>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("the folder is there") {
+            find_hidden_subjects_of_messages(&entry.expect("it can be read").path(), found);
+        }
+    } else if path.extension().is_some_and(|end| end == "rs") {
+        let text = fs::read_to_string(path).expect("it is text");
+        let hidden = hidden_subjects_of_messages(&text).into_iter();
+        found.extend(hidden.map(|hidden| format!("{}:{hidden}", path.display())));
+    }
+}
+
+#[test]
+fn messages_have_a_named_subject() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root.canonicalize().expect("the repository is there");
+    let mut found = Vec::new();
+    for path in MESSAGES {
+        find_hidden_subjects_of_messages(&root.join(path), &mut found);
+    }
+    assert!(
+        found.is_empty(),
+        "say in each of these messages what acts: {found:#?}"
+    );
+}
+
+#[test]
+fn hidden_subjects_are_found_in_messages_and_not_in_the_names_of_values() {
+    let text = "/// Told to whoever asks.\nfn a() {\n    say(\"{who} has the key, and \\\n        nobody waits\", \"fine\");\n}\n";
+    let found = hidden_subjects_of_messages(text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("3: in line 1: 'nobody': "),
+        "{found:?}"
+    );
 }
 
 /// Finds such forms in a source or a document, or in those of a folder.
