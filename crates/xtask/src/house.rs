@@ -10,7 +10,7 @@ use std::{
 };
 
 use syn::{
-    Attribute, Item, Type, Visibility,
+    Attribute, Expr, ExprLit, Item, Lit, Meta, Type, Visibility,
     visit::{self, Visit},
 };
 
@@ -77,6 +77,9 @@ impl House {
     /// Counts what is in a file.
     fn add(&mut self, text: &str, of: &str) -> syn::Result<()> {
         let file = syn::parse_file(text)?;
+        if file.attrs.iter().any(is_of_tests) {
+            return Ok(());
+        }
         let mut counted = Counted {
             of,
             house: self,
@@ -189,11 +192,19 @@ fn is_option(method: &syn::ImplItemFn) -> bool {
     takes && returns && matches!(method.vis, Visibility::Public(_))
 }
 
+/// Returns whether an item is for tests only: of this crate, or of its users, who turn the feature `test-util` on.
 fn is_of_tests(attribute: &Attribute) -> bool {
+    let of_tests = |condition: &Meta| match condition {
+        Meta::Path(path) => path.is_ident("test"),
+        Meta::NameValue(feature) => {
+            matches!(&feature.value, Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) if name.value() == "test-util")
+        }
+        Meta::List(_) => false,
+    };
     attribute.path().is_ident("cfg")
         && attribute
-            .parse_args::<syn::Ident>()
-            .is_ok_and(|name| name == "test")
+            .parse_args::<Meta>()
+            .is_ok_and(|condition| of_tests(&condition))
 }
 
 /// Returns what is in a folder, in the order of the names.

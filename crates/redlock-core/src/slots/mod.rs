@@ -39,8 +39,7 @@ use crate::{
 /// After the third, or a quarter of the time limit of a node, it asks for all slots at once, and takes the first that it
 /// gets.
 /// It ends by its deadline, or at most five time limits of a node (half a second each by default) later.
-/// So a waiting caller has a place in the local queue of each slot, and the client's
-/// [`max_waiters`](crate::RedlockBuilder::max_waiters) counts each place.
+/// So a waiting caller has a place in the local queue of each slot.
 /// If several slots become free at once, the caller may hold more than one for a moment, and the nodes may refuse one
 /// attempt of another caller in that moment.
 ///
