@@ -10,7 +10,7 @@ use crate::{
     course::Course,
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
-    scope::{Found, Scopes},
+    scope::Found,
     within,
 };
 
@@ -271,11 +271,7 @@ impl Redlock {
         search: Option<&Course>,
     ) -> Result<LockGuard, AcquireError> {
         let client = &*self.client;
-        let scopes = if options.outside_scopes {
-            None
-        } else {
-            Scopes::current(client.engine.client())
-        };
+        let scopes = self.scopes();
         if let Some(scopes) = &scopes {
             match scopes.look(&keys, options.mode) {
                 Found::Guard(guard) => return Ok(guard),

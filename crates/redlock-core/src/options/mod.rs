@@ -30,7 +30,6 @@ pub struct AcquireOptions {
     pub(crate) lock_delay: Option<Duration>,
     pub(crate) max_waiters_per_key: Option<usize>,
     pub(crate) class: Option<Arc<str>>,
-    pub(crate) outside_scopes: bool,
     pub(crate) mode: Mode,
     /// The slots of which the resource is one.
     pub(crate) slots: Option<SlotsOf>,
@@ -85,38 +84,12 @@ impl AcquireOptions {
             lock_delay: self.lock_delay.or(defaults.lock_delay),
             max_waiters_per_key: self.max_waiters_per_key.or(defaults.max_waiters_per_key),
             class: self.class.or_else(|| defaults.class.clone()),
-            outside_scopes: self.outside_scopes || defaults.outside_scopes,
             mode: match self.mode {
                 Mode::Exclusive => defaults.mode,
                 Mode::Shared => Mode::Shared,
             },
             slots: self.slots.or_else(|| defaults.slots.clone()),
         }
-    }
-
-    /// Acquires outside of every [scope](crate::Scope): the acquire uses no lease of a scope, and its lease outlives
-    /// them all.
-    ///
-    /// It is meant for middleware that holds a lock beyond the scope in which a caller may call it, as the layer of
-    /// `redlock-tower` does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::AcquireOptions;
-    ///
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let options = AcquireOptions::new().outside_scopes();
-    /// let guard = redlock.scope(redlock.acquire_with("report", options)).await?;
-    /// assert!(guard.is_held(), "the scope has ended");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn outside_scopes(mut self) -> Self {
-        self.outside_scopes = true;
-        self
     }
 
     /// Sets how long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole

@@ -13,7 +13,6 @@ use crate::{
     AcquireError, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock, ResourceKey, Wait,
     engine::NotWon,
     key::{MAX_SLOTS, SlotsOf},
-    scope::Scopes,
 };
 
 /// The slots of a resource: a semaphore over the nodes, which limits the number of holders among all clients.
@@ -223,9 +222,7 @@ impl Slots {
             let why = "who has a slot has it alone: leave `shared` out".to_owned();
             return Err(AcquireError::option(&InvalidOption::new("shared", why)));
         }
-        if !options.outside_scopes
-            && let Some(again) = self.held_by_scope()
-        {
+        if let Some(again) = self.held_by_scope() {
             return Ok(again);
         }
         let course = self.redlock.course_of(&self.keys[0], &options);
@@ -273,7 +270,7 @@ impl Slots {
     }
 
     fn held_by_scope(&self) -> Option<SlotGuard> {
-        let scopes = Scopes::current(self.redlock.id())?;
+        let scopes = self.redlock.scopes()?;
         let mut slots = self.keys.iter().enumerate();
         slots.find_map(|(slot, key)| {
             let guard = scopes.guard_of(&key.clone().into(), Mode::Exclusive)?;
