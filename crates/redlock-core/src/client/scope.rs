@@ -47,7 +47,7 @@ impl Redlock {
         scope.enter(work).await
     }
 
-    /// Returns a handle to this client that acquires outside of every [scope](Scope): an acquire uses no lease of a scope,
+    /// Makes this handle to the client acquire outside of every [scope](Scope): an acquire uses no lease of a scope,
     /// and its lease outlives them all.
     ///
     /// It is meant for middleware that holds a lock beyond the scope in which a caller may call it, as the layer of
@@ -59,17 +59,16 @@ impl Redlock {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let outside = redlock.outside_scopes();
+    /// let outside = redlock.clone().outside_scopes();
     /// let guard = redlock.scope(outside.acquire("report")).await?;
     /// assert!(guard.is_held(), "the scope has ended");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn outside_scopes(&self) -> Self {
-        Self {
-            is_outside_scopes: true,
-            ..self.clone()
-        }
+    #[must_use]
+    pub fn outside_scopes(mut self) -> Self {
+        self.is_outside_scopes = true;
+        self
     }
 
     /// Returns the scope of this client in which this code runs: the innermost, if there are several.

@@ -65,7 +65,8 @@ pub async fn dangerous_forget(
         return Err(ControlError::kept(name, &why, memory.nodes()));
     }
     // While this client holds the lock of the job, no replica claims a tick, unless runs may overlap.
-    let guard = redlock.outside_scopes().try_acquire(&resources[0]).await;
+    let outside = redlock.clone().outside_scopes();
+    let guard = outside.try_acquire(&resources[0]).await;
     let guard = guard.map_err(|error| match error.kind() {
         AcquireErrorKind::Contended | AcquireErrorKind::AlreadyHeld => {
             ControlError::in_use(name, InUse::Locked)

@@ -263,6 +263,7 @@ impl JobRunner {
 
 fn slots(redlock: &Redlock, id: &JobId, most: usize) -> Result<Slots, SetupError> {
     // A run has its own slot, even if the task that asks for the run holds another one.
-    let slots = redlock.outside_scopes().slots(id.slots_key(), most);
+    let outside = redlock.clone().outside_scopes();
+    let slots = outside.slots(id.slots_key(), most);
     slots.map_err(|error| SetupError::misuse("overlap", error.to_string()))
 }
