@@ -96,7 +96,7 @@ impl Connection {
         config.max_ttl = self.max_ttl;
         config.node_timeout = self.node_timeout;
         config.connect_timeout = self.connect_timeout;
-        config.verbatim_keys = self.verbatim_keys;
+        config.expert.verbatim_keys = self.verbatim_keys;
         config
     }
 }
@@ -136,14 +136,14 @@ impl Settings {
     pub(crate) fn namespace(&self) -> &str {
         match &self.config.namespace {
             Some(namespace) => namespace,
-            None if self.config.verbatim_keys => "(verbatim keys)",
+            None if self.config.expert.verbatim_keys => "(verbatim keys)",
             None => "redlock",
         }
     }
 
     /// Returns the pattern of the keys that a user of the nodes must be allowed to use.
     pub(crate) fn key_patterns(&self) -> String {
-        if self.config.verbatim_keys {
+        if self.config.expert.verbatim_keys {
             "~* ~{redlock:verbatim}:*".to_owned()
         } else {
             format!("~{{{}}}:*", self.namespace())
@@ -152,7 +152,7 @@ impl Settings {
 
     /// Returns the key under which a node remembers with which policy clients use the namespace.
     pub(crate) fn mark(&self) -> String {
-        let prefix = if self.config.verbatim_keys {
+        let prefix = if self.config.expert.verbatim_keys {
             "{redlock:verbatim}".to_owned()
         } else {
             format!("{{{}}}", self.namespace())

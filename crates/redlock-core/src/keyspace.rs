@@ -236,7 +236,7 @@ impl NodeKeys {
     /// Returns the resource whose lock a node keeps under this key; `None` if it is no lock's key.
     ///
     /// A node keeps only the hash of a long name: this returns `sha256:` and 64 digits for it.
-    /// With [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), any key may be a lock's, except those of the form that
+    /// With [`verbatim_keys`](crate::Expert::verbatim_keys), any key may be a lock's, except those of the form that
     /// a node's own keys have in some namespace.
     pub fn resource(&self, node_key: &str) -> Option<String> {
         let name = match &self.0 {

@@ -28,6 +28,10 @@ pub mod metrics {
 }
 pub mod node;
 mod options;
+#[cfg_attr(
+    not(feature = "test-util"),
+    expect(dead_code, reason = "only tests make, freeze and thaw a process")
+)]
 mod process;
 mod queue;
 mod quiet;
@@ -41,7 +45,7 @@ pub use self::{
     builder::RedlockBuilder,
     claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
     client::{Forgotten, NodeForgot, Redlock},
-    config::{Config, NodeConfig},
+    config::{Config, Expert, NodeConfig},
     error::{
         AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,
         InvalidOption, LeaseLost, LossReason, NodeAnswer, NodeReport, NotAVote, ReleaseError,
@@ -53,15 +57,19 @@ pub use self::{
     lease::{Lease, Mode},
     node::MemoryNode,
     options::{AcquireOptions, Renewal, Wait},
-    process::VirtualProcess,
     scope::Scope,
     slots::{SlotGuard, Slots},
 };
+#[cfg(feature = "test-util")]
+pub use process::VirtualProcess;
+
 // Its types are in this crate's signatures.
 pub use deadpool_redis;
+#[cfg(feature = "test-util")]
+pub use redlock_proto::FanOut;
 pub use redlock_proto::{
-    FanOut, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, Printable,
-    RunRecord, RunState, StaleToken, Tick, Word,
+    Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, Printable, RunRecord,
+    RunState, StaleToken, Tick, Word,
 };
 
 // What the README shows compiles, and runs.

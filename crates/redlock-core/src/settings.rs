@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use redlock_proto::{HolderLabel, Quarantine, QueueLimits, RetryPolicy, Timing};
+use redlock_proto::{HolderLabel, Quarantine, RetryPolicy, Timing};
 
-use crate::{AcquireOptions, BuildError, InvalidOption, Wait};
+use crate::{AcquireOptions, BuildError, Expert, InvalidOption, Wait};
 
 /// What the builder settled, checked.
 #[derive(Clone, Debug)]
@@ -16,13 +16,8 @@ pub(crate) struct Settings {
     pub(crate) node_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) retry: RetryPolicy,
-    pub(crate) queue: QueueLimits,
-    pub(crate) trust_persistence: bool,
-    pub(crate) delayed_restarts: bool,
-    pub(crate) accept_replicas: bool,
-    pub(crate) guess_fencing_floor: bool,
-    /// How often a lease may be handed over within the process.
-    pub(crate) hand_overs: u32,
+    pub(crate) max_waiters_per_key: usize,
+    pub(crate) expert: Expert,
     /// The label by which other clients see this client as a holder.
     pub(crate) label: Option<HolderLabel>,
 }
@@ -30,8 +25,6 @@ pub(crate) struct Settings {
 impl Settings {
     /// The shortest time to live that may be asked for.
     pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
-
-    const MOST_HAND_OVERS: u32 = 1_000;
 
     pub(crate) const LONGEST_MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -86,16 +79,16 @@ impl Settings {
     /// Returns how long nodes that may have forgotten leases do not vote.
     pub(crate) fn quarantine(&self) -> Quarantine {
         let mut quarantine = Quarantine::new(self.max_ttl, self.clock_rate_error);
-        if self.trust_persistence {
+        if self.expert.dangerous_trust_persistence {
             quarantine = quarantine.trusting_persistence();
         }
-        if self.delayed_restarts {
+        if self.expert.dangerous_trust_delayed_restarts {
             quarantine = quarantine.trusting_delayed_restarts();
         }
-        if self.accept_replicas {
+        if self.expert.accept_replicas {
             quarantine = quarantine.accepting_replicas();
         }
-        if self.guess_fencing_floor {
+        if self.expert.dangerous_guess_fencing_floor {
             quarantine = quarantine.guessing_floors();
         }
         quarantine
@@ -132,11 +125,6 @@ impl Settings {
         if !(0.0..=0.25).contains(&self.clock_rate_error) {
             let message = format!("{} is not between 0 and 0.25", self.clock_rate_error);
             return Err(BuildError::misuse("clock_rate_error", message));
-        }
-        if self.hand_overs > Self::MOST_HAND_OVERS {
-            let (many, most) = (self.hand_overs, Self::MOST_HAND_OVERS);
-            let message = format!("{many} is more than {most}");
-            return Err(BuildError::misuse("max_hand_overs", message));
         }
         self.timing(self.ttl, Duration::ZERO)
             .map_err(|invalid| BuildError::misuse("ttl", invalid.message()))?;

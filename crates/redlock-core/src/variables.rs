@@ -15,25 +15,19 @@ const KNOWN: &[&str] = &[
     "REDLOCK_CONNECT_TIMEOUT",
 ];
 
-/// Settings that are not taken from the environment, as they are called in a file and by the builder.
-const ELSEWHERE: &[&str] = &[
-    "REDLOCK_VERBATIM_KEYS",
-    "REDLOCK_CLOCK_RATE_ERROR",
-    "REDLOCK_TRUST_PERSISTENCE",
-    "REDLOCK_DELAYED_RESTARTS",
-    "REDLOCK_ACCEPT_REPLICAS",
-    "REDLOCK_GUESS_FENCING_FLOOR",
-    "REDLOCK_DANGEROUS_TRUST_PERSISTENCE",
-    "REDLOCK_TRUST_DELAYED_RESTARTS",
-    "REDLOCK_DANGEROUS_TRUST_DELAYED_RESTARTS",
-    "REDLOCK_DANGEROUS_GUESS_FENCING_FLOOR",
-    "REDLOCK_MAX_HAND_OVERS",
-    "REDLOCK_MAX_WAITERS",
-    "REDLOCK_MAX_WAITERS_PER_KEY",
-    "REDLOCK_FAN_OUT",
-    "REDLOCK_CONNECT_LAZILY",
-    "REDLOCK_WITHOUT_FUNCTIONS",
+/// Settings that are not taken from the environment, and where they are set.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("CLOCK_RATE_ERROR", "in a file or by the builder"),
+    ("MAX_WAITERS_PER_KEY", "by the builder"),
+    ("CONNECT_LAZILY", "by the builder"),
+    ("VERBATIM_KEYS", EXPERT),
+    ("ACCEPT_REPLICAS", EXPERT),
+    ("TRUST_PERSISTENCE", EXPERT),
+    ("TRUST_DELAYED_RESTARTS", EXPERT),
+    ("GUESS_FENCING_FLOOR", EXPERT),
 ];
+
+const EXPERT: &str = "in the table `expert` of a file, or by the builder's `expert`";
 
 /// Refuses a variable that is meant for the client and would be ignored.
 pub(crate) fn check(names: impl Iterator<Item = String>) -> Result<(), BuildError> {
@@ -45,8 +39,11 @@ pub(crate) fn check(names: impl Iterator<Item = String>) -> Result<(), BuildErro
             continue;
         }
         let upper = name.to_ascii_uppercase();
-        if ELSEWHERE.contains(&&*upper) {
-            let message = "is no variable of the client; set it in a file or by the builder";
+        let setting = &upper[PREFIX.len()..];
+        let setting = setting.strip_prefix("EXPERT_").unwrap_or(setting);
+        let setting = setting.strip_prefix("DANGEROUS_").unwrap_or(setting);
+        if let Some((_, place)) = ELSEWHERE.iter().find(|(known, _)| *known == setting) {
+            let message = format!("is no variable of the client; set it {place}");
             return Err(BuildError::misuse(name, message));
         }
         let nearest = KNOWN.iter().min_by_key(|known| distance(known, &upper));
@@ -109,8 +106,16 @@ mod tests {
             assert!(refused.starts_with(name), "{name}: {refused}");
             assert!(refused.ends_with(meant), "{name}: {refused}");
         }
-        for name in ELSEWHERE {
-            assert!(refused(name).is_some_and(|text| text.contains("builder")));
+        for (setting, place) in ELSEWHERE {
+            for prefix in [
+                "REDLOCK_",
+                "redlock_",
+                "REDLOCK_EXPERT_",
+                "REDLOCK_DANGEROUS_",
+            ] {
+                let refused = refused(&format!("{prefix}{setting}"));
+                assert!(refused.is_some_and(|text| text.ends_with(place)));
+            }
         }
     }
 

@@ -62,9 +62,7 @@ pub use self::{
     },
     lease::{LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
-    local::{
-        Left, LocalQueue, NoPlace, OpenLease, ParkedLease, QueueLimits, Streak, Terms, Ticket,
-    },
+    local::{Left, LocalQueue, NoPlace, OpenLease, ParkedLease, Streak, Terms, Ticket},
     membership::{
         ClockReading, Clocks, Counters, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey,
     },

@@ -98,8 +98,8 @@ impl RedlockLayerBuilder {
     ///   lease is lost after this time, and [`on_lost`](Self::on_lost) decides what happens.
     ///   While a client reads nothing at all, a server does not poll the body, so the body cannot release the lock: the
     ///   next request then gets the lock up to one time to live later.
-    /// - [`max_waiters_per_key`](AcquireOptions::max_waiters_per_key), [`max_waiters`](AcquireOptions::max_waiters): The
-    ///   layer answers the next request that would have to wait with 503.
+    /// - [`max_waiters_per_key`](AcquireOptions::max_waiters_per_key): The layer answers the next request that would have to
+    ///   wait with 503.
     ///   Callers of the client that do not come through this layer count as well.
     /// - [`shared`](AcquireOptions::shared): All requests share what they lock; see [`options_with`](Self::options_with)
     ///   for some requests.

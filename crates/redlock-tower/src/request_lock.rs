@@ -35,7 +35,8 @@ pub(crate) struct Locker {
 impl Locker {
     pub(crate) fn new(redlock: Redlock, options: AcquireOptions, on_lost: LossPolicy) -> Self {
         Self {
-            redlock,
+            // A scope around the layer may end with the head of the response, and its requests must not share a lock.
+            redlock: redlock.outside_scopes(),
             options,
             on_lost,
             slots: None,
@@ -58,8 +59,7 @@ impl Locker {
         keys: ResourceKeys,
         options: AcquireOptions,
     ) -> Result<LockGuard, Rejection> {
-        // A scope around the layer may end with the head of the response, and its requests must not share a lock.
-        let options = options.or(&self.options).outside_scopes();
+        let options = options.or(&self.options);
         let acquired = match self.slots_of(&keys)? {
             None => self.redlock.acquire_all_with(keys, options).await,
             Some(slots) => {

@@ -12,7 +12,7 @@ const SOON: Duration = Duration::from_secs(5);
 fn delayed(nodes: &Nodes, max_ttl: Duration) -> RedlockBuilder {
     builder(nodes.urls(), max_ttl)
         .max_ttl(max_ttl)
-        .dangerous_trust_delayed_restarts()
+        .expert(|expert| expert.dangerous_trust_delayed_restarts = true)
 }
 
 /// The longest lease, 1 % of it and a second.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, ExtendErrorKind, NodeAnswer};
-use redlock_tests::{Nodes, builder, client};
+use redlock_tests::{Nodes, builder, client, without_functions};
 
 const TTL: Duration = Duration::from_secs(10);
 const KEY: &str = "{redlock}:lock:a";
@@ -83,12 +83,12 @@ async fn a_long_value_of_another_program_is_never_read_whole() {
     let long = "f".repeat(20 * MB);
     for with_functions in [true, false] {
         let described = || {
-            let builder = builder(nodes.urls(), TTL).verbatim_keys();
-            if with_functions {
-                builder
+            let builder = if with_functions {
+                builder(nodes.urls(), TTL)
             } else {
-                builder.without_functions()
-            }
+                builder(without_functions(nodes.urls()), TTL)
+            };
+            builder.expert(|expert| expert.verbatim_keys = true)
         };
         let redlock = described().build().await.unwrap();
         redlock.dangerous_bless().await;

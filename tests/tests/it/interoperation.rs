@@ -16,7 +16,10 @@ use tokio::{task::JoinSet, time::sleep};
 const TTL: Duration = Duration::from_secs(10);
 
 async fn both(nodes: &Nodes) -> (Redlock, LockManager) {
-    let ours = builder(nodes.urls(), TTL).verbatim_keys().build().await;
+    let ours = builder(nodes.urls(), TTL)
+        .expert(|expert| expert.verbatim_keys = true)
+        .build()
+        .await;
     let ours = ours.unwrap();
     ours.dangerous_bless().await; // the nodes are new
     let mut theirs = LockManager::new(nodes.urls());

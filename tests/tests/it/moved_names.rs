@@ -37,7 +37,11 @@ impl Copied {
 
     async fn client(&self) -> Redlock {
         let builder = builder([self.name.url()], TTL).max_ttl(MAX_TTL);
-        let redlock = builder.accept_replicas().build().await.unwrap();
+        let redlock = builder
+            .expert(|expert| expert.accept_replicas = true)
+            .build()
+            .await
+            .unwrap();
         redlock.dangerous_bless().await;
         redlock
     }

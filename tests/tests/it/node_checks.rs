@@ -216,7 +216,7 @@ async fn s16_a_master_with_a_replica_does_not_vote_unless_that_is_accepted() {
     assert_eq!(reason(&redlock, 2).await, copied);
     goes_on(&redlock).await;
     let accepting = builder(urls(), TTL)
-        .accept_replicas()
+        .expert(|expert| expert.accept_replicas = true)
         .build()
         .await
         .unwrap();
@@ -267,7 +267,8 @@ async fn persistence_that_is_trusted_must_be_there() {
         nodes.ask(node, &["CONFIG", "SET", "appendonly", "yes"]);
         nodes.ask(node, &["CONFIG", "SET", "appendfsync", "always"]);
     }
-    let redlock = builder(nodes.urls(), TTL).dangerous_trust_persistence();
+    let redlock =
+        builder(nodes.urls(), TTL).expert(|expert| expert.dangerous_trust_persistence = true);
     let redlock = redlock.build().await.unwrap();
     redlock.dangerous_bless().await;
     let missing = NotAVote::Unfit(Unfit::NotPersistent);
@@ -284,7 +285,8 @@ async fn persistence_that_is_trusted_must_be_on_disk_before_the_answer() {
     let options = ServerOptions::default().persistence(Persistence::AppendOnly);
     let nodes = Nodes::start_with(3, &options);
     nodes.ask(2, &["CONFIG", "SET", "appendfsync", "everysec"]);
-    let trusting = builder(nodes.urls(), TTL).dangerous_trust_persistence();
+    let trusting =
+        builder(nodes.urls(), TTL).expert(|expert| expert.dangerous_trust_persistence = true);
     let redlock = trusting.build().await.unwrap();
     redlock.dangerous_bless().await;
     let late = NotAVote::Unfit(Unfit::SyncsLate {
@@ -295,7 +297,8 @@ async fn persistence_that_is_trusted_must_be_on_disk_before_the_answer() {
     // It skips the sync while it rewrites its file.
     nodes.ask(2, &["CONFIG", "SET", "appendfsync", "always"]);
     nodes.ask(2, &["CONFIG", "SET", "no-appendfsync-on-rewrite", "yes"]);
-    let pausing = builder(nodes.urls(), TTL).dangerous_trust_persistence();
+    let pausing =
+        builder(nodes.urls(), TTL).expert(|expert| expert.dangerous_trust_persistence = true);
     let pausing = pausing.build().await.unwrap();
     let line = reason(&pausing, 2).await.to_string();
     assert!(line.contains("no-appendfsync-on-rewrite yes"), "{line}");
@@ -309,7 +312,8 @@ async fn persistence_that_is_trusted_must_be_on_disk_before_the_answer() {
 async fn persistence_that_is_trusted_lets_a_node_vote_at_once_after_a_restart() {
     let options = ServerOptions::default().persistence(Persistence::AppendOnly);
     let mut nodes = Nodes::start_with(3, &options);
-    let trusting = || builder(nodes.urls(), TTL).dangerous_trust_persistence();
+    let trusting =
+        || builder(nodes.urls(), TTL).expert(|expert| expert.dangerous_trust_persistence = true);
     let (redlock, other) = (trusting().build().await, trusting().build().await);
     let (redlock, other) = (redlock.unwrap(), other.unwrap());
     redlock.dangerous_bless().await;

@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use redlock_core::AcquireErrorKind;
-use redlock_tests::{ClientProcess, Connect, History, Load, LoadSummary, Nodes, Work, client};
+use redlock_tests::{
+    ClientProcess, Connect, History, Load, LoadSummary, Nodes, Work, builder, client,
+    without_functions,
+};
 use tokio::time::sleep;
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
@@ -60,7 +63,7 @@ async fn s25_nodes_refuse_a_client_that_gives_another_number_of_slots() {
     let nodes = Nodes::start(3);
     let old = client(nodes.urls(), TTL).await;
     let held = old.slots("reports", 2).unwrap().acquire().await.unwrap();
-    let script = Connect::to(nodes.urls(), TTL).builder().without_functions();
+    let script = builder(without_functions(nodes.urls()), TTL);
     for new in [
         client(nodes.urls(), TTL).await,
         script.build().await.unwrap(),

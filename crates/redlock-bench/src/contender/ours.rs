@@ -15,7 +15,6 @@ impl Ours {
     pub(super) async fn connect(nodes: &[String]) -> Result<Self> {
         let redlock = Redlock::builder()
             .nodes(nodes.iter().map(String::as_str))
-            .max_waiters(WAITERS)
             .max_waiters_per_key(WAITERS)
             .build()
             .await?;

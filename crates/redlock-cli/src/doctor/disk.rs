@@ -51,12 +51,12 @@ fn failures(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
 }
 
 fn persistence(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
-    if settings.config.trust_persistence && facts.syncs.is_none() {
+    if settings.config.expert.dangerous_trust_persistence && facts.syncs.is_none() {
         findings.at(
             node,
             Level::Warning,
             "persistence",
-            "trust_persistence rests on appendfsync always, and it does not let that be asked",
+            "dangerous_trust_persistence rests on appendfsync always, and it does not let that be asked",
             "allow +config|get, or make sure of appendfsync always yourself",
         );
     }
@@ -73,15 +73,15 @@ fn data(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Find
         return;
     }
     let kept = kept.join(", ");
-    if settings.config.delayed_restarts {
+    if settings.config.expert.dangerous_trust_delayed_restarts {
         findings.at(
             node,
             Level::Warning,
             "restart-guard",
-            format!("delayed_restarts is declared, and it keeps its data on disk ({kept})"),
+            format!("dangerous_trust_delayed_restarts is set, and it keeps its data on disk ({kept})"),
             "set appendonly no and save \"\": a node that comes back with its mark is quarantined all the same",
         );
-    } else if !settings.config.trust_persistence {
+    } else if !settings.config.expert.dangerous_trust_persistence {
         findings.at(
             node,
             Level::Note,

@@ -33,7 +33,8 @@ pub(super) async fn of(probe: &mut Probe, settings: &Settings) -> Rights {
     // A node that cannot be called by functions is quarantined though its restarts are delayed.
     let functions = settings
         .config
-        .delayed_restarts
+        .expert
+        .dangerous_trust_delayed_restarts
         .then_some(RedisNode::RIGHTS_FOR_FUNCTIONS);
     let wanted = RedisNode::RIGHTS.split_whitespace();
     let wanted = wanted.chain(functions.unwrap_or_default().split_whitespace());

@@ -94,7 +94,7 @@ fn replication(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &m
     let info = &facts.info;
     let after = rounded(Duration::from_secs(seconds));
     let (found, advice) = if info.number("connected_slaves") > Some(0) {
-        if !settings.config.accept_replicas {
+        if !settings.config.expert.accept_replicas {
             // It does not vote.
             return;
         }

@@ -164,15 +164,15 @@ fn restarts(
 
 fn guards(settings: &Settings, findings: &mut Findings) {
     let config = &settings.config;
-    if config.delayed_restarts {
+    if config.expert.dangerous_trust_delayed_restarts {
         let absence = rounded(settings.policy().trusting_delayed_restarts().absence());
         findings.over_all(
             Level::Note,
             "restart-guard",
-            format!("delayed_restarts is declared: each node must stay away for {absence} whenever it stops, and no doctor can see that"),
+            format!("dangerous_trust_delayed_restarts is set: each node must stay away for {absence} whenever it stops, and no doctor can see that"),
             "have the same unit on every node: redlock guide systemd --delayed",
         );
-    } else if config.verbatim_keys {
+    } else if config.expert.verbatim_keys {
         findings.over_all(
             Level::Note,
             "restart-guard",

@@ -187,8 +187,8 @@ fn a_malformed_file_is_told_of_by_line_and_field_without_its_secrets() {
         ),
         ("nodes = ['redis://me:hunter2@host\n", ":1: nodes: "),
         (
-            "trust_persistence = 'redis://me:hunter2@h'\n",
-            ":1: trust_persistence: ",
+            "[expert]\nverbatim_keys = 'redis://me:hunter2@h'\n",
+            ":2: verbatim_keys: ",
         ),
     ] {
         fs::write(&file, text).unwrap();

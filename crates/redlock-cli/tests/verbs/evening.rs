@@ -118,7 +118,7 @@ async fn with_the_guard_off_and_a_majority_restarted_at_once_a_lock_has_two_hold
         let client = async |urls: Vec<String>| {
             let builder = Redlock::builder().nodes(urls).ttl(MAX_TTL).max_ttl(MAX_TTL);
             let builder = if wrongly {
-                builder.dangerous_trust_delayed_restarts()
+                builder.expert(|expert| expert.dangerous_trust_delayed_restarts = true)
             } else {
                 builder
             };

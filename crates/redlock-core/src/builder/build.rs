@@ -1,6 +1,6 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use redlock_proto::{ClientConfig, Keyspace, LinkConfig, QueueLimits, Quorum, RetryPolicy};
+use redlock_proto::{ClientConfig, Keyspace, LinkConfig, Quorum, RetryPolicy};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -30,7 +30,7 @@ impl RedlockBuilder {
     /// # Errors
     ///
     /// A setting is not valid, a node is given twice, tokio's time is paused without
-    /// [`virtual_time`](Self::virtual_time), the operating system starts no thread for the client, or the client cannot
+    /// `virtual_time` (of the feature `test-util`), the operating system starts no thread for the client, or the client cannot
     /// reach a majority of nodes that are fit to vote.
     /// The error names the setting or what to do, or has a line per node.
     /// Nodes in quarantine are no error, because they vote later.
@@ -102,8 +102,8 @@ impl RedlockBuilder {
             connected(&mut states, settings.connect_timeout).await;
         }
         if is_in_real_time && detector.is_paused() {
-            let message = "tokio's time is paused, and this client keeps real time: call `virtual_time()`, with nodes \
-                 in memory, or do not pause it";
+            let message = "tokio's time is paused, and this client keeps real time: call `virtual_time()` of the \
+                 feature `test-util`, with nodes in memory, or do not pause it";
             return Err(BuildError::misuse("virtual_time", message));
         }
         if !self.connect_lazily {
@@ -181,15 +181,8 @@ impl RedlockBuilder {
                 .unwrap_or_else(|| (ttl / 10).clamp(50 * ms, longest)),
             connect_timeout: config.connect_timeout.unwrap_or(Duration::from_secs(1)),
             retry: RetryPolicy::new(10 * ms, 100 * ms).expect("0 < 10 ms <= 100 ms"),
-            queue: QueueLimits {
-                per_key: self.max_waiters_per_key,
-                total: self.max_waiters,
-            },
-            trust_persistence: config.trust_persistence,
-            delayed_restarts: config.delayed_restarts,
-            accept_replicas: config.accept_replicas,
-            guess_fencing_floor: config.guess_fencing_floor,
-            hand_overs: self.max_hand_overs,
+            max_waiters_per_key: self.max_waiters_per_key,
+            expert: config.expert,
             label: self.holder_label()?,
         };
         settings.check(config.ttl.is_some())
@@ -205,7 +198,7 @@ impl RedlockBuilder {
     }
 
     fn key_space(&self) -> Result<KeySpace, BuildError> {
-        match (&self.config.namespace, self.config.verbatim_keys) {
+        match (&self.config.namespace, self.config.expert.verbatim_keys) {
             (Some(_), true) => {
                 let message = "is given together with verbatim_keys, which have none; give one";
                 Err(BuildError::misuse("namespace", message))
@@ -233,15 +226,14 @@ impl RedlockBuilder {
                 NodeSpec::Redis(config) => {
                     let (node, address) = RedisNode::new(config, connect_timeout)
                         .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
-                    let node = self.by_its_forms(node.encoding_by(&encoder));
-                    (node, Some(address.to_string()))
+                    (node.encoding_by(&encoder), Some(address.to_string()))
                 }
                 NodeSpec::Pool { name, pool } => {
                     let name = name
                         .clone()
                         .unwrap_or_else(|| format!("pool {index}").into());
                     let node = RedisNode::from_pool(name, pool.clone());
-                    (self.by_its_forms(node.encoding_by(&encoder)), None)
+                    (node.encoding_by(&encoder), None)
                 }
                 // Names of nodes in memory are unique.
                 NodeSpec::Memory(node) => (
@@ -263,15 +255,6 @@ impl RedlockBuilder {
             nodes.push(node);
         }
         Ok(nodes)
-    }
-
-    /// Returns a node that is called by functions, where that is not turned off.
-    fn by_its_forms(&self, node: RedisNode) -> Arc<dyn Node> {
-        Arc::new(if self.functions {
-            node
-        } else {
-            node.without_functions()
-        })
     }
 }
 

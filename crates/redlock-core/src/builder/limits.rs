@@ -1,4 +1,4 @@
-//! Time limits and clocks.
+//! Time limits, clocks, and the number of waiting callers.
 
 use std::time::Duration;
 
@@ -206,6 +206,34 @@ impl RedlockBuilder {
     /// ```
     pub fn clock_rate_error(mut self, error: f64) -> Self {
         self.config.clock_rate_error = Some(error);
+        self
+    }
+
+    /// Sets how many callers of this process may wait for one resource; more fail with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded).
+    ///
+    /// With 0 a caller does not wait behind another caller of this process, only for other processes.
+    /// One attempt, with [`Wait::Never`](crate::Wait::Never), does not wait, and fails as
+    /// [`Contended`](crate::AcquireErrorKind::Contended).
+    /// Default: 1,024.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireErrorKind, Redlock};
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).max_waiters_per_key(0).build().await?;
+    /// let guard = redlock.acquire("report").await?;
+    /// let refused = redlock.acquire("report").await.unwrap_err(); // at once
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Overloaded);
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
+        self.max_waiters_per_key = waiters;
         self
     }
 }

@@ -4,13 +4,13 @@
 mod nodes;
 
 mod limits;
-mod load;
-mod trust;
-mod virtual_time;
+mod test_util;
 
 mod build;
 
-use crate::{Config, FanOut, Redlock, VirtualProcess};
+use redlock_proto::FanOut;
+
+use crate::{Config, Expert, Redlock, process::VirtualProcess};
 
 /// Describes a client; [`Redlock::builder`] makes it.
 ///
@@ -41,10 +41,7 @@ use crate::{Config, FanOut, Redlock, VirtualProcess};
 pub struct RedlockBuilder {
     config: Config,
     max_waiters_per_key: usize,
-    max_waiters: usize,
-    max_hand_overs: u32,
     connect_lazily: bool,
-    functions: bool,
     process: Option<VirtualProcess>,
     seed: Option<u64>,
     fan_out: FanOut,
@@ -73,13 +70,28 @@ impl RedlockBuilder {
         Self {
             config: Config::default(),
             max_waiters_per_key: 1_024,
-            max_waiters: 65_536,
-            max_hand_overs: 63,
             connect_lazily: false,
-            functions: true,
             process: None,
             seed: None,
             fan_out: FanOut::default(),
         }
+    }
+
+    /// Sets rare and dangerous settings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let builder = Redlock::builder()
+    ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+    ///     // Each node has `appendonly yes`, `appendfsync always` and no replica.
+    ///     .expert(|expert| expert.dangerous_trust_persistence = true);
+    /// # drop(builder);
+    /// ```
+    pub fn expert(mut self, set: impl FnOnce(&mut Expert)) -> Self {
+        set(&mut self.config.expert);
+        self
     }
 }

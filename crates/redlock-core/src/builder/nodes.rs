@@ -131,28 +131,6 @@ impl RedlockBuilder {
         self
     }
 
-    /// Uses names unchanged as keys, without a namespace.
-    ///
-    /// This client and other Redlock libraries that lock the same key with `SET key value NX PX ttl` then exclude each
-    /// other.
-    /// A key must not begin with `{redlock:verbatim}`, nor be the mark, the counters, the horizon or a tombstone of a
-    /// namespace, such as `{redlock}:fence`: clients with a namespace may use the same nodes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::Redlock;
-    ///
-    /// let builder = Redlock::builder().verbatim_keys();
-    /// let key = builder.node_keys()?.lock(&"order:42".parse()?)?;
-    /// assert_eq!(key, "order:42");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn verbatim_keys(mut self) -> Self {
-        self.config.verbatim_keys = true;
-        self
-    }
-
     /// Sets the label by which other clients see this client as a holder: 1 to 64 printable characters of ASCII.
     ///
     /// Default: the host and the process, such as `web-7:4312`.
@@ -205,30 +183,6 @@ impl RedlockBuilder {
     /// ```
     pub fn connect_lazily(mut self) -> Self {
         self.connect_lazily = true;
-        self
-    }
-
-    /// Loads no functions into the nodes, and calls them by a script only.
-    ///
-    /// By default the client loads a library of functions into each node of Redis 7 or later, or Valkey, if its user
-    /// has the rights ([`RedisNode::RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
-    /// With functions a lease costs the node less.
-    /// Servers keep functions with their data: a snapshot has them, and so has a replica.
-    /// This setting is meant for servers on which the client must leave only keys.
-    /// Clients with and without it can use one namespace.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::Redlock;
-    ///
-    /// let builder = Redlock::builder()
-    ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
-    ///     .without_functions();
-    /// # drop(builder);
-    /// ```
-    pub fn without_functions(mut self) -> Self {
-        self.functions = false;
         self
     }
 }

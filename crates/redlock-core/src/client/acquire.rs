@@ -1,6 +1,6 @@
 //! Acquires: one key or several, with the client's defaults or with options.
 
-use redlock_proto::{Acquire, QueueLimits};
+use redlock_proto::Acquire;
 use tokio::select;
 
 use super::Redlock;
@@ -10,7 +10,7 @@ use crate::{
     course::Course,
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
-    scope::{Found, Scopes},
+    scope::Found,
     within,
 };
 
@@ -102,8 +102,7 @@ impl Redlock {
     /// Acquires a lease on `key` as `options` say.
     ///
     /// Callers of one process take their turns in order, and one of them contends at a time.
-    /// A caller passes its lease to the next without asking the nodes, under a new fencing token; see
-    /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
+    /// A caller passes its lease to the next without asking the nodes, under a new fencing token, up to 63 times in a row.
     /// When callers of the process have followed each other for a quarter of a second, the next caller leaves a gap of
     /// 25 ms for other processes.
     /// A caller whose wait ends sooner leaves a part of the gap and then makes its last attempt; the callers after it leave
@@ -114,7 +113,7 @@ impl Redlock {
     /// Nodes that the client calls by functions remember that.
     /// A strict majority decides an acquire.
     /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
-    /// [`fan_out`](crate::RedlockBuilder::fan_out) says.
+    /// [Fan-out](crate#fan-out) says.
     /// A wait ends by its deadline, or at most two time limits of a node (half a second each by default) later: the
     /// last attempt begins at the deadline, and the client may have to store its token on a majority.
     /// The caller waits for another holder only: without a majority of the nodes an acquire fails earlier, as
@@ -272,11 +271,7 @@ impl Redlock {
         search: Option<&Course>,
     ) -> Result<LockGuard, AcquireError> {
         let client = &*self.client;
-        let scopes = if options.outside_scopes {
-            None
-        } else {
-            Scopes::current(client.engine.client())
-        };
+        let scopes = self.scopes();
         if let Some(scopes) = &scopes {
             match scopes.look(&keys, options.mode) {
                 Found::Guard(guard) => return Ok(guard),
@@ -306,16 +301,13 @@ impl Redlock {
             tokens: if keys.is_several() || options.mode == Mode::Shared {
                 1
             } else {
-                client.settings.hand_overs + 1
+                HAND_OVERS + 1
             },
             wait_until: client.clock.now() + wait.duration(),
             quorum_wait: Some(options.quorum_wait.unwrap_or(client.settings.quorum_wait)),
         };
-        let limits = client.settings.queue;
-        let limits = QueueLimits {
-            per_key: options.max_waiters_per_key.unwrap_or(limits.per_key),
-            total: options.max_waiters.unwrap_or(limits.total),
-        };
+        let most_waiting = options.max_waiters_per_key;
+        let most_waiting = most_waiting.unwrap_or(client.settings.max_waiters_per_key);
         let request = AcquireRequest {
             subject: Subject {
                 mode: options.mode,
@@ -330,7 +322,7 @@ impl Redlock {
             is_part: search.is_some(),
             claim: None,
         };
-        let won = client.win(request, wait, limits, search);
+        let won = client.win(request, wait, most_waiting, search);
         let won = match &scopes {
             None => won.await,
             Some(scopes) => {
@@ -378,3 +370,8 @@ impl Redlock {
         options.wait.unwrap_or(self.client.settings.wait)
     }
 }
+
+/// How often in a row callers of this process hand a lease over to the next.
+///
+/// Each acquire reserves a fencing token for each of them.
+const HAND_OVERS: u32 = 63;

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use redlock_proto::{NoPlace, QueueLimits, RunRecord, Terms, Ticket};
+use redlock_proto::{NoPlace, RunRecord, Terms, Ticket};
 use tokio::select;
 
 use super::Shared;
@@ -24,7 +24,7 @@ impl Shared {
         &self,
         request: AcquireRequest,
         wait: Wait,
-        limits: QueueLimits,
+        most_waiting: usize,
         search: Option<&Course>,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         if let Some(error) = self.engine.in_another_process() {
@@ -41,12 +41,12 @@ impl Shared {
         };
         let won = match subject.mode {
             Mode::Exclusive => {
-                let contend = self.contend(request, wait, limits, course);
+                let contend = self.contend(request, wait, most_waiting, course);
                 course.around(pin!(contend)).await
             }
             Mode::Shared => {
                 // In a box of its own, because every acquire has to carry the room that this takes.
-                let mut share = Box::pin(self.share(request, wait, limits, course));
+                let mut share = Box::pin(self.share(request, wait, most_waiting, course));
                 let won = course.around(share.as_mut()).await;
                 won.map(|guard| (guard, None))
             }
@@ -76,11 +76,11 @@ impl Shared {
         &self,
         mut request: AcquireRequest,
         wait: Wait,
-        limits: QueueLimits,
+        most_waiting: usize,
         course: &Course,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         let keys = &request.subject.keys;
-        let turn = self.turn(keys, request.is_scoped, wait, limits).await;
+        let turn = self.turn(keys, request.is_scoped, wait, most_waiting).await;
         let turn =
             turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys)))?;
         course.has_its_turn();
@@ -114,7 +114,7 @@ impl Shared {
         &self,
         request: AcquireRequest,
         wait: Wait,
-        limits: QueueLimits,
+        most_waiting: usize,
         course: &Course,
     ) -> Result<LockGuard, NotWon> {
         let keys = request.subject.keys.clone();
@@ -124,7 +124,7 @@ impl Shared {
             Wait::Never if self.closing.is_cancelled() => Err(AcquireError::closed()),
             Wait::Never => Ok(None),
             Wait::UpTo(_) => {
-                let turn = self.turn(&keys, request.is_scoped, wait, limits);
+                let turn = self.turn(&keys, request.is_scoped, wait, most_waiting);
                 turn.await.map(Some)
             }
         };
@@ -158,14 +158,15 @@ impl Shared {
         keys: &ResourceKeys,
         is_scoped: bool,
         wait: Wait,
-        limits: QueueLimits,
+        most_waiting: usize,
     ) -> Result<Turn<Parked>, AcquireError> {
         if self.closing.is_cancelled() {
             return Err(AcquireError::closed());
         }
         if let Wait::Never = wait {
-            // A single attempt waits for no other caller, so it closes no circle, whichever turns it holds.
-            let place = self.enter(keys, Vec::new(), UNLIMITED)?;
+            // A single attempt waits for no other caller: it does not count against the limit, and it closes no circle,
+            // whichever turns it holds.
+            let place = self.enter(keys, Vec::new(), usize::MAX)?;
             return place.try_turn().ok_or_else(AcquireError::contended_locally);
         }
         let client = self.engine.client();
@@ -175,7 +176,7 @@ impl Shared {
             Some(scopes) => held.extend(scopes.places()),
             None => {}
         }
-        let place = self.enter(keys, held, limits)?;
+        let place = self.enter(keys, held, most_waiting)?;
         select! {
             biased;
             () = self.closing.cancelled() => Err(AcquireError::closed()),
@@ -188,19 +189,12 @@ impl Shared {
         &self,
         keys: &ResourceKeys,
         held: Vec<Ticket>,
-        limits: QueueLimits,
+        most_waiting: usize,
     ) -> Result<Place<Parked>, AcquireError> {
-        let place = self.queue.enter(keys, held, limits);
+        let place = self.queue.enter(keys, held, most_waiting);
         place.map_err(|why| match why {
-            NoPlace::FullPerKey => AcquireError::overloaded("the resource's local queue is full"),
-            NoPlace::FullInTotal => AcquireError::overloaded("the local queues are full"),
+            NoPlace::Full => AcquireError::overloaded("the resource's local queue is full"),
             NoPlace::Deadlock => AcquireError::deadlock(),
         })
     }
 }
-
-/// A single attempt does not count against the queue limits.
-const UNLIMITED: QueueLimits = QueueLimits {
-    per_key: usize::MAX,
-    total: usize::MAX,
-};

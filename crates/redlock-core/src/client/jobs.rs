@@ -147,8 +147,8 @@ impl Redlock {
             is_part: false,
             claim: Some(Box::new(claim)),
         };
-        let limits = client.settings.queue;
-        match client.win(request, wait, limits, None).await {
+        let most_waiting = client.settings.max_waiters_per_key;
+        match client.win(request, wait, most_waiting, None).await {
             Ok((guard, _)) if !guard.lease().is_held() => Ok(ClaimOutcome::Unconfirmed {
                 reports: Vec::new(),
             }),

@@ -56,6 +56,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Redlock {
     client: Arc<Shared>,
+    /// Whether its acquires use no scope.
+    is_outside_scopes: bool,
 }
 
 struct Shared {
@@ -101,6 +103,7 @@ impl Redlock {
         };
         Self {
             client: Arc::new(client),
+            is_outside_scopes: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Redlock;
 use crate::{
     engine::Origin,
-    scope::{End, Scope, current},
+    scope::{End, Scope, Scopes, current},
 };
 
 impl Redlock {
@@ -47,6 +47,30 @@ impl Redlock {
         scope.enter(work).await
     }
 
+    /// Makes this handle to the client acquire outside of every [scope](Scope): an acquire uses no lease of a scope,
+    /// and its lease outlives them all.
+    ///
+    /// It is meant for middleware that holds a lock beyond the scope in which a caller may call it, as the layer of
+    /// `redlock-tower` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let outside = redlock.clone().outside_scopes();
+    /// let guard = redlock.scope(outside.acquire("report")).await?;
+    /// assert!(guard.is_held(), "the scope has ended");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn outside_scopes(mut self) -> Self {
+        self.is_outside_scopes = true;
+        self
+    }
+
     /// Returns the scope of this client in which this code runs: the innermost, if there are several.
     ///
     /// A task that the work spawns needs it, to join the scope by [`Scope::enter`].
@@ -64,5 +88,14 @@ impl Redlock {
     /// ```
     pub fn current_scope(&self) -> Option<Scope> {
         current(self.id()).pop()
+    }
+
+    /// Returns the scopes whose leases an acquire of this handle uses, if there are any.
+    pub(crate) fn scopes(&self) -> Option<Scopes> {
+        if self.is_outside_scopes {
+            None
+        } else {
+            Scopes::current(self.id())
+        }
     }
 }

@@ -109,7 +109,8 @@ impl Redlock {
         self.client.settings.max_ttl
     }
 
-    /// Returns whether it runs in [virtual time](crate::RedlockBuilder::virtual_time), which is for tests.
+    /// Returns whether it runs in virtual time, which is for tests (`RedlockBuilder::virtual_time`, with the feature
+    /// `test-util`).
     ///
     /// A library on top of a client asks this before it reads clocks of its own, so that both go by the same time.
     ///

@@ -1,11 +1,12 @@
+mod expert;
 mod node;
 
 use std::{env, time::Duration};
 
 use serde::Deserialize;
 
-pub use self::node::NodeConfig;
 pub(crate) use self::node::NodeSpec;
+pub use self::{expert::Expert, node::NodeConfig};
 use crate::{BuildError, variables};
 
 /// The settings of a client, for a configuration file or the environment.
@@ -41,8 +42,6 @@ pub struct Config {
     pub nodes: Vec<NodeConfig>,
     /// As [`RedlockBuilder::namespace`](crate::RedlockBuilder::namespace).
     pub namespace: Option<String>,
-    /// As [`RedlockBuilder::verbatim_keys`](crate::RedlockBuilder::verbatim_keys).
-    pub verbatim_keys: bool,
     /// As [`RedlockBuilder::label`](crate::RedlockBuilder::label).
     pub label: Option<String>,
     /// As [`RedlockBuilder::ttl`](crate::RedlockBuilder::ttl).
@@ -65,21 +64,15 @@ pub struct Config {
     pub connect_timeout: Option<Duration>,
     /// As [`RedlockBuilder::clock_rate_error`](crate::RedlockBuilder::clock_rate_error).
     pub clock_rate_error: Option<f64>,
-    /// As [`RedlockBuilder::dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence).
-    pub trust_persistence: bool,
-    /// As [`RedlockBuilder::dangerous_trust_delayed_restarts`](crate::RedlockBuilder::dangerous_trust_delayed_restarts).
-    pub delayed_restarts: bool,
-    /// As [`RedlockBuilder::accept_replicas`](crate::RedlockBuilder::accept_replicas).
-    pub accept_replicas: bool,
-    /// As [`RedlockBuilder::dangerous_guess_fencing_floor`](crate::RedlockBuilder::dangerous_guess_fencing_floor).
-    pub guess_fencing_floor: bool,
+    /// Rare and dangerous settings.
+    pub expert: Expert,
 }
 
 impl Config {
     /// Returns these settings, replaced by those of `other` where `other` has them.
     ///
     /// The nodes of `other` replace these nodes if `other` has any.
-    /// The result trusts or accepts everything that one of the two configurations trusts or accepts.
+    /// The result has each [`Expert`] setting that one of the two configurations has.
     ///
     /// # Examples
     ///
@@ -101,7 +94,6 @@ impl Config {
         Self {
             nodes,
             namespace: other.namespace.or(self.namespace),
-            verbatim_keys: other.verbatim_keys | self.verbatim_keys,
             label: other.label.or(self.label),
             ttl: other.ttl.or(self.ttl),
             max_ttl: other.max_ttl.or(self.max_ttl),
@@ -110,10 +102,7 @@ impl Config {
             node_timeout: other.node_timeout.or(self.node_timeout),
             connect_timeout: other.connect_timeout.or(self.connect_timeout),
             clock_rate_error: other.clock_rate_error.or(self.clock_rate_error),
-            trust_persistence: other.trust_persistence | self.trust_persistence,
-            delayed_restarts: other.delayed_restarts | self.delayed_restarts,
-            accept_replicas: other.accept_replicas | self.accept_replicas,
-            guess_fencing_floor: other.guess_fencing_floor | self.guess_fencing_floor,
+            expert: self.expert.union(other.expert),
         }
     }
 
@@ -183,7 +172,6 @@ impl Config {
         Ok(Self {
             nodes: nodes.collect::<Result<_, _>>()?,
             namespace: var("REDLOCK_NAMESPACE")?,
-            verbatim_keys: false,
             label: var("REDLOCK_LABEL")?,
             ttl: duration("REDLOCK_TTL")?,
             max_ttl: duration("REDLOCK_MAX_TTL")?,
@@ -192,10 +180,7 @@ impl Config {
             node_timeout: duration("REDLOCK_NODE_TIMEOUT")?,
             connect_timeout: duration("REDLOCK_CONNECT_TIMEOUT")?,
             clock_rate_error: None,
-            trust_persistence: false,
-            delayed_restarts: false,
-            accept_replicas: false,
-            guess_fencing_floor: false,
+            expert: Expert::default(),
         })
     }
 }
@@ -227,6 +212,23 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_for_experts_that_one_of_two_configurations_has_is_set() {
+        let file = "[expert]\naccept_replicas = true\ndangerous_trust_persistence = true";
+        let file = toml::from_str::<Config>(file).unwrap();
+        let mut flags = Config::default();
+        flags.expert.verbatim_keys = true;
+        let Expert {
+            verbatim_keys,
+            accept_replicas,
+            dangerous_trust_persistence,
+            dangerous_trust_delayed_restarts,
+            dangerous_guess_fencing_floor,
+        } = file.overridden_by(flags).expert;
+        assert!(verbatim_keys && accept_replicas && dangerous_trust_persistence);
+        assert!(!dangerous_trust_delayed_restarts && !dangerous_guess_fencing_floor);
+    }
+
+    #[test]
     fn a_bad_variable_is_named() {
         let error = from_vars(&[("REDLOCK_TTL", "soon")]).unwrap_err();
         assert_eq!(error.field(), "REDLOCK_TTL");
@@ -239,6 +241,21 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("tll") && error.contains("ttl"), "{error}");
+        let error = toml::from_str::<Config>("[expert]\ntrust_persistence = true")
+            .unwrap_err()
+            .to_string();
+        let meant = "dangerous_trust_persistence";
+        assert!(
+            error.contains("`trust_persistence`") && error.contains(meant),
+            "{error}"
+        );
+        let error = toml::from_str::<Config>("verbatim_keys = true")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("`verbatim_keys`") && error.contains("`expert`"),
+            "{error}"
+        );
         let error = toml::from_str::<Config>("nodes = [3]")
             .unwrap_err()
             .to_string();

@@ -19,7 +19,7 @@ use super::{
     link::{LinkState, NodeLink},
     log::Origin,
 };
-use crate::{BuildError, VirtualProcess, node::Node};
+use crate::{BuildError, node::Node, process::VirtualProcess};
 
 /// Where the driver runs.
 #[derive(Clone, Debug)]

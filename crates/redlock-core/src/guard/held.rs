@@ -298,8 +298,6 @@ mod tests {
         thread,
     };
 
-    use redlock_proto::QueueLimits;
-
     use super::*;
     use crate::{engine::Holding, queue::Queue};
 
@@ -326,14 +324,10 @@ mod tests {
     /// Ends a lease while one task waits for its turn, and another for its end; returns how many have looked at it.
     async fn looks_at_the_end(end: impl FnOnce(&HeldLease) + Send + 'static) -> usize {
         let (holding, _, clock) = Holding::for_tests();
-        let limits = QueueLimits {
-            per_key: 2,
-            total: 2,
-        };
         let (queue, keys) = (Queue::new(clock), holding.lease().keys().to_vec());
         let keys = crate::ResourceKeys::new(keys).unwrap();
-        let turn = queue.enter(&keys, Vec::new(), limits).unwrap().turn().await;
-        let next = queue.enter(&keys, Vec::new(), limits).unwrap().turn();
+        let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
+        let next = queue.enter(&keys, Vec::new(), 2).unwrap().turn();
         let held = Arc::new(HeldLease::new(holding, Some(turn)));
         let view = held.lease().clone();
         let (mut next, mut over) = (Box::pin(next), Box::pin(async move { view.lost().await }));
@@ -368,14 +362,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_end_of_a_scope_sends_the_release_before_the_next_caller_has_its_turn() {
         let (holding, sent, clock) = Holding::for_tests();
-        let limits = QueueLimits {
-            per_key: 2,
-            total: 2,
-        };
         let (queue, keys) = (Queue::new(clock), holding.lease().keys().to_vec());
         let keys = crate::ResourceKeys::new(keys).unwrap();
-        let turn = queue.enter(&keys, Vec::new(), limits).unwrap().turn().await;
-        let mut next = pin!(queue.enter(&keys, Vec::new(), limits).unwrap().turn());
+        let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
+        let mut next = pin!(queue.enter(&keys, Vec::new(), 2).unwrap().turn());
         let told = Arc::new(Told(sent, AtomicUsize::new(usize::MAX)));
         let waker = Arc::clone(&told).into();
         assert!(

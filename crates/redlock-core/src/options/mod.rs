@@ -1,6 +1,5 @@
 //! The options of an acquire.
 
-mod sharing;
 mod waiting;
 
 use std::{sync::Arc, time::Duration};
@@ -30,9 +29,7 @@ pub struct AcquireOptions {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) lock_delay: Option<Duration>,
     pub(crate) max_waiters_per_key: Option<usize>,
-    pub(crate) max_waiters: Option<usize>,
     pub(crate) class: Option<Arc<str>>,
-    pub(crate) outside_scopes: bool,
     pub(crate) mode: Mode,
     /// The slots of which the resource is one.
     pub(crate) slots: Option<SlotsOf>,
@@ -86,40 +83,13 @@ impl AcquireOptions {
             max_hold: self.max_hold.or(defaults.max_hold),
             lock_delay: self.lock_delay.or(defaults.lock_delay),
             max_waiters_per_key: self.max_waiters_per_key.or(defaults.max_waiters_per_key),
-            max_waiters: self.max_waiters.or(defaults.max_waiters),
             class: self.class.or_else(|| defaults.class.clone()),
-            outside_scopes: self.outside_scopes || defaults.outside_scopes,
             mode: match self.mode {
                 Mode::Exclusive => defaults.mode,
                 Mode::Shared => Mode::Shared,
             },
             slots: self.slots.or_else(|| defaults.slots.clone()),
         }
-    }
-
-    /// Acquires outside of every [scope](crate::Scope): the acquire uses no lease of a scope, and its lease outlives
-    /// them all.
-    ///
-    /// It is meant for middleware that holds a lock beyond the scope in which a caller may call it, as the layer of
-    /// `redlock-tower` does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::AcquireOptions;
-    ///
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let options = AcquireOptions::new().outside_scopes();
-    /// let guard = redlock.scope(redlock.acquire_with("report", options)).await?;
-    /// assert!(guard.is_held(), "the scope has ended");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn outside_scopes(mut self) -> Self {
-        self.outside_scopes = true;
-        self
     }
 
     /// Sets how long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole
@@ -311,34 +281,6 @@ impl AcquireOptions {
         self
     }
 
-    /// Sets how many callers of this client may wait for any resource already; with more, this acquire fails with
-    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
-    ///
-    /// One attempt, with [`Wait::Never`], does not wait in any case.
-    /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::{AcquireErrorKind, AcquireOptions};
-    ///
-    /// let guard = redlock.acquire("report").await?;
-    /// // Background work gives way while requests wait.
-    /// let options = AcquireOptions::new().max_waiters(0);
-    /// let refused = redlock.acquire_with("report", options).await.unwrap_err();
-    /// assert_eq!(refused.kind(), AcquireErrorKind::Overloaded);
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn max_waiters(mut self, waiters: usize) -> Self {
-        self.max_waiters = Some(waiters);
-        self
-    }
-
     /// Sets the class of the resource, such as `order`.
     ///
     /// Log lines name a lease that is in danger or lost by its class, because they never have its key.
@@ -362,6 +304,43 @@ impl AcquireOptions {
     pub fn class(mut self, class: impl Into<Arc<str>>) -> Self {
         self.class = Some(class.into());
         self
+    }
+
+    /// Shares the resource with other readers, as [`acquire_shared`](crate::Redlock::acquire_shared) says.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Wait};
+    ///
+    /// let options = AcquireOptions::new().shared().wait(Wait::Never);
+    /// let report = redlock.acquire_with("accounts", options.clone()).await?;
+    /// let another = redlock.acquire_with("accounts", options).await?;
+    /// assert!(redlock.try_acquire("accounts").await.is_err());
+    /// # drop((report, another));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shared(mut self) -> Self {
+        self.mode = Mode::Shared;
+        self
+    }
+
+    /// Returns the mode of the lease that these options ask for: exclusive, unless [`shared`](Self::shared) is set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{AcquireOptions, Mode};
+    ///
+    /// assert_eq!(AcquireOptions::new().mode(), Mode::Exclusive);
+    /// assert_eq!(AcquireOptions::new().shared().mode(), Mode::Shared);
+    /// ```
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, Left, LocalQueue, NoPlace, QueueLimits, Ticket};
+use redlock_proto::{Instant, Left, LocalQueue, NoPlace, Ticket};
 use tokio::sync::oneshot;
 
 use crate::{ResourceKey, ResourceKeys, clock::Clock};
@@ -56,15 +56,18 @@ impl<P> Queue<P> {
         })
     }
 
-    /// Takes a place behind the earlier callers, if `limits` allow it and none of them waits for a turn in `held`.
+    /// Takes a place behind the earlier callers, if at most `most_waiting` are there and none of them waits for a turn in
+    /// `held`.
     pub(crate) fn enter(
         self: &Arc<Self>,
         keys: &ResourceKeys,
         held: Vec<Ticket>,
-        limits: QueueLimits,
+        most_waiting: usize,
     ) -> Result<Place<P>, NoPlace> {
         let now = self.clock.now();
-        let entered = self.state().queue.enter(keys.as_slice(), held, limits, now);
+        let mut state = self.state();
+        let entered = state.queue.enter(keys.as_slice(), held, most_waiting, now);
+        drop(state);
         Ok(Place {
             queue: Arc::clone(self),
             keys: keys.clone(),

@@ -9,10 +9,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-const LIMITS: QueueLimits = QueueLimits {
-    per_key: 2,
-    total: 3,
-};
+const MOST_WAITING: usize = 2;
 
 fn queue() -> Arc<Queue<()>> {
     let clock = Clock::Tokio {
@@ -35,12 +32,22 @@ fn is_empty(queue: &Queue<()>) -> bool {
 async fn turns_come_in_order_and_leave_nothing() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), LIMITS)
+        .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
         .await;
-    let mut second = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
-    let mut third = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
+    let mut second = pin!(
+        queue
+            .enter(&key("a"), Vec::new(), MOST_WAITING)
+            .unwrap()
+            .turn()
+    );
+    let mut third = pin!(
+        queue
+            .enter(&key("a"), Vec::new(), MOST_WAITING)
+            .unwrap()
+            .turn()
+    );
     assert!(poll!(second.as_mut()).is_pending());
     assert!(poll!(third.as_mut()).is_pending());
     drop(first);
@@ -57,12 +64,22 @@ async fn turns_come_in_order_and_leave_nothing() {
 async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), LIMITS)
+        .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
         .await;
-    let mut second = Box::pin(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
-    let mut third = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
+    let mut second = Box::pin(
+        queue
+            .enter(&key("a"), Vec::new(), MOST_WAITING)
+            .unwrap()
+            .turn(),
+    );
+    let mut third = pin!(
+        queue
+            .enter(&key("a"), Vec::new(), MOST_WAITING)
+            .unwrap()
+            .turn()
+    );
     assert!(poll!(second.as_mut()).is_pending());
     assert!(poll!(third.as_mut()).is_pending());
     drop(first);
@@ -101,7 +118,7 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
     let queue = Queue::<Parked>::new(clock);
     let enter = |names: &[&str]| {
         let keys = ResourceKeys::new(names.iter().copied()).unwrap();
-        Box::pin(queue.enter(&keys, Vec::new(), LIMITS).unwrap().turn())
+        Box::pin(queue.enter(&keys, Vec::new(), MOST_WAITING).unwrap().turn())
     };
     let first = enter(&["a"]).await;
     let mut second = enter(&["a"]);
@@ -127,11 +144,14 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
 async fn a_turn_that_comes_before_it_is_waited_for_is_not_missed() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), LIMITS)
+        .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
         .await;
-    let second = queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn();
+    let second = queue
+        .enter(&key("a"), Vec::new(), MOST_WAITING)
+        .unwrap()
+        .turn();
     drop(first);
     drop(second.await);
     assert!(is_empty(&queue));

@@ -13,7 +13,6 @@ use crate::{
     AcquireError, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock, ResourceKey, Wait,
     engine::NotWon,
     key::{MAX_SLOTS, SlotsOf},
-    scope::Scopes,
 };
 
 /// The slots of a resource: a semaphore over the nodes, which limits the number of holders among all clients.
@@ -39,8 +38,7 @@ use crate::{
 /// After the third, or a quarter of the time limit of a node, it asks for all slots at once, and takes the first that it
 /// gets.
 /// It ends by its deadline, or at most five time limits of a node (half a second each by default) later.
-/// So a waiting caller has a place in the local queue of each slot, and the client's
-/// [`max_waiters`](crate::RedlockBuilder::max_waiters) counts each place.
+/// So a waiting caller has a place in the local queue of each slot.
 /// If several slots become free at once, the caller may hold more than one for a moment, and the nodes may refuse one
 /// attempt of another caller in that moment.
 ///
@@ -224,9 +222,7 @@ impl Slots {
             let why = "who has a slot has it alone: leave `shared` out".to_owned();
             return Err(AcquireError::option(&InvalidOption::new("shared", why)));
         }
-        if !options.outside_scopes
-            && let Some(again) = self.held_by_scope()
-        {
+        if let Some(again) = self.held_by_scope() {
             return Ok(again);
         }
         let course = self.redlock.course_of(&self.keys[0], &options);
@@ -274,7 +270,7 @@ impl Slots {
     }
 
     fn held_by_scope(&self) -> Option<SlotGuard> {
-        let scopes = Scopes::current(self.redlock.id())?;
+        let scopes = self.redlock.scopes()?;
         let mut slots = self.keys.iter().enumerate();
         slots.find_map(|(slot, key)| {
             let guard = scopes.guard_of(&key.clone().into(), Mode::Exclusive)?;

@@ -213,7 +213,12 @@ async fn namespaces_are_checked() {
         let error = refused(three().namespace(namespace)).await;
         assert_eq!(error.field(), "namespace");
     }
-    let error = refused(three().namespace("billing").verbatim_keys()).await;
+    let error = refused(
+        three()
+            .namespace("billing")
+            .expert(|expert| expert.verbatim_keys = true),
+    )
+    .await;
     assert_eq!(error.field(), "namespace");
 }
 

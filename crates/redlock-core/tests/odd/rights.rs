@@ -174,7 +174,11 @@ async fn verbatim_keys_take_their_patterns() {
     let mut rights = rights();
     rights.extend(["~resource:*", "~{redlock:verbatim}:*"]);
     let builder = Redlock::builder().nodes([user(&fixture, "lock", &rights)]);
-    let redlock = builder.verbatim_keys().build().await.unwrap();
+    let redlock = builder
+        .expert(|expert| expert.verbatim_keys = true)
+        .build()
+        .await
+        .unwrap();
     redlock.dangerous_bless().await;
     let guard = redlock.acquire("resource:7").await.unwrap();
     assert!(fixture.exists("resource:7"));

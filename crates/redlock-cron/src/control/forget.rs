@@ -1,6 +1,6 @@
 //! Deletes what the nodes remember of a job that no scheduler has any more.
 
-use redlock_core::{AcquireErrorKind, AcquireOptions, Forgotten, Redlock, Wait};
+use redlock_core::{AcquireErrorKind, Forgotten, Redlock};
 
 use super::{ControlError, inspect, remembered_under};
 use crate::InUse;
@@ -65,8 +65,8 @@ pub async fn dangerous_forget(
         return Err(ControlError::kept(name, &why, memory.nodes()));
     }
     // While this client holds the lock of the job, no replica claims a tick, unless runs may overlap.
-    let alone = AcquireOptions::new().wait(Wait::Never).outside_scopes();
-    let guard = redlock.acquire_with(&resources[0], alone).await;
+    let outside = redlock.clone().outside_scopes();
+    let guard = outside.try_acquire(&resources[0]).await;
     let guard = guard.map_err(|error| match error.kind() {
         AcquireErrorKind::Contended | AcquireErrorKind::AlreadyHeld => {
             ControlError::in_use(name, InUse::Locked)

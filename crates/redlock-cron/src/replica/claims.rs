@@ -188,11 +188,9 @@ impl Claims {
         let Some(slots) = &ask.slots else {
             return Ok(None);
         };
-        // A run has its own slot, even if the task that asks for the run holds another one.
         let options = AcquireOptions::new()
             .ttl(ask.ttl)
-            .wait(Wait::UpTo(ask.wait))
-            .outside_scopes();
+            .wait(Wait::UpTo(ask.wait));
         let refusal = match slots.acquire_with(options).await {
             Ok(slot) => return Ok(Some(slot)),
             Err(error) => Refusal::by(&error),

@@ -15,7 +15,7 @@ mod streak;
 
 pub use self::{
     hand_over::{ParkedLease, Terms},
-    queue::{Left, LocalQueue, NoPlace, QueueLimits, Ticket},
+    queue::{Left, LocalQueue, NoPlace, Ticket},
     sharing::OpenLease,
     streak::Streak,
 };

@@ -188,9 +188,9 @@ impl Quarantine {
 /// What all clients of a namespace have alike.
 const SETTINGS: [&str; 4] = [
     "max_ttl (REDLOCK_MAX_TTL)",
-    "clock_rate_error (REDLOCK_CLOCK_RATE_ERROR)",
-    "trust_persistence",
-    "delayed_restarts",
+    "clock_rate_error",
+    "dangerous_trust_persistence",
+    "dangerous_trust_delayed_restarts",
 ];
 
 /// The version of what nodes store and of what they do with a call.
@@ -231,12 +231,8 @@ mod tests {
         let found = Quarantine::differences(&theirs.to_wire(), &ours.to_wire()).unwrap();
         let expected = [
             ("max_ttl (REDLOCK_MAX_TTL)", "1.5s", "30s"),
-            (
-                "clock_rate_error (REDLOCK_CLOCK_RATE_ERROR)",
-                "0.02",
-                "0.01",
-            ),
-            ("delayed_restarts", "true", "false"),
+            ("clock_rate_error", "0.02", "0.01"),
+            ("dangerous_trust_delayed_restarts", "true", "false"),
         ];
         let found: Vec<_> = found
             .iter()

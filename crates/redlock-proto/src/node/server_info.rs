@@ -159,10 +159,10 @@ impl fmt::Display for Unfit {
             }
             Self::SyncsLate { policy } => write!(
                 f,
-                "trust_persistence is set and it has appendfsync {policy}; set it to always, and no-appendfsync-on-rewrite to no"
+                "dangerous_trust_persistence is set and it has appendfsync {policy}; set it to always, and no-appendfsync-on-rewrite to no"
             ),
             Self::NotPersistent => f.write_str(
-                "trust_persistence is set and it has appendonly no; set it to yes, with appendfsync always",
+                "dangerous_trust_persistence is set and it has appendonly no; set it to yes, with appendfsync always",
             ),
         }
     }

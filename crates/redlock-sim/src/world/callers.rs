@@ -79,6 +79,14 @@ impl Callers {
         }
     }
 
+    /// Returns how many callers wait for their turn.
+    pub(super) fn that_wait(&self) -> usize {
+        let waiting = self.waiting.iter();
+        waiting
+            .filter(|caller| caller.stage == Stage::Waits)
+            .count()
+    }
+
     /// Returns the numbers of all callers that wait, in the order in which they came.
     pub(super) fn waiters(&self) -> Vec<u64> {
         let waiting = self.waiting.iter();

@@ -1,6 +1,6 @@
 //! The turns of callers of one process.
 
-use redlock_proto::{Acquire, Left, ParkedLease, QueueLimits, Streak, Terms, Ticket, TokenBlock};
+use redlock_proto::{Acquire, Left, NoPlace, ParkedLease, Streak, Terms, Ticket, TokenBlock};
 
 use super::{
     World,
@@ -24,17 +24,23 @@ impl World {
         (wait, rest, abandon): (Micros, Micros, Option<Micros>),
     ) {
         let keys = self.setup.keys_of(key);
-        let limits = if self.singles_rest() {
-            // Where every set must be had, none is turned away again and again.
-            NO_LIMITS
+        // Where every set must be had, none is turned away again and again.
+        let (per_key, in_all) = if self.singles_rest() {
+            (usize::MAX, usize::MAX)
         } else {
-            LIMITS
+            (MOST_PER_KEY, MOST_IN_ALL)
         };
         let process = &mut self.processes[client];
         let now = process.now(self.now).clock;
         let ends_at = process.when(acquire.wait_until);
+        let is_full = process.callers.that_wait() >= in_all;
         let queue = &mut process.callers.queue;
-        let Ok(ticket) = queue.enter(&keys, Vec::new(), limits, now) else {
+        let entered = if is_full && keys.iter().any(|key| queue.callers_of(key) > 0) {
+            Err(NoPlace::Full)
+        } else {
+            queue.enter(&keys, Vec::new(), per_key, now)
+        };
+        let Ok(ticket) = entered else {
             self.counters.overloaded += 1;
             self.observe(&Event::Answered { waiter });
             return self.rest(client, key);
@@ -348,13 +354,8 @@ impl World {
     }
 }
 
-/// Fewer than callers come, so that some are turned away.
-const LIMITS: QueueLimits = QueueLimits {
-    per_key: 2,
-    total: 5,
-};
+/// The most callers that may wait for a key of a process: fewer than come, so that some are turned away.
+const MOST_PER_KEY: usize = 2;
 
-const NO_LIMITS: QueueLimits = QueueLimits {
-    per_key: usize::MAX,
-    total: usize::MAX,
-};
+/// With this many waiting callers, a process asks for no key for which callers wait, as an overloaded program does.
+const MOST_IN_ALL: usize = 5;

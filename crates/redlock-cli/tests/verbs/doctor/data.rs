@@ -79,7 +79,7 @@ async fn memory_that_is_almost_full_is_a_warning_and_full_memory_refuses_writes(
 
 #[tokio::test]
 async fn trust_in_persistence_is_checked_and_what_cannot_be_is_said() {
-    let file = ConfigFile::of("trust_persistence = true\n");
+    let file = ConfigFile::of("[expert]\ndangerous_trust_persistence = true\n");
     let options = ServerOptions::default().persistence(Persistence::AppendOnly);
     let nodes = Nodes::start_with(3, &options);
     nodes.set(0, "appendonly", "no");
@@ -130,7 +130,7 @@ async fn data_on_disk_that_nobody_trusts_is_noted_and_no_more() {
     assert!(found.iter().all(|line| line.contains(kept)), "{found:?}");
     assert_eq!(examined.code, 0, "{examined:?}");
 
-    let file = ConfigFile::of("trust_persistence = true\n");
+    let file = ConfigFile::of("[expert]\ndangerous_trust_persistence = true\n");
     for node in 0..3 {
         nodes.set(node, "appendfsync", "always");
     }
@@ -224,7 +224,7 @@ async fn a_server_with_other_databases_in_use_is_shared() {
 
 #[tokio::test]
 async fn declared_delays_are_checked_as_far_as_a_node_shows_them() {
-    let file = ConfigFile::of("delayed_restarts = true\n");
+    let file = ConfigFile::of("[expert]\ndangerous_trust_delayed_restarts = true\n");
     let nodes = Nodes::start(3);
     nodes.set(0, "save", "3600 1 300 100");
     nodes.set(1, "appendonly", "yes");

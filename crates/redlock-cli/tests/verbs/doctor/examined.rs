@@ -53,7 +53,7 @@ async fn a_node_that_votes_and_cannot_be_examined_is_told_of() {
 
 #[tokio::test]
 async fn another_version_of_the_protocol_hides_nothing() {
-    let file = ConfigFile::of("trust_persistence = true\n");
+    let file = ConfigFile::of("[expert]\ndangerous_trust_persistence = true\n");
     let options = ServerOptions::default().persistence(Persistence::AppendOnly);
     let nodes = Nodes::start_with(3, &options);
     let busy = "local n = 0 while n < 60000000 do n = n + 1 end return n";

@@ -89,7 +89,7 @@ async fn a_master_that_has_a_replica_is_told_so() {
     );
     assert_eq!(examined.code, 2);
 
-    let file = ConfigFile::of("accept_replicas = true\n");
+    let file = ConfigFile::of("[expert]\naccept_replicas = true\n");
     let config = ["--config", file.path()];
     let examined = nodes.doctor(&config);
     examined.one("replicas", &["warning", "1 h after", "repl-backlog-ttl 0"]);
@@ -116,7 +116,7 @@ async fn a_master_whose_replicas_have_gone_is_told_what_that_costs_and_when() {
     nodes.bless().await;
     let three = nodes.urls().into_iter().take(3).collect();
     let nodes = nodes.at(three);
-    let file = ConfigFile::of("accept_replicas = true\n");
+    let file = ConfigFile::of("[expert]\naccept_replicas = true\n");
     let accepting = ["--strict", "--config", file.path()];
     let node = nodes[0].address().to_string();
     for arguments in [&["--strict"][..], &accepting] {

@@ -80,9 +80,9 @@ impl RedisNode {
     /// The client uses three more if the user has them.
     /// With `+script|load`, a server of Redis 7.4 or later does not drop the script to make room for other scripts.
     /// With `+config|get`, and under
-    /// [`dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence), a node whose `appendfsync`
+    /// [`dangerous_trust_persistence`](crate::Expert::dangerous_trust_persistence), a node whose `appendfsync`
     /// is not `always` does not vote.
-    /// With `+getrange`, and under [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), a node reads only the first
+    /// With `+getrange`, and under [`verbatim_keys`](crate::Expert::verbatim_keys), a node reads only the first
     /// 8 kB of another program's value, however long it is.
     pub const RIGHTS: &str =
         "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
@@ -165,13 +165,18 @@ impl RedisNode {
         }
     }
 
-    /// Returns the same node, which shares its encoder with other nodes of a client.
-    pub(crate) fn encoding_by(self, encoder: &Arc<Encoder>) -> Self {
+    /// Returns the node of a client, which shares its encoder with the client's other nodes.
+    pub(crate) fn encoding_by(self, encoder: &Arc<Encoder>) -> Arc<dyn Node> {
         let encoder = Arc::clone(encoder);
-        Self { encoder, ..self }
+        Arc::new(Self { encoder, ..self })
     }
 
     /// Returns the same node, which the client calls by the script only: it loads no functions into the node.
+    ///
+    /// It is meant for tests, and for servers on which the client must leave only keys: servers keep functions with their
+    /// data.
+    /// A user without [`RIGHTS_FOR_FUNCTIONS`](Self::RIGHTS_FOR_FUNCTIONS) has the same effect.
+    /// Clients with and without functions can use one namespace.
     #[must_use]
     pub fn without_functions(self) -> Self {
         Self {

@@ -39,7 +39,11 @@ async fn namespaces_do_not_meet() {
     let nodes = faulty(3);
     let one = client_of(&nodes).namespace("one").build().await.unwrap();
     let other = client_of(&nodes).namespace("other").build().await.unwrap();
-    let verbatim = client_of(&nodes).verbatim_keys().build().await.unwrap();
+    let verbatim = client_of(&nodes)
+        .expert(|expert| expert.verbatim_keys = true)
+        .build()
+        .await
+        .unwrap();
     let _one = one.try_acquire("key").await.unwrap();
     let _other = other.try_acquire("key").await.unwrap();
     let _verbatim = verbatim.try_acquire("key").await.unwrap();

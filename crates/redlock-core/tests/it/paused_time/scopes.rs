@@ -227,8 +227,7 @@ async fn what_is_acquired_outside_of_scopes_outlives_them_and_is_had_once() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
     let work = async {
-        let options = AcquireOptions::new().outside_scopes();
-        let guard = redlock.acquire_with("a", options).await.unwrap();
+        let guard = redlock.clone().outside_scopes().acquire("a").await.unwrap();
         let again = redlock.try_acquire("a").await;
         assert_eq!(again.unwrap_err().kind(), AcquireErrorKind::Contended);
         guard

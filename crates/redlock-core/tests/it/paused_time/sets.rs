@@ -221,7 +221,9 @@ async fn what_is_no_set_is_refused_with_what_to_do() {
 
 #[tokio::test]
 async fn a_key_of_the_nodes_own_in_a_set_is_refused() {
-    let builder = Redlock::builder().in_memory_nodes(3).verbatim_keys();
+    let builder = Redlock::builder()
+        .in_memory_nodes(3)
+        .expert(|expert| expert.verbatim_keys = true);
     let redlock = builder.build().await.unwrap();
     let refused: AcquireError = redlock
         .acquire_all(["a", "{redlock:verbatim}:mark"])

@@ -224,7 +224,7 @@ async fn a_slot_that_is_free_is_found_where_nobody_may_wait() {
 async fn one_attempt_at_a_key_that_is_held_is_contended_however_many_may_wait() {
     let redlock = client(&faulty(3)).await;
     let _held = redlock.acquire("key").await.unwrap();
-    let options = AcquireOptions::new().max_waiters_per_key(0).max_waiters(0);
+    let options = AcquireOptions::new().max_waiters_per_key(0);
     let refused = redlock.acquire_with("key", options.clone()).await;
     assert_eq!(refused.unwrap_err().kind(), AcquireErrorKind::Overloaded);
     let refused = redlock.acquire_with("key", options.wait(Wait::Never)).await;

@@ -30,8 +30,6 @@ pub struct LocalQueue<K, P> {
     next_ticket: u64,
     /// Callers that have the turn or wait for it.
     callers: usize,
-    /// Callers that wait for it.
-    waiting: usize,
     /// With this many queues, the queues that are over are swept out.
     sweep_at: usize,
     /// The keys of each caller that wants several.
@@ -40,27 +38,12 @@ pub struct LocalQueue<K, P> {
     nested: Nested<K>,
 }
 
-/// The most callers that may wait.
-#[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a driver must settle every part of it"
-)]
-pub struct QueueLimits {
-    /// For one key.
-    pub per_key: usize,
-    /// For all keys.
-    pub total: usize,
-}
-
 /// The reason for which a caller has no place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every reason")]
 pub enum NoPlace {
     /// Too many callers wait for this key.
-    FullPerKey,
-    /// Too many callers wait in all.
-    FullInTotal,
+    Full,
     /// A caller that has one of the keys waits for one that this caller holds: each would wait for the other.
     Deadlock,
 }
@@ -99,7 +82,6 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             queues: HashMap::new(),
             next_ticket: 0,
             callers: 0,
-            waiting: 0,
             sweep_at: 0,
             sets: HashMap::new(),
             nested: Nested::new(),
@@ -113,7 +95,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     ///
     /// # Errors
     ///
-    /// Too many wait already; the caller whose turn it is does not count as waiting, hence one more than each limit.
+    /// More than `most_waiting` wait for one of the keys already, the caller whose turn it is included.
     /// Or the wait could only end by its time limit, or by that of another: it is a deadlock.
     /// The caller that has the turn of a key waits meanwhile, directly or through others, for one of the places of
     /// `held`.
@@ -121,16 +103,13 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         &mut self,
         keys: &[K],
         held: Vec<Ticket>,
-        limits: QueueLimits,
+        most_waiting: usize,
         now: Instant,
     ) -> Result<Ticket, NoPlace> {
         let callers = keys.iter().map(|key| self.callers_of(key));
         let longest = callers.max().unwrap_or(0);
-        if longest > limits.per_key {
-            return Err(NoPlace::FullPerKey);
-        }
-        if longest > 0 && self.waiting >= limits.total {
-            return Err(NoPlace::FullInTotal);
+        if longest > most_waiting {
+            return Err(NoPlace::Full);
         }
         let overtaken = self.waiting_for(&held, keys)?;
         self.callers += 1;
@@ -155,7 +134,6 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
                 places.insert(place.unwrap_or(places.len()), ticket);
             }
         }
-        self.waiting += usize::from(!self.has_turn(keys, ticket));
         if keys.len() > 1 {
             self.sets.insert(ticket, keys.to_vec());
         }
@@ -255,7 +233,6 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             next: Vec::new(),
             unclaimed: None,
         };
-        let had_turn = self.has_turn(keys, ticket);
         // The callers that are at the head of a queue now, and were not before.
         let mut heads = Vec::new();
         let mut was_there = false;
@@ -283,12 +260,10 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             return left;
         }
         self.callers -= 1;
-        self.waiting -= usize::from(!had_turn);
         self.sets.remove(&ticket);
         self.nested.remove(ticket);
         for (head, key) in heads {
             if self.has_turn(self.wanted(head, key), head) && !left.next.contains(&head) {
-                self.waiting -= 1;
                 left.next.push(head);
             }
         }

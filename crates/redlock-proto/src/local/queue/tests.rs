@@ -2,10 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LIMITS: QueueLimits = QueueLimits {
-    per_key: 2,
-    total: 3,
-};
+const MOST_WAITING: usize = 2;
 
 fn at(ms: u64) -> Instant {
     Instant::from_origin(Duration::from_millis(ms))
@@ -19,8 +16,11 @@ fn queue() -> LocalQueue<&'static str, u32> {
 #[test]
 fn turns_come_in_order_whoever_leaves() {
     let mut queue = queue();
-    let [first, second, third] =
-        [0; 3].map(|_| queue.enter(&["a"], Vec::new(), LIMITS, at(0)).unwrap());
+    let [first, second, third] = [0; 3].map(|_| {
+        queue
+            .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
+            .unwrap()
+    });
     assert!(queue.has_turn(&["a"], first));
     assert!(!queue.has_turn(&["a"], second) && !queue.has_turn(&["a"], third));
     assert_eq!(queue.leave(&["a"], second, at(1)).next, []);
@@ -31,24 +31,19 @@ fn turns_come_in_order_whoever_leaves() {
 }
 
 #[test]
-fn waiting_is_bounded_per_key_and_in_all() {
+fn waiting_is_bounded_per_key() {
     let mut queue = queue();
     for _ in 0..3 {
-        queue.enter(&["a"], Vec::new(), LIMITS, at(0)).unwrap();
+        queue
+            .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
+            .unwrap();
     }
     assert_eq!(
-        queue.enter(&["a"], Vec::new(), LIMITS, at(0)),
-        Err(NoPlace::FullPerKey)
-    );
-    for _ in 0..2 {
-        queue.enter(&["b"], Vec::new(), LIMITS, at(0)).unwrap();
-    }
-    assert_eq!(
-        queue.enter(&["b"], Vec::new(), LIMITS, at(0)),
-        Err(NoPlace::FullInTotal)
+        queue.enter(&["a"], Vec::new(), MOST_WAITING, at(0)),
+        Err(NoPlace::Full)
     );
     assert!(
-        queue.enter(&["c"], Vec::new(), LIMITS, at(0)).is_ok(),
+        queue.enter(&["b"], Vec::new(), MOST_WAITING, at(0)).is_ok(),
         "nobody is ahead"
     );
 }
@@ -57,10 +52,14 @@ fn waiting_is_bounded_per_key_and_in_all() {
 #[test]
 fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
     let mut queue = queue();
-    let first = queue.enter(&["a"], Vec::new(), LIMITS, at(0)).unwrap();
+    let first = queue
+        .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
+        .unwrap();
     queue.on_won(&"a", at(0));
     assert!(!queue.may_pass_on(&"a", at(0)), "nobody waits");
-    let second = queue.enter(&["a"], Vec::new(), LIMITS, at(0)).unwrap();
+    let second = queue
+        .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
+        .unwrap();
     assert!(queue.may_pass_on(&"a", at(249)));
     assert!(!queue.may_pass_on(&"a", at(250)), "others have their turn");
     queue.park(&"a", 7);
@@ -75,13 +74,15 @@ fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
 #[test]
 fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
     let mut queue = queue();
-    let mut before = queue.enter(&["a"], Vec::new(), LIMITS, at(0)).unwrap();
+    let mut before = queue
+        .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
+        .unwrap();
     queue.on_won(&"a", at(0));
     for ms in [100, 200, 274] {
         queue.leave(&["a"], before, at(ms));
         // It comes back before a gap has passed.
         before = queue
-            .enter(&["a"], Vec::new(), LIMITS, at(ms + 24))
+            .enter(&["a"], Vec::new(), MOST_WAITING, at(ms + 24))
             .unwrap();
     }
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(298)), Some(Streak::PAUSE));
@@ -95,7 +96,9 @@ fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(323)), None);
     queue.on_won(&"a", at(323));
     queue.leave(&["a"], before, at(573));
-    queue.enter(&["a"], Vec::new(), LIMITS, at(598)).unwrap();
+    queue
+        .enter(&["a"], Vec::new(), MOST_WAITING, at(598))
+        .unwrap();
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(598)), None, "it was left");
 }
 
@@ -105,11 +108,7 @@ fn who_would_wait(
     keys: &[&'static str],
     held: &[Ticket],
 ) -> Result<Ticket, NoPlace> {
-    let limits = QueueLimits {
-        per_key: 9,
-        total: 9,
-    };
-    queue.enter(keys, held.to_vec(), limits, at(0))
+    queue.enter(keys, held.to_vec(), 9, at(0))
 }
 
 // Shows: R3.5.
@@ -147,14 +146,12 @@ fn who_keeps_what_others_wait_for_comes_before_them() {
     let nested = enter(&mut queue, &["b"], &[a]).unwrap();
     let nested_in_c = enter(&mut queue, &["c"], &[nested]).unwrap();
     assert!(queue.has_turn(&["c"], nested_in_c));
-    assert_eq!(queue.waiting, 4);
     assert_eq!(queue.leave(&["b"], b, at(1)).next, [early]);
     assert_eq!(queue.leave(&["b"], early, at(1)).next, [nested]);
     assert_eq!(queue.leave(&["b"], nested, at(1)).next, []);
     assert_eq!(queue.leave(&["c"], nested_in_c, at(1)).next, []);
     assert_eq!(queue.leave(&["a"], a, at(1)).next, [set]);
     assert_eq!(queue.leave(&["a", "b", "c"], set, at(1)).next, [late]);
-    assert_eq!(queue.waiting, 0);
 }
 
 #[test]
@@ -194,7 +191,7 @@ fn who_has_its_turn_waits_for_nobody_here() {
         queue.leave(&[key], ticket, at(1));
     }
     assert_eq!(queue.nested.wanted(nested), None);
-    assert_eq!((queue.callers(), queue.waiting), (0, 0));
+    assert_eq!(queue.callers(), 0);
 }
 
 // Shows: R3.5.
@@ -219,10 +216,9 @@ fn sets_with_the_same_keys_follow_each_other() {
     let mut queue = queue();
     let keys = ["a", "b", "c"];
     let sets = [0; 3].map(|_| who_would_wait(&mut queue, &keys, &[]).unwrap());
-    assert_eq!(queue.waiting, 2);
     queue.leave(&keys, sets[1], at(1));
     assert_eq!(queue.leave(&keys, sets[0], at(1)).next, [sets[2]]);
-    assert_eq!((queue.callers(), queue.waiting), (1, 0));
+    assert_eq!(queue.callers(), 1);
 }
 
 // Shows: R3.5.
@@ -247,7 +243,9 @@ fn no_lease_is_left_to_who_wants_more_than_its_key() {
 fn l09_keys_used_once_do_not_accumulate() {
     let mut queue = LocalQueue::<u64, ()>::new();
     for key in 0..20_000 {
-        let ticket = queue.enter(&[key], Vec::new(), LIMITS, at(key)).unwrap();
+        let ticket = queue
+            .enter(&[key], Vec::new(), MOST_WAITING, at(key))
+            .unwrap();
         queue.leave(&[key], ticket, at(key));
         assert!(queue.queues() <= 64, "{} queues are kept", queue.queues());
     }
@@ -322,7 +320,6 @@ proptest! {
     fn whoever_has_a_place_comes_to_its_turn(
         steps in prop::collection::vec((0usize..8, prop::collection::btree_set(0usize..5, 1..4), 0u8..8), 1..60),
     ) {
-        let limits = QueueLimits { per_key: 99, total: 99 };
         let mut queue = LocalQueue::<usize, u32>::new();
         let mut tasks: Vec<Task> = Vec::new();
         for (number, keys, what) in steps {
@@ -344,7 +341,7 @@ proptest! {
             if what == 0 || keys.is_empty() {
                 tasks.swap_remove(number).end(&mut queue);
             } else {
-                match queue.enter(&keys, held, limits, at(0)) {
+                match queue.enter(&keys, held, 99, at(0)) {
                     Ok(ticket) => task.locks.push((keys, ticket)),
                     Err(why) => {
                         prop_assert_eq!(why, NoPlace::Deadlock);
@@ -362,7 +359,7 @@ proptest! {
             };
             tasks.swap_remove(next).end(&mut queue);
         }
-        prop_assert_eq!((queue.callers(), queue.waiting), (0, 0));
+        prop_assert_eq!(queue.callers(), 0);
         prop_assert!(queue.sets.is_empty());
     }
 }

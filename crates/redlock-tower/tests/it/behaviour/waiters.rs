@@ -100,21 +100,6 @@ async fn with_one_waiter_per_key_the_second_is_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiters_are_bounded_over_all_keys() {
-    let redlock = virtual_client(&Nodes::new()).await;
-    let builder =
-        RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().max_waiters(1));
-    let holders = [hold(&redlock, "a").await, hold(&redlock, "b").await];
-    let first = waiting(&builder, "a").await;
-    refused(&builder, "a").await;
-    refused(&builder, "b").await;
-    // A request for a free key need not wait, so the bound does not refuse it.
-    assert_eq!(ask(&builder, "c").await, None);
-    drop(holders);
-    assert_eq!(in_time(first).await, None);
-}
-
-#[tokio::test(start_paused = true)]
 async fn each_layer_has_its_bound_and_counts_all_who_wait() {
     let redlock = virtual_client(&Nodes::new()).await;
     let strict = RedlockLayer::builder(redlock.clone())

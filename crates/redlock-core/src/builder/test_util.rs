@@ -1,13 +1,17 @@
-//! Virtual time, for tests.
+//! Settings for tests; with the feature `test-util`.
+
+#![cfg(feature = "test-util")]
+
+use redlock_proto::FanOut;
 
 use super::RedlockBuilder;
-use crate::VirtualProcess;
+use crate::process::VirtualProcess;
 
 impl RedlockBuilder {
     /// Runs the client on the calling tokio runtime and on its clock, instead of on a thread of its own
     /// and the operating system's clock.
     ///
-    /// It is meant for tests with paused time, over nodes in memory.
+    /// It needs the feature `test-util`, and is meant for tests with paused time, over nodes in memory.
     /// Without it, [`build`](Self::build) fails while tokio's time is paused.
     /// Do not use it in production: a handler that blocks its thread would delay the renewal of leases.
     ///
@@ -82,6 +86,33 @@ impl RedlockBuilder {
     /// ```
     pub fn dangerous_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Sets how many of the nodes an acquire or a renewal asks at once, for tests of both ways.
+    ///
+    /// Default: [`FanOut::Adaptive`], which [Fan-out](crate#fan-out) describes; it is the only choice in production.
+    /// [`FanOut::Majority`] asks a majority first with one acquire and one lease too, and [`FanOut::All`] always asks all.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{FanOut, Redlock};
+    ///
+    /// // Three of the five are asked for each lease.
+    /// let redlock = Redlock::builder()
+    ///     .in_memory_nodes(5)
+    ///     .fan_out(FanOut::Majority)
+    ///     .build()
+    ///     .await?;
+    /// assert_eq!(redlock.majority(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fan_out(mut self, fan_out: FanOut) -> Self {
+        self.fan_out = fan_out;
         self
     }
 }

@@ -1,0 +1,118 @@
+use serde::Deserialize;
+
+/// The rare and the dangerous settings of a client; all are off by default.
+///
+/// [`RedlockBuilder::expert`](crate::RedlockBuilder::expert) sets them, and so does the table `expert` of a
+/// configuration file, by the same names.
+/// The environment cannot set them.
+/// If a setting whose name begins with `dangerous_` is not true of the nodes, two holders may have one lock, or a later
+/// lease a lesser token.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::{Config, Redlock};
+///
+/// // Names are keys just as they are.
+/// let builder = Redlock::builder().expert(|expert| expert.verbatim_keys = true);
+/// assert_eq!(builder.node_keys()?.lock(&"order:42".parse()?)?, "order:42");
+///
+/// // Each node has a replica, and a Sentinel that may promote it.
+/// let config: Config = toml::from_str("[expert]\naccept_replicas = true")?;
+/// assert!(config.expert.accept_replicas);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[non_exhaustive]
+#[serde(default, deny_unknown_fields)]
+pub struct Expert {
+    /// Uses names unchanged as keys, without a namespace.
+    ///
+    /// This client and other Redlock libraries that lock the same key with `SET key value NX PX ttl` then exclude each
+    /// other.
+    /// A key must not begin with `{redlock:verbatim}`, nor be the mark, the counters, the horizon or a tombstone of a
+    /// namespace, such as `{redlock}:fence`: clients with a namespace may use the same nodes.
+    pub verbatim_keys: bool,
+
+    /// Lets a master that has replicas vote.
+    ///
+    /// By default it does not vote: a replica that takes its master's place has forgotten leases, and does not vote for
+    /// `max_ttl` and a little more.
+    /// With this setting, Sentinel may watch the masters, and replicas may copy them for other reasons.
+    /// The assumptions of exclusion do not change: with every vote the node compares the run of the server and its data
+    /// with its mark.
+    /// So each promotion begins such a quarantine, and so does a master's return to its place.
+    /// A node's URL may have a name that leads to the promoted server after a failover: the client leaves a server that has
+    /// become a replica within six seconds, also if the connection stands, and resolves the name again once a second.
+    /// A master also seems to have other data when its first replica attaches, and when its last one has been gone for
+    /// `repl-backlog-ttl` (an hour by default).
+    /// So attach replicas to one master at a time, and set `repl-backlog-ttl 0`; otherwise a broken link to all replicas
+    /// takes all votes at once, an hour later.
+    pub accept_replicas: bool,
+
+    /// Lets a node vote at once after a restart if it still has its data.
+    ///
+    /// By default a node that restarted, was promoted, or has lost its data does not vote for `max_ttl` and a
+    /// little more, because it may have forgotten leases.
+    /// Use this only if *every* node writes each command to disk before it answers (`appendonly yes` with
+    /// `appendfsync always`) and has no replica that could take its place.
+    /// With `no-appendfsync-on-rewrite yes`, a server does not do that while it rewrites its file.
+    /// With `appendfsync everysec`, a single `kill -9` has lost thousands of acknowledged writes.
+    /// All clients of a namespace must use the same setting; a node with `appendonly no` does not vote under it.
+    pub dangerous_trust_persistence: bool,
+
+    /// Lets a master that began a new run without data vote at once, because it has delayed its restart for long
+    /// enough.
+    ///
+    /// By default a node that restarted does not vote for `max_ttl` and a little more, counted from the first look that
+    /// a client takes at it.
+    /// If clients of other libraries lock on the same masters, each master must wait by itself before it listens, and
+    /// the two waits add up.
+    /// With this setting, the master's own wait is the only one.
+    ///
+    /// Use it only if *every* master meets these conditions.
+    /// Whenever it has stopped, for any reason, it stays away for `max_ttl`, 1 % of it and a second: with a `max_ttl` of
+    /// 30 s, its entrypoint waits for 31.3 s before it starts the server.
+    /// It keeps nothing on disk (`save ""` and `appendonly no`).
+    /// It is never emptied while it runs.
+    ///
+    /// The client checks what it can see.
+    /// It still puts a master in quarantine that has a mark, or that has lately followed another master.
+    /// It does the same with a master that this client has seen before, if the master was away for less or voted in the
+    /// same run, and with a master that the client cannot call by functions
+    /// ([`RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
+    /// If `FLUSHALL` empties a running master, clients that have heard it vote notice that.
+    /// So do the functions of their release, which later clients of that release call too.
+    /// A later client of another release does not notice it: empty no master while you roll out a new release.
+    /// All clients of a namespace must use the same setting.
+    pub dangerous_trust_delayed_restarts: bool,
+
+    /// Lets a node that lost its fencing counters vote again, although the client cannot reach enough other nodes to
+    /// know their last values.
+    ///
+    /// By default such a node waits for a majority of nodes that have kept their counters.
+    /// It also votes again when too few nodes have kept their counters for such a majority to come back.
+    /// With this setting it waits for some seconds only.
+    /// Then it continues from the greatest counter of the reachable nodes, or from the wall clock if that is greater.
+    /// While one node has lost its data and another cannot be reached, this setting keeps leases available.
+    /// In return, a later lease may not have the greater [`FencingToken`](crate::FencingToken), so use it where no resource
+    /// checks tokens; the client logs a warning each time.
+    /// One client with this setting is enough to let a node vote for all clients.
+    pub dangerous_guess_fencing_floor: bool,
+}
+
+impl Expert {
+    /// Returns the settings that are on in one of the two.
+    pub(super) fn union(self, other: Self) -> Self {
+        Self {
+            verbatim_keys: self.verbatim_keys | other.verbatim_keys,
+            accept_replicas: self.accept_replicas | other.accept_replicas,
+            dangerous_trust_persistence: self.dangerous_trust_persistence
+                | other.dangerous_trust_persistence,
+            dangerous_trust_delayed_restarts: self.dangerous_trust_delayed_restarts
+                | other.dangerous_trust_delayed_restarts,
+            dangerous_guess_fencing_floor: self.dangerous_guess_fencing_floor
+                | other.dangerous_guess_fencing_floor,
+        }
+    }
+}
