@@ -1,12 +1,12 @@
 #![doc = include_str!("../docs/crate.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod acquire_span;
 mod builder;
 mod claim;
 mod client;
 mod clock;
 mod config;
-mod course;
 mod engine;
 mod error;
 mod guard;
@@ -30,12 +30,10 @@ pub mod node;
 mod options;
 mod process;
 mod queue;
-mod quiet;
 mod scope;
 mod settings;
 mod slots;
 mod variables;
-mod within;
 
 pub use self::{
     builder::RedlockBuilder,

@@ -82,7 +82,7 @@ impl Claim {
         self.last.as_ref()
     }
 
-    /// Runs `work` for as long as the lease is valid; see [`LockGuard::run`].
+    /// Runs `work` for as long as the lease is valid; see [`Lease::run`].
     ///
     /// # Errors
     ///

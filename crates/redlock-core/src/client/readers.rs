@@ -7,7 +7,7 @@ use std::{
 
 use redlock_proto::{Instant, OpenLease, Terms};
 
-use crate::{LockGuard, ResourceKeys, guard::HeldLease};
+use crate::{LockGuard, ResourceKeys, engine::HeldLease};
 
 /// The shared leases that other callers of the process may join, by their keys.
 #[derive(Debug)]

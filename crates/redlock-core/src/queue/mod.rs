@@ -197,14 +197,13 @@ impl<P> Turn<P> {
         }
     }
 
-    /// Leaves to the next caller of this process what `park` makes of what is held, if a caller waits and `fits` says
-    /// that it may have it; else returns what is held, to be released.
-    pub(crate) fn pass_on<H, L>(
+    /// Leaves to the next caller of this process what `park` makes of the lease that `to_hand_over` returns, if a caller
+    /// waits and the lease fits; returns whether it did.
+    pub(crate) fn pass_on<L>(
         &self,
-        held: H,
-        fits: impl FnOnce(&H) -> Option<L>,
-        park: impl FnOnce(H, L) -> P,
-    ) -> Option<H> {
+        to_hand_over: impl FnOnce() -> Option<L>,
+        park: impl FnOnce(L) -> P,
+    ) -> bool {
         let Place { queue, .. } = &self.0;
         let now = queue.clock.now();
         let may_pass_on = |key: &&ResourceKey| {
@@ -212,11 +211,11 @@ impl<P> Turn<P> {
             !state.is_closed && state.queue.may_pass_on(key, now)
         };
         if let Some(key) = self.0.only_key().filter(may_pass_on)
-            && let Some(lease) = fits(&held)
+            && let Some(lease) = to_hand_over()
         {
             // The queue is not locked here: `park` notifies views and recorders, which are application code. The next
             // caller has no turn before this one ends; if no caller waits by then, the lease is released.
-            let parked = park(held, lease);
+            let parked = park(lease);
             let mut state = queue.state();
             // It may have been closed just now.
             let unclaimed = if state.is_closed {
@@ -227,9 +226,9 @@ impl<P> Turn<P> {
             };
             drop(state);
             drop(unclaimed);
-            return None;
+            return true;
         }
-        Some(held)
+        false
     }
 
     /// Notes that the keys were won from the nodes in this turn.

@@ -229,12 +229,12 @@ impl Slots {
         {
             return Ok(again);
         }
-        let course = self.redlock.course_of(&self.keys[0], &options);
-        let won = self.search(options, &course).await;
+        let span = self.redlock.span_of_search(&self.keys[0], &options);
+        let won = self.search(options, &span).await;
         let won = won.map_err(NotWon::Failed);
         match &won {
-            Ok(slot) => course.won(slot.guard.token(), slot.guard.is_held()),
-            Err(why) => course.failed(why),
+            Ok(slot) => span.won(slot.guard.token(), slot.guard.is_held()),
+            Err(why) => span.failed(why),
         }
         won.map_err(NotWon::into_error)
     }
