@@ -14,13 +14,8 @@ use tokio::{
 };
 
 use super::{
-    AcquireCaller, Command,
-    alarm::Alarm,
-    entropy::Source,
-    hand_overs::HandOver,
-    handle::WeakEngineHandle,
-    link::NodeLink,
-    log::Origin,
+    AcquireCaller, Command, alarm::Alarm, entropy::Source, hand_overs::HandOver,
+    handle::WeakEngineHandle, link::NodeLink, log::Origin,
 };
 use crate::{
     Lease, LossReason,
