@@ -11,7 +11,6 @@ mod engine;
 mod error;
 mod guard;
 pub mod guide;
-mod holder;
 mod key;
 mod keyspace;
 mod lease;
@@ -31,9 +30,7 @@ mod options;
 mod process;
 mod queue;
 mod scope;
-mod settings;
 mod slots;
-mod variables;
 
 pub use self::{
     builder::RedlockBuilder,

@@ -5,17 +5,17 @@ use std::pin::pin;
 use redlock_proto::{NoPlace, QueueLimits, RunRecord, Terms, Ticket};
 use tokio::select;
 
-use super::Shared;
+use super::ClientShared;
 use crate::{
     AcquireError, LockGuard, Mode, ResourceKeys, Wait,
     acquire_span::{self, AcquireSpan},
     engine::{AcquireRequest, NotWon, Parked},
     meter::LockMeter,
-    queue::{Place, Turn},
+    queue::{QueuePlace, Turn},
     scope::{self, Scopes},
 };
 
-impl Shared {
+impl ClientShared {
     /// Wins the lease as [`contend`](Self::contend) does, and reports it by a span and metrics.
     ///
     /// An attempt of a search reports to the span and the metrics of the whole search.
@@ -188,7 +188,7 @@ impl Shared {
         keys: &ResourceKeys,
         held: Vec<Ticket>,
         limits: QueueLimits,
-    ) -> Result<Place<Parked>, AcquireError> {
+    ) -> Result<QueuePlace<Parked>, AcquireError> {
         let place = self.queue.enter(keys, held, limits);
         place.map_err(|why| match why {
             NoPlace::FullPerKey => AcquireError::overloaded("the resource's local queue is full"),

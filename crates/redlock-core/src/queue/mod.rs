@@ -20,11 +20,11 @@ use crate::{ResourceKey, ResourceKeys, clock::Clock};
 #[derive(Debug)]
 pub(crate) struct Queue<P> {
     clock: Clock,
-    state: Mutex<State<P>>,
+    state: Mutex<QueueState<P>>,
 }
 
 #[derive(Debug)]
-struct State<P> {
+struct QueueState<P> {
     queue: LocalQueue<ResourceKey, P>,
     /// Set when the queue parks no lease for a next caller any more.
     is_closed: bool,
@@ -34,7 +34,7 @@ struct State<P> {
 
 /// A place in the queues of some keys; dropping it leaves them.
 #[derive(Debug)]
-pub(crate) struct Place<P> {
+pub(crate) struct QueuePlace<P> {
     queue: Arc<Queue<P>>,
     keys: ResourceKeys,
     ticket: Ticket,
@@ -42,13 +42,13 @@ pub(crate) struct Place<P> {
 
 /// The turn to contend for, and then to hold, one key, or several; dropping it gives the turn to the next callers.
 #[derive(Debug)]
-pub(crate) struct Turn<P>(Place<P>);
+pub(crate) struct Turn<P>(QueuePlace<P>);
 
 impl<P> Queue<P> {
     pub(crate) fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             clock,
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 queue: LocalQueue::new(),
                 is_closed: false,
                 waiting: HashMap::new(),
@@ -62,10 +62,10 @@ impl<P> Queue<P> {
         keys: &ResourceKeys,
         held: Vec<Ticket>,
         limits: QueueLimits,
-    ) -> Result<Place<P>, NoPlace> {
+    ) -> Result<QueuePlace<P>, NoPlace> {
         let now = self.clock.now();
         let entered = self.state().queue.enter(keys.as_slice(), held, limits, now);
-        Ok(Place {
+        Ok(QueuePlace {
             queue: Arc::clone(self),
             keys: keys.clone(),
             ticket: entered?,
@@ -88,13 +88,13 @@ impl<P> Queue<P> {
         drop(parked);
     }
 
-    fn state(&self) -> MutexGuard<'_, State<P>> {
+    fn state(&self) -> MutexGuard<'_, QueueState<P>> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<P> Place<P> {
+impl<P> QueuePlace<P> {
     /// Waits for the turn, in order.
     pub(crate) async fn turn(self) -> Turn<P> {
         if let Some(turn) = self.until_turn() {
@@ -121,7 +121,7 @@ impl<P> Place<P> {
         Some(receiver)
     }
 
-    fn has_turn(&self, state: &State<P>) -> bool {
+    fn has_turn(&self, state: &QueueState<P>) -> bool {
         state.queue.has_turn(self.keys.as_slice(), self.ticket)
     }
 
@@ -136,7 +136,7 @@ impl<P> Place<P> {
 
 impl<P> Turn<P> {
     /// Gives the turn to the next callers; dropping the result wakes them.
-    pub(crate) fn end(self) -> Next<P> {
+    pub(crate) fn end(self) -> NextCallers<P> {
         self.0.leave()
     }
 
@@ -147,7 +147,7 @@ impl<P> Turn<P> {
 
     /// Waits before contending if it is time that other processes get their turn too, for as long as the wait allows.
     pub(crate) async fn leave_a_gap(&self, wait_until: Instant) {
-        let Place { queue, keys, .. } = &self.0;
+        let QueuePlace { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let longest_wait = wait_until.saturating_since(now);
         let gap = |key: &ResourceKey| queue.state().queue.gap(key, longest_wait, now);
@@ -165,7 +165,7 @@ impl<P> Turn<P> {
 
     /// Returns how many callers wait behind this one: for the key for which most do.
     pub(crate) fn behind(&self) -> usize {
-        let Place { queue, keys, .. } = &self.0;
+        let QueuePlace { queue, keys, .. } = &self.0;
         queue.callers_of(keys).saturating_sub(1)
     }
 
@@ -177,7 +177,7 @@ impl<P> Turn<P> {
 
     /// Returns whether it is time to ask the nodes if another client wants the key.
     pub(crate) fn looks(&self) -> bool {
-        let Place { queue, .. } = &self.0;
+        let QueuePlace { queue, .. } = &self.0;
         let now = queue.clock.now();
         let looks = |key| queue.state().queue.looks(key, now);
         self.0.only_key().is_some_and(looks)
@@ -204,7 +204,7 @@ impl<P> Turn<P> {
         to_hand_over: impl FnOnce() -> Option<L>,
         park: impl FnOnce(L) -> P,
     ) -> bool {
-        let Place { queue, .. } = &self.0;
+        let QueuePlace { queue, .. } = &self.0;
         let now = queue.clock.now();
         let may_pass_on = |key: &&ResourceKey| {
             let state = queue.state();
@@ -233,7 +233,7 @@ impl<P> Turn<P> {
 
     /// Notes that the keys were won from the nodes in this turn.
     pub(crate) fn won(&self) {
-        let Place { queue, keys, .. } = &self.0;
+        let QueuePlace { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let mut state = queue.state();
         for key in keys.iter() {
@@ -242,9 +242,9 @@ impl<P> Turn<P> {
     }
 }
 
-impl<P> Place<P> {
+impl<P> QueuePlace<P> {
     /// Leaves the place; dropping the result wakes the callers that have the turn by that.
-    fn leave(&self) -> Next<P> {
+    fn leave(&self) -> NextCallers<P> {
         let now = self.queue.clock.now();
         let keys = self.keys.as_slice();
         let mut state = self.queue.state();
@@ -255,11 +255,11 @@ impl<P> Place<P> {
             .filter_map(|next| state.waiting.remove(&next))
             .collect();
         drop(state);
-        Next { unclaimed, told }
+        NextCallers { unclaimed, told }
     }
 }
 
-impl<P> Drop for Place<P> {
+impl<P> Drop for QueuePlace<P> {
     fn drop(&mut self) {
         drop(self.leave());
     }
@@ -269,12 +269,12 @@ impl<P> Drop for Place<P> {
 ///
 /// Hold no lock then: wakers are application code.
 #[derive(Debug)]
-pub(crate) struct Next<P> {
+pub(crate) struct NextCallers<P> {
     unclaimed: Option<P>,
     told: Vec<oneshot::Sender<()>>,
 }
 
-impl<P> Drop for Next<P> {
+impl<P> Drop for NextCallers<P> {
     fn drop(&mut self) {
         // Its release is on its way before the next caller can ask for one of its keys.
         drop(self.unclaimed.take());

@@ -10,8 +10,8 @@ use super::{
         error::{explained, is_wrong_server},
         info,
     },
+    call::Order,
     jobs,
-    order::Order,
     values::{counted, refusal, text},
 };
 use crate::node::{Answer, Reply, Request};
@@ -29,7 +29,7 @@ pub(in super::super) fn answer(value: Value, requests: &[Request], order: Order)
     for value in &mut header {
         *value = values.next()?;
     }
-    let Look { standing, error } = look(header).ok()?;
+    let MarkLook { standing, error } = look(header).ok()?;
     let mut replies = Vec::with_capacity(requests.len());
     for request in order.of(requests) {
         let (first, second) = (values.next()?, values.next()?);
@@ -91,26 +91,26 @@ fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<ServerInfo, Ar
 
 /// What came of the look at the mark; nothing, if no request needed it.
 #[derive(Default)]
-struct Look {
+struct MarkLook {
     standing: Option<Standing>,
     /// It is also the answer of each request that needed the look, but for an inspection.
     error: Option<Arc<str>>,
 }
 
-fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
+fn look(header: [Value; HEADER]) -> Result<MarkLook, Nonsense> {
     let [state, detail, time, since, run] = header;
     let code = match state {
         Value::Int(code) => code,
         error => {
             let error = text(error).map_err(|_| Nonsense)?;
-            return Ok(Look {
+            return Ok(MarkLook {
                 error: Some(explained(&error)),
-                ..Look::default()
+                ..MarkLook::default()
             });
         }
     };
     if code == -1 {
-        return Ok(Look::default());
+        return Ok(MarkLook::default());
     }
     let since = micros(&since)?;
     let state = match (code, detail) {
@@ -127,9 +127,9 @@ fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
     };
     let time = micros(&time)?;
     let run = RunId::from(&*text(run).map_err(|_| Nonsense)?);
-    Ok(Look {
+    Ok(MarkLook {
         standing: Some(Standing { state, time, run }),
-        ..Look::default()
+        ..MarkLook::default()
     })
 }
 
