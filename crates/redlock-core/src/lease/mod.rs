@@ -1,5 +1,4 @@
 mod state;
-mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -15,11 +14,8 @@ use std::{
 use tokio::select;
 
 use self::state::LeaseShared;
-pub use self::subject::Mode;
-pub(crate) use self::{
-    state::{Kept, Telling},
-    subject::{Subject, class_of},
-};
+pub use self::state::Mode;
+pub(crate) use self::state::{Kept, Subject, Telling, class_of};
 use crate::{FencingToken, LeaseLost, LossReason, ResourceKey};
 
 /// A view of a held lease: its keys, how long it is valid, and whether it is lost.

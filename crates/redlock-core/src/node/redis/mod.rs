@@ -7,7 +7,6 @@ mod error;
 mod fixtures;
 mod form;
 mod functions;
-mod info;
 mod probe;
 mod script;
 mod session;

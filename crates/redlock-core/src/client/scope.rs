@@ -1,0 +1,68 @@
+//! Scopes of a client's work.
+
+use super::Redlock;
+use crate::{
+    engine::Origin,
+    scope::{Scope, ScopeEnd, current},
+};
+
+impl Redlock {
+    /// Runs `work` in a new [`Scope`], in which `work` can acquire again a resource that it holds.
+    ///
+    /// A scope within a scope of the same client also has the leases of the outer one.
+    ///
+    /// When `work` is done, or dropped, the scope ends and releases every lease that it still holds.
+    /// A guard that outlives its scope is useless: its lease reports
+    /// [`ScopeEnded`](crate::LossReason::ScopeEnded), and the client logs a warning.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `work`, and releases every lease of the scope.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let token = redlock
+    ///     .scope(async {
+    ///         let outer = redlock.acquire("account:7").await?;
+    ///         let inner = redlock.acquire("account:7").await?; // the same lease
+    ///         assert_eq!(outer.token(), inner.token());
+    ///         Ok::<_, redlock_core::AcquireError>(inner.token())
+    ///     })
+    ///     .await?;
+    /// assert!(redlock.try_acquire("account:7").await?.token() > token);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn scope<F: Future>(&self, work: F) -> F::Output {
+        let origin = Origin {
+            client: self.id(),
+            namespace: self.namespace(),
+        };
+        let scope = Scope::new(origin);
+        let _end = ScopeEnd(scope.clone());
+        scope.enter(work).await
+    }
+
+    /// Returns the scope of this client in which this code runs: the innermost, if there are several.
+    ///
+    /// A task that the work spawns needs it, to join the scope by [`Scope::enter`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// assert!(redlock.current_scope().is_none());
+    /// redlock.scope(async { assert!(redlock.current_scope().is_some()) }).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn current_scope(&self) -> Option<Scope> {
+        current(self.id()).pop()
+    }
+}
