@@ -7,7 +7,7 @@ use crate::{InvalidKey, ResourceKey, ResourceKeys, key::SlotsOf};
 
 /// How the name of a resource becomes a key on the nodes.
 #[derive(Clone, Debug)]
-pub(crate) enum KeySpace {
+pub(crate) enum KeyScheme {
     /// `{namespace}:lock:name`, with the namespace as hash tag.
     Namespace(Namespace),
     /// The name as it is, so that other Redlock libraries on the same key exclude us and we them.
@@ -25,7 +25,7 @@ impl Namespace {
     }
 }
 
-impl KeySpace {
+impl KeyScheme {
     /// Returns what the log calls the namespace.
     pub(crate) fn name(&self) -> Arc<str> {
         match self {
@@ -145,10 +145,10 @@ thread_local! {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct NodeKeys(KeySpace);
+pub struct NodeKeys(KeyScheme);
 
 impl NodeKeys {
-    pub(crate) const fn new(key_space: KeySpace) -> Self {
+    pub(crate) const fn new(key_space: KeyScheme) -> Self {
         Self(key_space)
     }
 
@@ -182,7 +182,7 @@ impl NodeKeys {
         let hash = name.strip_prefix("sha256:")?;
         let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
         let is_hash = hash.len() == 64 && hash.bytes().all(is_digit);
-        let is_hashed = matches!(self.0, KeySpace::Namespace(_));
+        let is_hashed = matches!(self.0, KeyScheme::Namespace(_));
         (is_hash && is_hashed).then(|| format!("{}:lock-sha256:{hash}", self.0.prefix()))
     }
 
@@ -228,8 +228,8 @@ impl NodeKeys {
     /// ```
     pub fn pattern(&self) -> String {
         match &self.0 {
-            KeySpace::Namespace(_) => format!("{}:lock*", self.0.prefix()),
-            KeySpace::Verbatim => "*".to_owned(),
+            KeyScheme::Namespace(_) => format!("{}:lock*", self.0.prefix()),
+            KeyScheme::Verbatim => "*".to_owned(),
         }
     }
 
@@ -240,9 +240,9 @@ impl NodeKeys {
     /// a node's own keys have in some namespace.
     pub fn resource(&self, node_key: &str) -> Option<String> {
         let name = match &self.0 {
-            KeySpace::Verbatim if is_reserved(node_key) || is_remembered(node_key) => return None,
-            KeySpace::Verbatim => return Some(node_key.to_owned()),
-            KeySpace::Namespace(_) => node_key.strip_prefix(&*self.0.prefix())?,
+            KeyScheme::Verbatim if is_reserved(node_key) || is_remembered(node_key) => return None,
+            KeyScheme::Verbatim => return Some(node_key.to_owned()),
+            KeyScheme::Namespace(_) => node_key.strip_prefix(&*self.0.prefix())?,
         };
         named(name, "lock")
     }
@@ -295,14 +295,14 @@ const VERBATIM: &str = "{redlock:verbatim}";
 mod tests {
     use super::*;
 
-    fn encode(keyspace: &KeySpace, name: &str) -> String {
+    fn encode(keyspace: &KeyScheme, name: &str) -> String {
         let key = keyspace.encode(&name.parse().unwrap()).unwrap();
         key.as_str().to_owned()
     }
 
     #[test]
     fn names_are_encoded_injectively() {
-        let keyspace = KeySpace::Namespace(Namespace::new("billing").unwrap());
+        let keyspace = KeyScheme::Namespace(Namespace::new("billing").unwrap());
         assert_eq!(encode(&keyspace, "order:42"), "{billing}:lock:order:42");
         let long = "x".repeat(129);
         let encoded = encode(&keyspace, &long);
@@ -315,17 +315,17 @@ mod tests {
     #[test]
     fn what_is_remembered_of_a_job_is_not_its_lock() {
         let job: ResourceKey = "job".parse().unwrap();
-        let keyspace = KeySpace::Namespace(Namespace::new("billing").unwrap());
+        let keyspace = KeyScheme::Namespace(Namespace::new("billing").unwrap());
         assert_eq!(keyspace.encode_job(&job).as_str(), "{billing}:job:job");
-        let verbatim = KeySpace::Verbatim.encode_job(&job);
+        let verbatim = KeyScheme::Verbatim.encode_job(&job);
         assert_eq!(verbatim.as_str(), "{redlock:verbatim}:job:job");
     }
 
     #[test]
     fn verbatim_keys_stay_as_they_are() {
-        assert_eq!(encode(&KeySpace::Verbatim, "order:42"), "order:42");
+        assert_eq!(encode(&KeyScheme::Verbatim, "order:42"), "order:42");
         assert_eq!(
-            encode(&KeySpace::Verbatim, &"x".repeat(500)),
+            encode(&KeyScheme::Verbatim, &"x".repeat(500)),
             "x".repeat(500)
         );
     }
@@ -333,18 +333,18 @@ mod tests {
     #[test]
     fn a_verbatim_key_is_none_of_the_nodes_own() {
         let refused =
-            |keyspace: &KeySpace, name: &str| keyspace.encode(&name.parse().unwrap()).is_err();
-        let billing = KeySpace::Namespace(Namespace::new("billing").unwrap());
+            |keyspace: &KeyScheme, name: &str| keyspace.encode(&name.parse().unwrap()).is_err();
+        let billing = KeyScheme::Namespace(Namespace::new("billing").unwrap());
         for own in ["mark", "fence", "horizon", "tomb:0a", "job:nightly"] {
             let name = format!("{{redlock:verbatim}}:{own}");
-            assert!(refused(&KeySpace::Verbatim, &name), "{name}");
+            assert!(refused(&KeyScheme::Verbatim, &name), "{name}");
             assert!(!refused(&billing, &name), "{name}");
             // Its clients may use the same nodes.
             let of_others = format!("{{billing}}:{own}");
             // What is remembered of a job looks like a lock that other libraries may have.
-            let is_refused = refused(&KeySpace::Verbatim, &of_others);
+            let is_refused = refused(&KeyScheme::Verbatim, &of_others);
             assert_eq!(is_refused, !own.starts_with("job"), "{of_others}");
-            let keys = NodeKeys::new(KeySpace::Verbatim);
+            let keys = NodeKeys::new(KeyScheme::Verbatim);
             assert_eq!(keys.resource(&of_others), None);
         }
         for lock in [
@@ -353,15 +353,15 @@ mod tests {
             "{billing}:marks",
             "mark",
         ] {
-            assert!(!refused(&KeySpace::Verbatim, lock), "{lock}");
+            assert!(!refused(&KeyScheme::Verbatim, lock), "{lock}");
         }
-        assert!(!refused(&KeySpace::Verbatim, "redlock:verbatim:mark"));
+        assert!(!refused(&KeyScheme::Verbatim, "redlock:verbatim:mark"));
     }
 
     #[test]
     fn a_lock_is_found_by_its_key_and_nothing_else_is_one() {
         let billing = Namespace::new("billing").unwrap();
-        let keys = NodeKeys::new(KeySpace::Namespace(billing));
+        let keys = NodeKeys::new(KeyScheme::Namespace(billing));
         let long: ResourceKey = "x".repeat(129).parse().unwrap();
         for name in ["order:42", "a:lock:b", "sha256:00", "{other}:lock:a"] {
             let key = keys.lock(&name.parse().unwrap()).unwrap();
@@ -384,7 +384,7 @@ mod tests {
         for other in ["{billing}:mark", "{billing}:job:lock:a", "{b}:lock:a", ""] {
             assert_eq!(keys.resource(other), None, "{other}");
         }
-        let verbatim = NodeKeys::new(KeySpace::Verbatim);
+        let verbatim = NodeKeys::new(KeyScheme::Verbatim);
         assert_eq!(verbatim.resource("{redlock:verbatim}:mark"), None);
         assert_eq!(verbatim.resource("order:42").as_deref(), Some("order:42"));
     }

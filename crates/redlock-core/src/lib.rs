@@ -1,17 +1,16 @@
 #![doc = include_str!("../docs/crate.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod acquire_span;
 mod builder;
 mod claim;
 mod client;
 mod clock;
 mod config;
-mod course;
 mod engine;
 mod error;
 mod guard;
 pub mod guide;
-mod holder;
 mod key;
 mod keyspace;
 mod lease;
@@ -34,12 +33,8 @@ mod options;
 )]
 mod process;
 mod queue;
-mod quiet;
 mod scope;
-mod settings;
 mod slots;
-mod variables;
-mod within;
 
 pub use self::{
     builder::RedlockBuilder,

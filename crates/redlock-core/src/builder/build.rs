@@ -11,14 +11,13 @@ use super::RedlockBuilder;
 use crate::{
     BuildError, HolderLabel, InvalidLabel, NodeAnswer, NodeConfig, NodeKeys, NodeReport, Redlock,
     Wait,
+    client::{Settings, label_of_this_process},
     clock::{Clock, PauseDetector},
     config::NodeSpec,
     engine::{self, EngineConfig, LinkState, Placement},
-    holder,
-    keyspace::{KeySpace, Namespace},
+    keyspace::{KeyScheme, Namespace},
     meter::Meter,
     node::{Node, RedisNode, RedisNodeError},
-    settings::Settings,
 };
 
 impl RedlockBuilder {
@@ -190,24 +189,24 @@ impl RedlockBuilder {
 
     fn holder_label(&self) -> Result<Option<HolderLabel>, BuildError> {
         match &self.config.label {
-            None => Ok(holder::this_process()),
+            None => Ok(label_of_this_process()),
             Some(label) => label.parse().map(Some).map_err(|invalid: InvalidLabel| {
                 BuildError::misuse("label", format!("{label:?} {invalid}"))
             }),
         }
     }
 
-    fn key_space(&self) -> Result<KeySpace, BuildError> {
+    fn key_space(&self) -> Result<KeyScheme, BuildError> {
         match (&self.config.namespace, self.config.expert.verbatim_keys) {
             (Some(_), true) => {
                 let message = "is given together with verbatim_keys, which have none; give one";
                 Err(BuildError::misuse("namespace", message))
             }
-            (None, true) => Ok(KeySpace::Verbatim),
+            (None, true) => Ok(KeyScheme::Verbatim),
             (namespace, false) => {
                 let namespace = namespace.as_deref().unwrap_or("redlock");
                 Namespace::new(namespace)
-                    .map(KeySpace::Namespace)
+                    .map(KeyScheme::Namespace)
                     .ok_or_else(|| {
                         let message = "is not 1 to 32 letters, digits, `.`, `_` or `-`";
                         BuildError::misuse("namespace", format!("{namespace:?} {message}"))

@@ -2,14 +2,16 @@
 
 mod options;
 mod outcome;
-mod reading;
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::Deref, time::Duration};
 
-use redlock_proto::{FencingToken, RunRecord, Tick};
+use redlock_proto::{RunRecord, Tick};
 
-pub use self::{options::ClaimOptions, outcome::ClaimOutcome, reading::JobReading};
-use crate::{Lease, LeaseLost, LockGuard, ReleaseError, Word};
+pub use self::{
+    options::ClaimOptions,
+    outcome::{ClaimOutcome, JobReading},
+};
+use crate::{Lease, LockGuard, ReleaseError, Word};
 
 /// The right to start the run of a tick, and the lock that the run holds.
 ///
@@ -17,6 +19,8 @@ use crate::{Lease, LeaseLost, LockGuard, ReleaseError, Word};
 /// So no other caller can claim this tick or an earlier one of the job, however this run ends.
 /// While the claim lives, the client holds and renews its lock as it does for a [`LockGuard`], and no caller can claim
 /// another run of the job.
+/// It derefs to the lock's [`Lease`]: its [token](Lease::token) is greater than that of every run of the job before it,
+/// whatever the clocks do, and [`run`](Lease::run) runs work for as long as the lease is valid.
 ///
 /// # Dropping
 ///
@@ -64,11 +68,6 @@ impl Claim {
         self.tick
     }
 
-    /// Returns the fencing token: greater than that of every run of the job before it, whatever the clocks do.
-    pub fn token(&self) -> FencingToken {
-        self.guard.token()
-    }
-
     /// Returns a view of the lock's lease, which the holder can clone and pass on.
     pub fn lease(&self) -> &Lease {
         self.guard.lease()
@@ -80,23 +79,6 @@ impl Claim {
     /// configuration.
     pub fn last(&self) -> Option<&RunRecord> {
         self.last.as_ref()
-    }
-
-    /// Runs `work` for as long as the lease is valid; see [`LockGuard::run`].
-    ///
-    /// # Errors
-    ///
-    /// The lease was lost, and this dropped `work` unfinished.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime with its timer enabled.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops `work`; the lease stays with the claim.
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
-        self.guard.run(work).await
     }
 
     /// Records how the run ended and how long it took, and releases the lock; the future waits until a majority has
@@ -123,6 +105,14 @@ impl Claim {
         // Not in the future, which may be dropped before it is polled.
         self.guard.finish(outcome, took);
         self.guard.release()
+    }
+}
+
+impl Deref for Claim {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        self.guard.lease()
     }
 }
 

@@ -7,11 +7,10 @@ use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, InvalidKey, LockGuard, Mode, Renewal, ResourceKey, ResourceKeys,
     Wait,
-    course::Course,
+    acquire_span::AcquireSpan,
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
-    scope::Found,
-    within,
+    scope::{self, HeldByScopes},
 };
 
 impl Redlock {
@@ -263,23 +262,23 @@ impl Redlock {
         self.acquire_keys(keys, options, None).await
     }
 
-    /// Acquires one lease on all of `keys`, by itself or as a part of a search for a slot, whose course this is.
+    /// Acquires one lease on all of `keys`, by itself or as a part of a search for a slot, whose span this is.
     pub(crate) async fn acquire_keys(
         &self,
         keys: ResourceKeys,
         options: AcquireOptions,
-        search: Option<&Course>,
+        search: Option<&AcquireSpan>,
     ) -> Result<LockGuard, AcquireError> {
         let client = &*self.client;
         let scopes = self.scopes();
         if let Some(scopes) = &scopes {
             match scopes.look(&keys, options.mode) {
-                Found::Guard(guard) => return Ok(guard),
-                Found::NotEnough => return Err(scopes.already_held(&keys, options.mode)),
-                Found::Nothing => {}
+                HeldByScopes::Guard(guard) => return Ok(guard),
+                HeldByScopes::NotEnough => return Err(scopes.already_held(&keys, options.mode)),
+                HeldByScopes::Nothing => {}
             }
         }
-        if within::holds(client.engine.client(), &keys) {
+        if scope::holds(client.engine.client(), &keys) {
             return Err(AcquireError::already_held());
         }
         let timing = client.settings.timing_of(&options);
@@ -336,7 +335,7 @@ impl Redlock {
                 // Another part of the scope, on another thread, may have got the lease between the two looks: waiting for
                 // it would be a wait for itself.
                 if won.is_err()
-                    && let Found::Guard(guard) = scopes.look(&keys, options.mode)
+                    && let HeldByScopes::Guard(guard) = scopes.look(&keys, options.mode)
                 {
                     return Ok(guard);
                 }
@@ -354,10 +353,14 @@ impl Redlock {
     }
 
     /// Starts the span and the metrics of a search for a slot; `slot` is the first of the slots.
-    pub(crate) fn course_of(&self, slot: &ResourceKey, options: &AcquireOptions) -> Course {
+    pub(crate) fn span_of_search(
+        &self,
+        slot: &ResourceKey,
+        options: &AcquireOptions,
+    ) -> AcquireSpan {
         let client = &*self.client;
         let class = options.class.as_deref().or_else(|| slot.class());
-        client.course(class, client.meter.lock(class))
+        client.span(class, client.meter.lock(class))
     }
 
     /// Returns how long a node has to answer.

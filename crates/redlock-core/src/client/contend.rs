@@ -5,18 +5,17 @@ use std::pin::pin;
 use redlock_proto::{NoPlace, RunRecord, Terms, Ticket};
 use tokio::select;
 
-use super::Shared;
+use super::ClientShared;
 use crate::{
     AcquireError, LockGuard, Mode, ResourceKeys, Wait,
-    course::{self, Course},
-    engine::{AcquireRequest, NotWon, Parked, Won},
+    acquire_span::{self, AcquireSpan},
+    engine::{AcquireRequest, NotWon, Parked},
     meter::LockMeter,
-    queue::{Place, Turn},
-    scope::Scopes,
-    within,
+    queue::{QueuePlace, Turn},
+    scope::{self, Scopes},
 };
 
-impl Shared {
+impl ClientShared {
     /// Wins the lease as [`contend`](Self::contend) does, and reports it by a span and metrics.
     ///
     /// An attempt of a search reports to the span and the metrics of the whole search.
@@ -25,47 +24,47 @@ impl Shared {
         request: AcquireRequest,
         wait: Wait,
         most_waiting: usize,
-        search: Option<&Course>,
+        search: Option<&AcquireSpan>,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         if let Some(error) = self.engine.in_another_process() {
             return Err(NotWon::Failed(error));
         }
         let subject = &request.subject;
         let own;
-        let course = match search {
+        let span = match search {
             Some(search) => search,
             None => {
-                own = self.course(subject.class(), subject.meter.clone());
+                own = self.span(subject.class(), subject.meter.clone());
                 &own
             }
         };
         let won = match subject.mode {
             Mode::Exclusive => {
-                let contend = self.contend(request, wait, most_waiting, course);
-                course.around(pin!(contend)).await
+                let contend = self.contend(request, wait, most_waiting, span);
+                span.around(pin!(contend)).await
             }
             Mode::Shared => {
                 // In a box of its own, because every acquire has to carry the room that this takes.
-                let mut share = Box::pin(self.share(request, wait, most_waiting, course));
-                let won = course.around(share.as_mut()).await;
+                let mut share = Box::pin(self.share(request, wait, most_waiting, span));
+                let won = span.around(share.as_mut()).await;
                 won.map(|guard| (guard, None))
             }
         };
         match &won {
             _ if search.is_some() => {}
-            Ok((guard, _)) => course.won(guard.token(), guard.lease().is_held()),
-            Err(why) => course.failed(why),
+            Ok((guard, _)) => span.won(guard.token(), guard.lease().is_held()),
+            Err(why) => span.failed(why),
         }
         let (guard, last) = won?;
         let client = self.engine.client();
-        guard.watch(|| course::hold(client, guard.lease().class(), guard.token()));
+        guard.watch(|| acquire_span::hold(client, guard.lease().class(), guard.token()));
         Ok((guard, last))
     }
 
     /// Starts the span and the metrics of an acquire.
-    pub(super) fn course(&self, class: Option<&str>, meter: LockMeter) -> Course {
-        let span = course::acquire(self.engine.client(), &self.namespace, class);
-        Course::begin(meter, span)
+    pub(super) fn span(&self, class: Option<&str>, meter: LockMeter) -> AcquireSpan {
+        let span = acquire_span::acquire(self.engine.client(), &self.namespace, class);
+        AcquireSpan::begin(meter, span)
     }
 
     /// Waits for the turn of its key in this process and wins the lease, from the previous holder or from the nodes.
@@ -77,33 +76,33 @@ impl Shared {
         mut request: AcquireRequest,
         wait: Wait,
         most_waiting: usize,
-        course: &Course,
+        span: &AcquireSpan,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         let keys = &request.subject.keys;
         let turn = self.turn(keys, request.is_scoped, wait, most_waiting).await;
         let turn =
             turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys)))?;
-        course.has_its_turn();
+        span.has_its_turn();
         request.subject.place = Some(turn.ticket());
         // A claim takes no parked lease over: that was acquired without the tick.
         let parked = turn.inherit().filter(|_| request.claim.is_none());
         let terms = Terms::of(&request.acquire);
         let subject = || request.subject.clone();
         if let Some(parked) = parked {
-            if let Some(mut holding) = parked.take_over(subject(), terms, self.clock) {
+            if let Some(held) = parked.take_over(subject(), terms, self.clock) {
                 if terms.allows_looks() && turn.looks() {
-                    holding.look(self.clock);
+                    held.look(self.clock);
                 }
-                return Ok((LockGuard::new(holding, turn), None));
+                return Ok((LockGuard::new(held.with_turn(turn)), None));
             }
             turn.look_again();
         }
         turn.leave_a_gap(request.acquire.wait_until).await;
         let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
-        course.attempted(attempts);
-        let Won { holding, last } = won.map_err(|why| why.ahead(turn.behind()))?;
+        span.attempted(attempts);
+        let (held, last) = won.map_err(|why| why.ahead(turn.behind()))?;
         turn.won();
-        Ok((LockGuard::new(holding, turn), last))
+        Ok((LockGuard::new(held.with_turn(turn)), last))
     }
 
     /// Wins a shared lease: joins a lease of this process, or asks the nodes.
@@ -115,7 +114,7 @@ impl Shared {
         request: AcquireRequest,
         wait: Wait,
         most_waiting: usize,
-        course: &Course,
+        span: &AcquireSpan,
     ) -> Result<LockGuard, NotWon> {
         let keys = request.subject.keys.clone();
         let ahead = |why: NotWon| why.ahead(self.queue.callers_of(&keys));
@@ -129,7 +128,7 @@ impl Shared {
             }
         };
         let turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
-        course.has_its_turn();
+        span.has_its_turn();
         if let Some(turn) = &turn {
             // A parked lease is exclusive; dropping it releases it.
             drop(turn.inherit());
@@ -144,8 +143,8 @@ impl Shared {
             turn.leave_a_gap(request.acquire.wait_until).await;
         }
         let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
-        course.attempted(attempts);
-        let guard = LockGuard::without_turn(won.map_err(ahead)?.holding);
+        span.attempted(attempts);
+        let guard = LockGuard::new(won.map_err(ahead)?.0);
         if is_joined {
             self.readers.open(&keys, &guard, terms, self.clock.now());
         }
@@ -170,7 +169,7 @@ impl Shared {
             return place.try_turn().ok_or_else(AcquireError::contended_locally);
         }
         let client = self.engine.client();
-        let mut held = within::places(client);
+        let mut held = scope::places(client);
         match Scopes::current(client) {
             Some(scopes) if is_scoped => held.extend(scopes.places_beside(keys)),
             Some(scopes) => held.extend(scopes.places()),
@@ -190,7 +189,7 @@ impl Shared {
         keys: &ResourceKeys,
         held: Vec<Ticket>,
         most_waiting: usize,
-    ) -> Result<Place<Parked>, AcquireError> {
+    ) -> Result<QueuePlace<Parked>, AcquireError> {
         let place = self.queue.enter(keys, held, most_waiting);
         place.map_err(|why| match why {
             NoPlace::Full => AcquireError::overloaded("the resource's local queue is full"),

@@ -8,8 +8,7 @@ use crate::{
     JobReading, Mode, NodeReport, ResourceKey, ResourceKeys, Tick, Wait, Word,
     engine::{AcquireRequest, NotWon},
     lease::Subject,
-    scope::{Found, Scopes},
-    within,
+    scope::{self, HeldByScopes, Scopes},
 };
 
 /// The class of leases under which runs go on.
@@ -90,11 +89,11 @@ impl Redlock {
         // It would wait for itself.
         let keys = ResourceKeys::from(key.clone());
         if let Some(scopes) = Scopes::current(client.engine.client())
-            && !matches!(scopes.look(&keys, Mode::Exclusive), Found::Nothing)
+            && !matches!(scopes.look(&keys, Mode::Exclusive), HeldByScopes::Nothing)
         {
             return Err(scopes.already_held(&keys, Mode::Exclusive));
         }
-        if within::holds(client.engine.client(), &keys) {
+        if scope::holds(client.engine.client(), &keys) {
             return Err(AcquireError::already_held());
         }
         let mut lease = AcquireOptions::new();

@@ -4,8 +4,7 @@ mod forget;
 mod jobs;
 mod readers;
 mod scope;
-mod shared;
-mod terms;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -19,15 +18,15 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::forget::{Forgotten, NodeForgot};
 use self::readers::Readers;
+pub(crate) use self::settings::{Settings, label_of_this_process};
 use crate::{
     NodeAnswer, NodeReport,
     clock::Clock,
     engine::{EngineHandle, Parked},
-    keyspace::KeySpace,
+    keyspace::KeyScheme,
     meter::Meter,
     node::Node,
     queue::Queue,
-    settings::Settings,
 };
 
 /// The client: acquires leases on resources over a fixed set of nodes.
@@ -55,12 +54,12 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Redlock {
-    client: Arc<Shared>,
+    client: Arc<ClientShared>,
     /// Whether its acquires use no scope.
     is_outside_scopes: bool,
 }
 
-struct Shared {
+struct ClientShared {
     engine: EngineHandle,
     queue: Arc<Queue<Parked>>,
     readers: Readers,
@@ -68,7 +67,7 @@ struct Shared {
     clock: Clock,
     nodes: Vec<Arc<dyn Node>>,
     names: Vec<Arc<str>>,
-    key_space: KeySpace,
+    key_space: KeyScheme,
     settings: Settings,
     namespace: Arc<str>,
     meter: Meter,
@@ -82,13 +81,13 @@ impl Redlock {
         engine: EngineHandle,
         clock: Clock,
         nodes: Vec<Arc<dyn Node>>,
-        key_space: KeySpace,
+        key_space: KeyScheme,
         settings: Settings,
         meter: Meter,
     ) -> Self {
         let queue = Queue::new(clock);
         let closing = CancellationToken::new();
-        let client = Shared {
+        let client = ClientShared {
             engine,
             queue,
             readers: Readers::new(),

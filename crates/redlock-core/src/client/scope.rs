@@ -3,7 +3,7 @@
 use super::Redlock;
 use crate::{
     engine::Origin,
-    scope::{End, Scope, Scopes, current},
+    scope::{Scope, ScopeEnd, Scopes, current},
 };
 
 impl Redlock {
@@ -43,7 +43,7 @@ impl Redlock {
             namespace: self.namespace(),
         };
         let scope = Scope::new(origin);
-        let _end = End(scope.clone());
+        let _end = ScopeEnd(scope.clone());
         scope.enter(work).await
     }
 

@@ -1,13 +1,14 @@
+mod env;
 mod expert;
 mod node;
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use serde::Deserialize;
 
 pub(crate) use self::node::NodeSpec;
 pub use self::{expert::Expert, node::NodeConfig};
-use crate::{BuildError, variables};
+use crate::BuildError;
 
 /// The settings of a client, for a configuration file or the environment.
 ///
@@ -132,12 +133,12 @@ impl Config {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_env() -> Result<Self, BuildError> {
-        let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        variables::check(names)?;
-        Self::from_vars(|name| match env::var(name) {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        env::check(names)?;
+        Self::from_vars(|name| match std::env::var(name) {
             Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
-            Err(env::VarError::NotPresent) => Ok(None),
-            Err(env::VarError::NotUnicode(_)) => Err(BuildError::misuse(name, "is not UTF-8")),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(std::env::VarError::NotUnicode(_)) => Err(BuildError::misuse(name, "is not UTF-8")),
         })
     }
 
@@ -188,7 +189,6 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryNode;
 
     fn from_vars(vars: &[(&str, &str)]) -> Result<Config, BuildError> {
         Config::from_vars(|name| {
@@ -233,71 +233,5 @@ mod tests {
         let error = from_vars(&[("REDLOCK_TTL", "soon")]).unwrap_err();
         assert_eq!(error.field(), "REDLOCK_TTL");
         assert!(error.to_string().contains("30s"), "{error}");
-    }
-
-    #[test]
-    fn a_bad_setting_in_a_file_is_named() {
-        let error = toml::from_str::<Config>("tll = '3s'")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("tll") && error.contains("ttl"), "{error}");
-        let error = toml::from_str::<Config>("[expert]\ntrust_persistence = true")
-            .unwrap_err()
-            .to_string();
-        let meant = "dangerous_trust_persistence";
-        assert!(
-            error.contains("`trust_persistence`") && error.contains(meant),
-            "{error}"
-        );
-        let error = toml::from_str::<Config>("verbatim_keys = true")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("`verbatim_keys`") && error.contains("`expert`"),
-            "{error}"
-        );
-        let error = toml::from_str::<Config>("nodes = [3]")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("a URL such as"), "{error}");
-        let error = toml::from_str::<Config>("ttl = 'soon'")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("ttl"), "{error}");
-    }
-
-    /// A password in the wrong place would be no password.
-    #[test]
-    fn a_bad_setting_of_a_node_is_named() {
-        let error =
-            toml::from_str::<Config>("nodes = [{ url = 'redis://a', password = 'hunter2' }]")
-                .unwrap_err()
-                .to_string();
-        assert!(error.contains("unknown field `password`"), "{error}");
-        let table = "nodes = [{ url = 'redis://a', pool = { max_size = 2, timeouts = {} } }]";
-        let config = toml::from_str::<Config>(table).unwrap();
-        assert_eq!(config.nodes[0].name().as_deref(), Some("a:6379"));
-    }
-
-    #[test]
-    fn a_node_is_named_without_its_password_and_connected_to_with_it() {
-        let node = NodeConfig::from("redis://me:hunter2@Example.com:7000/1");
-        assert_eq!(node.name().as_deref(), Some("example.com:7000"));
-        let info = node.connection_info().unwrap();
-        assert_eq!(info.redis_settings().password(), Some("hunter2"));
-        assert!(!format!("{info:?}").contains("hunter2"));
-        let malformed = NodeConfig::from("me:hunter2@host");
-        assert!(malformed.connection_info().is_none() && malformed.name().is_none());
-        assert!(NodeConfig::from(MemoryNode::new()).name().is_some());
-    }
-
-    #[test]
-    fn debug_shows_no_password() {
-        let url = "redis://me:hunter2@localhost";
-        let config = Config {
-            nodes: vec![url.into(), deadpool_redis::Config::from_url(url).into()],
-            ..Config::default()
-        };
-        assert!(!format!("{config:?}").contains("hunter2"));
     }
 }

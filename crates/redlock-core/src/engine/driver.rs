@@ -7,25 +7,19 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Client, ClientConfig, Instant, Now, Places, Slab, Terms};
+use redlock_proto::{Client, ClientConfig, Instant, Now, Places, Slab};
 use tokio::{
     sync::{mpsc, oneshot},
     task::yield_now,
 };
 
 use super::{
-    alarm::Alarm,
-    asked::{Asked, Waiting},
-    command::{AcquireRequest, Command, WeakEngineHandle},
-    entropy::Source,
-    hand_overs::Change,
-    holding::Won,
-    link::NodeLink,
-    log::Origin,
+    AcquireCaller, Command, alarm::Alarm, entropy::Source, hand_overs::HandOver,
+    handle::WeakEngineHandle, link::NodeLink, log::Origin,
 };
 use crate::{
+    Lease, LossReason,
     clock::Clock,
-    lease::LeaseShared,
     meter::{LockMeter, Meter},
 };
 
@@ -46,21 +40,23 @@ pub(super) struct Driver {
     pub(super) client: Client<Source>,
     pub(super) origin: Origin,
     pub(super) meter: Meter,
-    /// What is to be counted.
+    /// The counts of leases that are not yet reported.
     pub(super) counts: Vec<Count>,
     pub(super) names: Vec<Arc<str>>,
     pub(super) majority: usize,
     pub(super) closing: bool,
     pub(super) clock: Clock,
-    pub(super) handles: WeakEngineHandle<Won>,
+    pub(super) handles: WeakEngineHandle,
     /// The callers that wait for acquisitions, by the number of the acquisition.
-    pub(super) waiting: Places<Waiting>,
-    pub(super) leases: Places<Arc<LeaseShared>>,
+    pub(super) waiting: Places<AcquireCaller>,
+    pub(super) leases: Places<Lease>,
     /// The numbers that neither an acquisition nor a lease uses any more, and that the driver must return.
     pub(super) over: Vec<u64>,
-    pub(super) asked: Slab<Asked>,
+    /// The commands that the protocol has not answered yet.
+    pub(super) asked: Slab<Command>,
     pub(super) links: Vec<NodeLink>,
-    commands: Commands,
+    /// The commands of callers; `None` once the last of them is gone.
+    commands: Option<mpsc::UnboundedReceiver<Command>>,
     /// Whether callers may ask for more than was heard at once.
     has_more: bool,
     closers: Vec<oneshot::Sender<()>>,
@@ -69,17 +65,14 @@ pub(super) struct Driver {
 /// What is to be counted of a lease.
 pub(super) type Count = (LockMeter, fn(&LockMeter));
 
-/// What callers ask for; `None` once the last of them is gone.
-type Commands = Option<mpsc::UnboundedReceiver<Command<Won>>>;
-
 impl Driver {
     pub(super) fn new(
         config: EngineConfig,
         origin: Origin,
-        handles: WeakEngineHandle<Won>,
+        handles: WeakEngineHandle,
         names: Vec<Arc<str>>,
         links: Vec<NodeLink>,
-        commands: mpsc::UnboundedReceiver<Command<Won>>,
+        commands: mpsc::UnboundedReceiver<Command>,
     ) -> Self {
         let EngineConfig {
             client,
@@ -212,50 +205,23 @@ impl Driver {
         true
     }
 
-    fn on_command(&mut self, command: Command<Won>) {
+    fn on_command(&mut self, command: Command) {
         let now = self.now();
         match command {
             Command::Acquire {
                 id,
-                request,
-                answer,
+                acquire,
+                claim,
+                caller,
             } => {
-                let AcquireRequest {
-                    subject,
-                    acquire,
-                    is_part,
-                    claim,
-                    ..
-                } = request;
-                let terms = Terms::of(&acquire);
-                let waiting = Waiting {
-                    subject,
-                    terms,
-                    attempts: 1,
-                    is_part,
-                    answer,
-                };
-                self.waiting.insert(id, waiting);
+                self.waiting.insert(id, caller);
                 match claim {
                     Some(claim) => self.client.claim(id, acquire, *claim, now),
                     None => self.client.acquire(id, acquire, now),
                 }
             }
-            Command::Upgrade {
-                id,
-                lease,
-                subject,
-                terms,
-                answer,
-            } => {
-                let waiting = Waiting {
-                    subject: *subject,
-                    terms,
-                    attempts: 1,
-                    is_part: false,
-                    answer,
-                };
-                self.waiting.insert(id, waiting);
+            Command::Upgrade { id, lease, caller } => {
+                self.waiting.insert(id, caller);
                 self.client.upgrade(lease, id, now);
             }
             Command::Finish {
@@ -263,31 +229,35 @@ impl Driver {
                 outcome,
                 took,
             } => self.client.finish(lease, outcome, took, now),
-            Command::ReadJob { job, lock, answer } => {
-                let ask = self.ask(Asked::ReadJob { answer });
+            Command::ReadJob {
+                ref job, ref lock, ..
+            } => {
+                let (job, lock) = (job.clone(), lock.clone());
+                let ask = self.asked.add(command);
                 self.client.read_job(ask, &job, &lock, now);
             }
             Command::Abandon { id } => {
                 self.no_longer_waiting(id);
                 self.client.abandon(id, now);
             }
-            Command::Extend { lease, answer } => {
-                let ask = self.ask(Asked::Extend { lease, answer });
+            Command::Extend { lease, .. } => {
+                let ask = self.asked.add(command);
                 self.client.extend(lease, ask, now);
             }
-            Command::Look { lease, answer } => {
-                let ask = self.ask(Asked::Look { answer });
+            Command::Look { lease, .. } => {
+                let ask = self.asked.add(command);
                 if !self.client.look(lease, ask, now) {
                     self.asked.remove(ask);
                 }
             }
-            Command::Downgrade { lease, answer } => {
-                let ask = self.ask(Asked::Extend { lease, answer });
+            Command::Downgrade { lease, .. } => {
+                let ask = self.asked.add(command);
                 self.client.downgrade(lease, ask, now);
             }
-            Command::Release { lease, answer } => {
+            Command::Release { lease, ref answer } => {
+                let is_asked = answer.is_some();
                 self.forget(lease);
-                let ask = answer.map(|answer| self.ask(Asked::Release { answer }));
+                let ask = is_asked.then(|| self.asked.add(command));
                 self.client.release(lease, ask, now);
             }
             Command::Leave { lease } => {
@@ -296,8 +266,8 @@ impl Driver {
             }
             // It has seen them before this.
             Command::SeeHandOvers => {}
-            Command::Bless { answer } => {
-                let ask = self.ask(Asked::Bless { answer });
+            Command::Bless { .. } => {
+                let ask = self.asked.add(command);
                 self.client.bless(ask, now);
             }
             // The caller may have stopped waiting.
@@ -320,8 +290,8 @@ impl Driver {
         let now = self.now();
         for (lease, change) in changes {
             match change {
-                Change::Parked => self.client.park(lease),
-                Change::Resumed(shared) => self.resume(lease, &shared, now),
+                HandOver::Parked => self.client.park(lease),
+                HandOver::Resumed(next) => self.resume(lease, &next, now),
             }
         }
         self.follow();
@@ -329,20 +299,16 @@ impl Driver {
     }
 
     /// Takes note of the next holder of a lease in this process.
-    fn resume(&mut self, lease: u64, shared: &Arc<LeaseShared>, now: Now) {
+    fn resume(&mut self, lease: u64, next: &Lease, now: Now) {
         let Some(entry) = self.leases.get_mut(lease) else {
-            return shared.end(crate::LossReason::Expired);
+            return next.end(LossReason::Expired);
         };
-        *entry = Arc::clone(shared);
+        *entry = next.clone();
         match self.client.resume(lease, now) {
-            Some(deadline) if shared.extend(deadline) => {}
+            Some(deadline) if next.extend_to(deadline) => {}
             Some(_) => self.client.expire(lease, now),
-            None => shared.end(crate::LossReason::Expired),
+            None => next.end(LossReason::Expired),
         }
-    }
-
-    fn ask(&mut self, asked: Asked) -> u64 {
-        self.asked.add(asked)
     }
 
     pub(super) fn now(&self) -> Now {
@@ -401,7 +367,7 @@ impl Driver {
 /// How often the clock is looked at while deadlines depend on it.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// So many commands are heard at once: nodes are heard in between.
+/// How many commands are heard at once: nodes are heard in between.
 const COMMANDS: u32 = 1024;
 
 /// Lets the tasks of this thread go first that are ready.

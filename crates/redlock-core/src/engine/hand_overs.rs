@@ -3,10 +3,10 @@
 use std::{
     collections::BTreeMap,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::lease::LeaseShared;
+use crate::Lease;
 
 /// The leases that have changed hands since the driver looked last, each with its last change.
 ///
@@ -16,15 +16,15 @@ use crate::lease::LeaseShared;
 /// There is one entry for each lease at most, so a lease that changes hands while the driver sleeps does not let this
 /// grow; its release wakes the driver.
 #[derive(Debug, Default)]
-pub(super) struct HandOvers(Mutex<BTreeMap<u64, Change>>);
+pub(super) struct HandOvers(Mutex<BTreeMap<u64, HandOver>>);
 
-/// The last change of a lease.
+/// The last change of a lease that changes hands.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum HandOver {
     /// The lease waits for its next holder; nothing extends it meanwhile.
     Parked,
     /// This is the lease of the next holder.
-    Resumed(Arc<LeaseShared>),
+    Resumed(Lease),
 }
 
 impl HandOvers {
@@ -32,23 +32,23 @@ impl HandOvers {
     ///
     /// The driver may learn of it late: it looks here before it extends a lease.
     pub(super) fn park(&self, lease: u64) {
-        self.changes().insert(lease, Change::Parked);
+        self.changes().insert(lease, HandOver::Parked);
     }
 
     /// Notes that a lease has its next holder; returns whether the driver must be woken.
     ///
     /// It must be if it has seen the lease parked: it has no timer any more that would extend the lease in time.
-    pub(super) fn resume(&self, lease: u64, shared: Arc<LeaseShared>) -> bool {
-        let before = self.changes().insert(lease, Change::Resumed(shared));
+    pub(super) fn resume(&self, lease: u64, next: Lease) -> bool {
+        let before = self.changes().insert(lease, HandOver::Resumed(next));
         before.is_none()
     }
 
     /// Takes all changes, in the order of the leases' numbers.
-    pub(super) fn take(&self) -> BTreeMap<u64, Change> {
+    pub(super) fn take(&self) -> BTreeMap<u64, HandOver> {
         mem::take(&mut *self.changes())
     }
 
-    fn changes(&self) -> MutexGuard<'_, BTreeMap<u64, Change>> {
+    fn changes(&self) -> MutexGuard<'_, BTreeMap<u64, HandOver>> {
         // Nothing panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,44 +56,24 @@ impl HandOvers {
 
 #[cfg(test)]
 mod tests {
-    use redlock_proto::Timing;
-    use std::time::Duration;
+    use super::{super::HeldLease, *};
 
-    use super::*;
-    use crate::{FencingToken, Mode, ResourceKey, clock::Clock, lease::Subject, meter::LockMeter};
-
-    fn shared() -> Arc<LeaseShared> {
-        let clock = Clock::Tokio {
-            origin: tokio::time::Instant::now(),
-        };
-        let second = Duration::from_secs(1);
-        let key: ResourceKey = "key".parse().unwrap();
-        let subject = Subject {
-            keys: key.into(),
-            mode: Mode::Exclusive,
-            class: None,
-            timing: Timing::new(second, 0.01, second / 10).unwrap(),
-            meter: LockMeter::none(),
-            place: None,
-        };
-        let token = FencingToken::new(1).unwrap();
-        let deadline = clock.now() + second;
-        Arc::new(LeaseShared::new(0, subject, clock, deadline, None, token))
+    fn lease() -> Lease {
+        HeldLease::for_tests().0.lease().clone()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_thousand_hand_overs_that_the_driver_has_not_seen_are_one() {
         let hand_overs = HandOvers::default();
-        let last = shared();
+        let last = lease();
         for _ in 0..1_000 {
             hand_overs.park(7);
-            assert!(!hand_overs.resume(7, Arc::clone(&last)));
+            assert!(!hand_overs.resume(7, last.clone()));
         }
-        assert_eq!(Arc::strong_count(&last), 2);
         let seen = hand_overs.take();
         assert!(matches!(
             seen.into_iter().collect::<Vec<_>>()[..],
-            [(7, Change::Resumed(_))]
+            [(7, HandOver::Resumed(_))]
         ));
     }
 
@@ -104,7 +84,7 @@ mod tests {
         hand_overs.park(8);
         assert_eq!(hand_overs.take().len(), 2);
         hand_overs.park(9);
-        assert!(hand_overs.resume(7, shared()));
-        assert!(!hand_overs.resume(9, shared()));
+        assert!(hand_overs.resume(7, lease()));
+        assert!(!hand_overs.resume(9, lease()));
     }
 }

@@ -72,12 +72,8 @@ impl Wake for Bell {
 
 type Connecting = BoxFuture<'static, Result<Connected, Arc<str>>>;
 
-/// A connection, and what the node said when it was made.
-struct Connected {
-    session: Box<dyn Session>,
-    answer: Answer,
-    sent: Instant,
-}
+/// A connection, what the node said when it was made, and when it was asked.
+type Connected = (Box<dyn Session>, Answer, Instant);
 
 impl NodeLink {
     pub(super) fn new(
@@ -258,12 +254,7 @@ impl NodeLink {
         let_go(self.connecting.take());
         let now = self.clock.now();
         match connected {
-            Ok(connected) => {
-                let Connected {
-                    session,
-                    answer,
-                    sent,
-                } = connected;
+            Ok((session, answer, sent)) => {
                 self.link.on_connected(answer, sent, now);
                 self.session = Some(session);
             }
@@ -320,9 +311,5 @@ async fn introduce(
     let call = session.call(&keyspace, &HELLO);
     let answer = watched(call, &*node, &HELLO, &origin, &meter).await;
     let answer = answer.map_err(|error| error.reason)?;
-    Ok(Connected {
-        session,
-        answer,
-        sent,
-    })
+    Ok((session, answer, sent))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redlock_proto::{Majority, Notice};
 
-use crate::{FencingToken, LossReason, lease::LeaseShared, quiet::quietly};
+use crate::{FencingToken, Lease, LossReason};
 
 const NODE: &str = "redlock::node";
 const QUORUM: &str = "redlock::quorum";
@@ -20,12 +20,12 @@ pub(crate) struct Origin {
 /// An event with its origin.
 macro_rules! event {
     ($level:ident, $target:expr, $origin:expr, $($field:tt)*) => {
-        _ = quietly(|| tracing::$level!(
+        tracing::$level!(
             target: $target,
             client = $origin.client,
             namespace = &*$origin.namespace,
             $($field)*
-        ))
+        )
     };
 }
 
@@ -38,7 +38,7 @@ impl Origin {
         event!(info, NODE, self, node, "node is back");
     }
 
-    pub(super) fn lost(&self, lease: &LeaseShared, cause: LossReason) {
+    pub(super) fn lost(&self, lease: &Lease, cause: LossReason) {
         let (class, token) = (lease.class(), lease.token().get());
         event!(
             warn, LEASE, self, class, token, %cause,
@@ -63,7 +63,7 @@ impl Origin {
         &self,
         notice: &Notice,
         names: &[Arc<str>],
-        lease: impl FnOnce(u64) -> Option<&'a LeaseShared>,
+        lease: impl FnOnce(u64) -> Option<&'a Lease>,
     ) {
         match notice {
             Notice::Votes { node } => {

@@ -4,36 +4,161 @@
 //! Callers send [`Command`]s and await an answer.
 //! They leave word of leases that change hands among them, which the driver finds when it wakes.
 //! Nothing they do or stop doing can leave the driver's state half-changed.
-//! A caller that goes away is noticed by what it drops: an unanswered [`Pending`] abandons its
-//! acquisition, a [`Holding`] releases its lease.
+//! A caller that goes away is noticed by what it drops: an unanswered acquire abandons its acquisition, a
+//! [`HeldLease`] releases its lease.
 
 mod alarm;
-mod answers;
-mod asked;
-mod command;
-mod common;
 mod driver;
 mod effects;
 mod entropy;
 mod hand_overs;
-mod holding;
+mod handle;
+mod held;
 mod link;
 mod log;
-mod look;
-mod measure;
-mod patience;
 mod tasks;
 mod watched;
 
+use std::time::Duration;
+
+use redlock_proto::{
+    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, Terms, TickClaim, Word,
+};
+use tokio::sync::oneshot::Sender;
+
 pub(crate) use self::{
-    command::{AcquireRequest, NotWon},
     driver::EngineConfig,
-    holding::{Holding, Parked, Won},
+    handle::EngineHandle,
+    held::{HeldLease, Parked, Scoped},
     link::LinkState,
     log::Origin,
-    look::Looked,
     tasks::{Placement, start},
 };
+use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::Subject};
 
-/// The callers' end of the driver.
-pub(crate) type EngineHandle = command::EngineHandle<Won>;
+/// A command of a caller to the driver, with the sender of its answer.
+///
+/// The driver keeps one that it cannot answer at once, until the protocol has the answer.
+#[derive(Debug)]
+enum Command {
+    Acquire {
+        id: u64,
+        acquire: Box<Acquire>,
+        claim: Option<Box<TickClaim>>,
+        caller: AcquireCaller,
+    },
+    /// Acquires an exclusive lease beside a shared one of the same holder.
+    Upgrade {
+        id: u64,
+        lease: u64,
+        caller: AcquireCaller,
+    },
+    Abandon {
+        id: u64,
+    },
+    /// Records the outcome of the run under a lease.
+    Finish {
+        lease: u64,
+        outcome: Word,
+        took: Duration,
+    },
+    ReadJob {
+        job: NodeKey,
+        lock: NodeKey,
+        answer: Sender<JobAnswer>,
+    },
+    Extend {
+        lease: u64,
+        answer: Sender<Result<(), ExtendError>>,
+    },
+    /// Extends a lease to learn whether nodes have refused its key to another caller meanwhile; `true` if they have not.
+    Look {
+        lease: u64,
+        answer: Sender<bool>,
+    },
+    /// Lets readers share a lease from now on.
+    Downgrade {
+        lease: u64,
+        answer: Sender<Result<(), ExtendError>>,
+    },
+    Release {
+        lease: u64,
+        answer: Option<Sender<Result<(), ReleaseError>>>,
+    },
+    Leave {
+        lease: u64,
+    },
+    /// Makes the driver see now that leases have changed hands.
+    SeeHandOvers,
+    Bless {
+        answer: Sender<Vec<NodeAnswer>>,
+    },
+    Standing {
+        answer: Sender<Vec<NodeAnswer>>,
+    },
+    NodeTime {
+        answer: Sender<Option<NodeTime>>,
+    },
+    Close {
+        answer: Sender<()>,
+    },
+}
+
+/// A caller that waits for an acquisition; an answer that it does not take drops the lease in it.
+#[derive(Debug)]
+struct AcquireCaller {
+    subject: Subject,
+    terms: Terms,
+    /// How many attempts were begun.
+    attempts: u32,
+    /// Whether it is a part of a search for a slot.
+    is_part: bool,
+    answer: Sender<AcquireAnswer>,
+}
+
+/// An acquisition: the attempts that one caller makes until it wins, or its wait ends.
+#[derive(Debug)]
+pub(crate) struct AcquireRequest {
+    pub(crate) subject: Subject,
+    pub(crate) acquire: Box<Acquire>,
+    /// Whether it is made in a scope, whose end takes its leases away: others must not join them.
+    pub(crate) is_scoped: bool,
+    /// Whether it is one of several by which one caller looks for a slot: none of them is counted by itself.
+    pub(crate) is_part: bool,
+    /// The tick that is to be claimed together with the lease.
+    pub(crate) claim: Option<Box<TickClaim>>,
+}
+
+/// After how many attempts an acquisition is over, and its result: the lease, and the newest run before it if a tick was
+/// claimed.
+type AcquireAnswer = (u32, Result<(HeldLease, Option<RunRecord>), NotWon>);
+
+/// What nodes remember of a job, if a majority said, and what each said.
+type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
+
+/// An acquisition that has not won.
+#[derive(Debug)]
+pub(crate) enum NotWon {
+    Failed(AcquireError),
+    /// The tick was not won, and there is no use in another attempt.
+    Refused(NotClaimed, Vec<NodeReport>),
+}
+
+impl NotWon {
+    /// Says how many callers of this process would be ahead of another attempt.
+    pub(crate) fn ahead(self, callers: usize) -> Self {
+        match self {
+            Self::Failed(error) => Self::Failed(error.with_ahead(callers)),
+            refused @ Self::Refused(..) => refused,
+        }
+    }
+
+    /// Returns the error of an acquisition without a tick.
+    pub(crate) fn into_error(self) -> AcquireError {
+        match self {
+            Self::Failed(error) => error,
+            // invariant: nodes refuse only ticks that were claimed
+            Self::Refused(..) => AcquireError::closed(),
+        }
+    }
+}

@@ -12,10 +12,9 @@ use tokio::{
 };
 
 use super::{
-    command::EngineHandle,
     driver::{Driver, EngineConfig},
     entropy::Source,
-    holding::Won,
+    handle::EngineHandle,
     link::{LinkState, NodeLink},
     log::Origin,
 };
@@ -36,7 +35,7 @@ pub(crate) fn start(
     links: LinkConfig,
     nodes: Vec<Arc<dyn Node>>,
     placement: Placement,
-) -> Result<(EngineHandle<Won>, Vec<watch::Receiver<LinkState>>), BuildError> {
+) -> Result<(EngineHandle, Vec<watch::Receiver<LinkState>>), BuildError> {
     let (handle, commands) = EngineHandle::new(config.client.node_timeout);
     let mut ends = Vec::new();
     let mut states = Vec::new();

@@ -1,6 +1,6 @@
 //! The span and the metrics of a call to a node.
 
-use std::pin::Pin;
+use std::future::poll_fn;
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_proto::{Request, Verb};
@@ -10,7 +10,6 @@ use super::log::Origin;
 use crate::{
     meter::{NodeMeter, Stopwatch},
     node::{CallError, CallResult, Node},
-    quiet::QuietSpan,
 };
 
 /// Returns the call within its span and its metrics, or unchanged if both are off.
@@ -23,30 +22,28 @@ pub(super) fn watched(
     origin: &Origin,
     meter: &NodeMeter,
 ) -> BoxFuture<'static, CallResult> {
-    let span = QuietSpan::new(|| {
-        tracing::debug_span!(
-            target: "redlock::node",
-            parent: None,
-            "redlock.node",
-            otel.kind = "client",
-            db.system.name = "redis",
-            db.operation.name = operation(requests),
-            db.operation.batch.size = requests.len(),
-            server.address = split(&node.name()).0,
-            server.port = split(&node.name()).1,
-            client = origin.client,
-            namespace = &*origin.namespace,
-            "error.type" = Empty,
-            reason = Empty,
-        )
-    });
+    let span = tracing::debug_span!(
+        target: "redlock::node",
+        parent: None,
+        "redlock.node",
+        otel.kind = "client",
+        db.system.name = "redis",
+        db.operation.name = operation(requests),
+        db.operation.batch.size = requests.len(),
+        server.address = split(&node.name()).0,
+        server.port = split(&node.name()).1,
+        client = origin.client,
+        namespace = &*origin.namespace,
+        "error.type" = Empty,
+        reason = Empty,
+    );
     if span.is_disabled() && !NodeMeter::IS_ON {
         return call;
     }
     let (meter, began) = (meter.clone(), Stopwatch::start());
     let mut unanswered = Unanswered(Some((meter, began)));
     let work = async move {
-        let result = span.around(Pin::new(&mut call)).await;
+        let result = poll_fn(|cx| span.in_scope(|| call.poll_unpin(cx))).await;
         if let Err(error) = &result {
             span.record("error.type", error_type(error));
             span.record("reason", &*error.reason);

@@ -13,18 +13,12 @@ macro_rules! debug_as_display {
 
 mod acquire;
 mod build;
-mod extend;
-mod lost;
+mod lease;
 mod nodes;
-mod option;
-mod release;
 
 pub use self::{
     acquire::{AcquireError, AcquireErrorKind},
-    build::{BuildError, BuildErrorKind},
-    extend::{ExtendError, ExtendErrorKind},
-    lost::{LeaseLost, LossReason},
+    build::{BuildError, BuildErrorKind, InvalidOption},
+    lease::{ExtendError, ExtendErrorKind, LeaseLost, LossReason, ReleaseError, ReleaseErrorKind},
     nodes::{NodeAnswer, NodeReport, NotAVote, Unfit},
-    option::InvalidOption,
-    release::{ReleaseError, ReleaseErrorKind},
 };

@@ -1,4 +1,3 @@
-mod data;
 mod set;
 
 use std::{
@@ -9,6 +8,8 @@ use std::{
     hash::{Hash, Hasher},
     sync::Arc,
 };
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub use self::set::ResourceKeys;
 
@@ -169,6 +170,20 @@ impl Borrow<str> for ResourceKey {
     }
 }
 
+impl Serialize for ResourceKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// From its name, which is checked; such a key has no class, as one that is made of a whole name.
+impl<'de> Deserialize<'de> for ResourceKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(de::Error::custom)
+    }
+}
+
 // Keys are the same if their names are, however they were made.
 impl PartialEq for ResourceKey {
     fn eq(&self, other: &Self) -> bool {
@@ -307,6 +322,24 @@ mod tests {
     fn debug_does_not_show_the_name() {
         let key = ResourceKey::new("iban", "DE02120300000000202051").unwrap();
         assert_eq!(format!("{key:?}"), "ResourceKey(27 bytes)");
+    }
+
+    #[derive(Deserialize, Serialize)]
+    struct Report {
+        resource: ResourceKey,
+    }
+
+    #[test]
+    fn a_key_is_its_name_as_data_and_a_name_is_checked() {
+        let resource = ResourceKey::new("order", 42).unwrap();
+        let text = toml::to_string(&Report { resource }).unwrap();
+        assert_eq!(text.trim(), "resource = \"order:42\"");
+        let report: Report = toml::from_str(&text).unwrap();
+        assert_eq!(report.resource, "order:42".parse().unwrap());
+        for name in ["", "a\\nb"] {
+            let text = format!("resource = \"{name}\"");
+            assert!(toml::from_str::<Report>(&text).is_err(), "{text}");
+        }
     }
 
     proptest! {

@@ -1,19 +1,21 @@
-mod mode;
-mod shared;
-mod subject;
+mod state;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+    time::Duration,
+};
 
-use redlock_proto::{Instant, Ticket};
 use tokio::select;
 
-pub use self::mode::Mode;
-pub(crate) use self::{
-    shared::{Kept, LeaseShared, Over, Telling},
-    subject::{Subject, class_of},
-};
+use self::state::LeaseShared;
+pub use self::state::Mode;
+pub(crate) use self::state::{Kept, Subject, Telling, class_of};
 use crate::{FencingToken, LeaseLost, LossReason, ResourceKey};
 
 /// A view of a held lease: its keys, how long it is valid, and whether it is lost.
@@ -53,10 +55,6 @@ pub struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(shared: Arc<LeaseShared>) -> Self {
-        Self { shared }
-    }
-
     /// Returns the key of the lease; the first of its [keys](Self::keys) if it has several.
     pub fn key(&self) -> &ResourceKey {
         self.shared.subject.keys.first()
@@ -86,7 +84,7 @@ impl Lease {
     /// # }
     /// ```
     pub fn class(&self) -> Option<&str> {
-        self.shared.class()
+        self.shared.subject.class()
     }
 
     /// Returns whether the lease is exclusive, or other readers may [share](crate::Redlock::acquire_shared) its keys.
@@ -106,33 +104,38 @@ impl Lease {
     /// # }
     /// ```
     pub fn mode(&self) -> Mode {
-        self.shared.mode()
-    }
-
-    /// Returns up to when it is valid, on the client's clock.
-    pub(crate) fn valid_until(&self) -> Instant {
-        self.shared.deadline()
-    }
-
-    /// Returns the client that it is of.
-    pub(crate) fn client(&self) -> u64 {
-        self.shared.client
-    }
-
-    /// Returns why it cannot be relied on any more; `None` as long as it can.
-    pub(crate) fn loss(&self) -> Option<LossReason> {
-        self.shared.loss()
-    }
-
-    /// Returns the place of its holder in the client's local queue.
-    pub(crate) fn place(&self) -> Option<Ticket> {
-        self.shared.subject.place
+        if self.shared.is_shared.load(Ordering::Acquire) {
+            Mode::Shared
+        } else {
+            Mode::Exclusive
+        }
     }
 
     /// Returns the fencing token of the lease: greater than that of every lease on the resource before it.
     ///
     /// A [shared](crate::Redlock::acquire_shared) lease counts as before this one if its acquire had ended when the
     /// acquire of this one began.
+    /// Pass it to the resource with each write, and let the resource refuse older tokens; see
+    /// [`Fence`](crate::Fence).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::Fence;
+    ///
+    /// // In the resource: a row's column, say, that each write compares and sets.
+    /// let mut fence = Fence::new();
+    ///
+    /// let first = redlock.acquire("account:7").await?.token(); // and released
+    /// let second = redlock.acquire("account:7").await?;
+    /// fence.write(second.token())?;
+    /// assert!(fence.write(first).is_err(), "the write of an earlier holder is late");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn token(&self) -> FencingToken {
         self.shared.token
     }
@@ -141,7 +144,11 @@ impl Lease {
     ///
     /// Automatic renewal makes that time longer again.
     pub fn remaining(&self) -> Duration {
-        self.shared.remaining()
+        let validity = self.look();
+        match validity.over {
+            Some(_) => Duration::ZERO,
+            None => validity.deadline.saturating_since(self.shared.clock.now()),
+        }
     }
 
     /// Returns up to when the lease is valid, on the clock of tokio's timers.
@@ -187,7 +194,7 @@ impl Lease {
     /// # }
     /// ```
     pub fn is_held(&self) -> bool {
-        self.shared.loss().is_none()
+        self.loss().is_none()
     }
 
     /// Returns whether the lease is lost, or its renewal fails and little more than a third of its time to live is
@@ -207,7 +214,7 @@ impl Lease {
     /// # }
     /// ```
     pub fn is_endangered(&self) -> bool {
-        self.shared.safe_for().is_zero()
+        self.safe_for().is_zero()
     }
 
     /// Waits until little more than a third of its time to live is left, or it is lost.
@@ -251,7 +258,7 @@ impl Lease {
     /// # }
     /// ```
     pub async fn endangered(&self) {
-        let mut timer = pin!(tokio::time::sleep(self.shared.safe_for()));
+        let mut timer = pin!(tokio::time::sleep(self.safe_for()));
         let mut over = pin!(self.shared.over.notified());
         over.as_mut().enable();
         poll_fn(|cx| {
@@ -263,7 +270,7 @@ impl Lease {
                     over.set(self.shared.over.notified());
                 } else if timer.as_mut().poll(cx).is_ready() {
                     // A renewal has come in time.
-                    let safe_for = self.shared.safe_for();
+                    let safe_for = self.safe_for();
                     timer.as_mut().reset(tokio::time::Instant::now() + safe_for);
                 } else {
                     return Poll::Pending;
@@ -309,7 +316,7 @@ impl Lease {
         over.as_mut().enable();
         poll_fn(|cx| {
             loop {
-                if let Some(reason) = self.shared.loss() {
+                if let Some(reason) = self.loss() {
                     return Poll::Ready(reason);
                 }
                 if over.as_mut().poll(cx).is_ready() {

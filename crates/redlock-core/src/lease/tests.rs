@@ -21,8 +21,8 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
         meter: LockMeter::none(),
         place: None,
     };
-    let shared = LeaseShared::new(0, subject, clock, clock.now() + valid_for, None, token);
-    (Lease::new(Arc::new(shared)), clock)
+    let deadline = clock.now() + valid_for;
+    (Lease::new(0, subject, clock, deadline, None, token), clock)
 }
 
 // Shows: T2.2.
@@ -41,8 +41,8 @@ async fn an_extension_moves_the_loss() {
     let start = clock.now();
     let mut lost = pin!(lease.lost());
     assert!(futures_util::poll!(lost.as_mut()).is_pending());
-    assert!(lease.shared.extend(start + Duration::from_secs(8)));
-    assert!(lease.shared.extend(start + Duration::from_secs(2)));
+    assert!(lease.extend_to(start + Duration::from_secs(8)));
+    assert!(lease.extend_to(start + Duration::from_secs(2)));
     assert_eq!(lost.await, LossReason::Expired);
     assert_eq!(clock.now().saturating_since(start), Duration::from_secs(8));
 }
@@ -59,8 +59,8 @@ async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
     };
     let (clock, token) = (lease(Duration::ZERO).1, FencingToken::new(1).unwrap());
     let class = |subject| {
-        let shared = LeaseShared::new(0, subject, clock, clock.now(), None, token);
-        Lease::new(Arc::new(shared)).class().map(str::to_owned)
+        let lease = Lease::new(0, subject, clock, clock.now(), None, token);
+        lease.class().map(str::to_owned)
     };
     let order = || ResourceKey::new("order", "7:8").unwrap();
     assert_eq!(class(subject(order(), None)).as_deref(), Some("order"));
@@ -77,15 +77,15 @@ async fn danger_is_told_with_a_third_of_the_time_to_live_left_and_a_thirtieth() 
     assert!(!lease.is_endangered());
     // A renewal that comes in time.
     tokio::time::advance(Duration::from_secs(2)).await;
-    assert!(lease.shared.extend(start + Duration::from_secs(8)));
+    assert!(lease.extend_to(start + Duration::from_secs(8)));
     endangered.await;
     let told = Duration::from_millis(5_800);
     assert_eq!(clock.now().saturating_since(start), told);
     assert!(lease.is_endangered() && lease.is_held());
     // And one that comes late.
-    assert!(lease.shared.extend(start + Duration::from_secs(12)));
+    assert!(lease.extend_to(start + Duration::from_secs(12)));
     assert!(!lease.is_endangered());
-    lease.shared.end(LossReason::Revoked);
+    lease.end(LossReason::Revoked);
     lease.endangered().await;
     assert_eq!(clock.now().saturating_since(start), told);
 }
@@ -96,7 +96,7 @@ async fn a_lease_that_was_seen_to_expire_never_comes_back() {
     let (lease, clock) = lease(Duration::from_secs(5));
     tokio::time::advance(Duration::from_secs(5)).await;
     assert!(!lease.is_held());
-    assert!(!lease.shared.extend(clock.now() + Duration::from_secs(5)));
+    assert!(!lease.extend_to(clock.now() + Duration::from_secs(5)));
     assert!(!lease.is_held());
 }
 
@@ -104,16 +104,16 @@ async fn a_lease_that_was_seen_to_expire_never_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_that_of_the_next_holder_whichever_holder_is_told_of_it() {
     let (lease, _) = lease(Duration::from_secs(5));
-    let (subject, token) = (lease.shared.subject().clone(), lease.token());
-    let next = |before: &Arc<LeaseShared>| {
-        let next = Arc::new(before.handed_over(subject.clone(), before.deadline(), token));
+    let (subject, token) = (lease.subject().clone(), lease.token());
+    let next = |before: &Lease| {
+        let next = before.handed_over(subject.clone(), before.valid_until(), token);
         before.end(LossReason::Released);
         next
     };
-    let second = next(&lease.shared);
+    let second = next(&lease);
     let third = next(&second);
     assert!(!third.was_lost() && third.loss().is_none());
-    lease.shared.end(LossReason::Revoked);
+    lease.end(LossReason::Revoked);
     assert!(second.was_lost() && third.was_lost());
     third.end(LossReason::Expired);
     assert_eq!(third.loss(), Some(LossReason::Revoked));
@@ -126,7 +126,7 @@ async fn a_revocation_is_told_at_once() {
     let start = clock.now();
     let view = lease.clone();
     let told = async { (view.lost().await, clock.now()) };
-    let ends = async { lease.shared.end(LossReason::Revoked) };
+    let ends = async { lease.end(LossReason::Revoked) };
     let (told, ()) = tokio::join!(told, ends);
     assert_eq!(told, (LossReason::Revoked, start));
 }

@@ -10,20 +10,23 @@ use redlock_proto::{Instant, NodeAnswer};
 use super::Offsets;
 use crate::LossReason;
 
+/// Something that counts nothing, and reads no time.
 #[derive(Clone, Debug)]
-pub(crate) struct Meter;
+pub(crate) struct NoMetrics;
 
-impl Meter {
+impl NoMetrics {
+    pub(crate) const IS_ON: bool = false;
+
     pub(crate) fn new(_namespace: &Arc<str>, _majority: usize, _nodes: &[Arc<str>]) -> Self {
         Self
     }
 
-    pub(crate) fn lock(&self, _class: Option<&str>) -> LockMeter {
-        LockMeter
+    pub(crate) fn lock(&self, _class: Option<&str>) -> Self {
+        Self
     }
 
-    pub(crate) fn node(&self, _node: usize) -> NodeMeter {
-        NodeMeter
+    pub(crate) fn node(&self, _node: usize) -> Self {
+        Self
     }
 
     /// Returns `false`: no recorder needs the state of the nodes.
@@ -39,12 +42,7 @@ impl Meter {
         _now: Instant,
     ) {
     }
-}
 
-#[derive(Clone, Debug)]
-pub(crate) struct LockMeter;
-
-impl LockMeter {
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self
@@ -52,29 +50,15 @@ impl LockMeter {
 
     pub(crate) fn begins_to_wait(&self) {}
     pub(crate) fn stops_waiting(&self) {}
-    pub(crate) fn has_its_turn(&self, _waited: &Stopwatch) {}
-    pub(crate) fn is_over(&self, _result: &'static str, _took: &Stopwatch) {}
+    pub(crate) fn has_its_turn(&self, _waited: &Self) {}
+    pub(crate) fn is_over(&self, _result: &'static str, _took: &Self) {}
     pub(crate) fn retries(&self) {}
     pub(crate) fn is_held(&self) {}
-    pub(crate) fn ended(&self, _why: LossReason, _held: &Stopwatch) {}
+    pub(crate) fn ended(&self, _why: LossReason, _held: &Self) {}
     pub(crate) fn extended(&self, _is_confirmed: bool) {}
     pub(crate) fn endangered(&self) {}
-}
+    pub(crate) fn answered(&self, _is_answer: bool, _took: &Self) {}
 
-#[derive(Clone, Debug)]
-pub(crate) struct NodeMeter;
-
-impl NodeMeter {
-    pub(crate) const IS_ON: bool = false;
-
-    pub(crate) fn answered(&self, _is_answer: bool, _took: &Stopwatch) {}
-}
-
-/// No time is read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stopwatch;
-
-impl Stopwatch {
     pub(crate) fn start() -> Self {
         Self
     }

@@ -10,24 +10,24 @@ use redlock_proto::NodeAnswer;
 
 use super::{
     Offsets,
-    recorder::tell,
-    standing::Standing,
+    standing::NodeGauges,
     table::{ALL, describe},
+    tell,
 };
 use crate::LossReason;
 
 /// The metrics of one client; its handles are made once, so that nothing is allocated or looked up by name later.
 #[derive(Clone)]
 pub(crate) struct Meter {
-    shared: Arc<Shared>,
+    shared: Arc<MeterShared>,
     looked_at: Option<redlock_proto::Instant>,
 }
 
-struct Shared {
+struct MeterShared {
     namespace: Arc<str>,
     locks: Mutex<HashMap<Arc<str>, LockMeter>>,
     nodes: Vec<NodeMeter>,
-    standing: Standing,
+    standing: NodeGauges,
 }
 
 impl Meter {
@@ -35,11 +35,11 @@ impl Meter {
         describe(ALL);
         let node = |node| NodeMeter::new(namespace, node);
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(MeterShared {
                 namespace: Arc::clone(namespace),
                 locks: Mutex::default(),
                 nodes: nodes.iter().map(node).collect(),
-                standing: Standing::new(namespace, majority, nodes),
+                standing: NodeGauges::new(namespace, majority, nodes),
             }),
             looked_at: None,
         }
@@ -76,7 +76,7 @@ impl Meter {
         looked_at.is_none_or(|at| now().saturating_since(at) >= LOOK_EVERY)
     }
 
-    /// Notes how nodes stand, as [`Standing::look`] says.
+    /// Notes how nodes stand, as [`NodeGauges::look`] says.
     pub(crate) fn look(
         &mut self,
         up: &[bool],

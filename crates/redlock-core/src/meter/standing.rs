@@ -8,36 +8,36 @@ use std::{
 use metrics::{Gauge, gauge};
 use redlock_proto::NodeAnswer;
 
-use super::{Offsets, recorder::tell};
+use super::{Offsets, tell};
 
 /// The gauges of one client; the last one that goes takes back what they say.
-pub(super) struct Standing {
+pub(super) struct NodeGauges {
     majority: usize,
-    nodes: Vec<OfNode>,
-    margin: Shared,
-    clock_offset: Shared,
+    nodes: Vec<GaugesOfNode>,
+    margin: SharedGauge,
+    clock_offset: SharedGauge,
     /// Those that say what does not change.
-    _fixed: [Shared; 2],
+    _fixed: [SharedGauge; 2],
 }
 
-struct OfNode {
-    up: Shared,
-    votes: Shared,
-    quarantine: Shared,
-    clock_offset: Shared,
+struct GaugesOfNode {
+    up: SharedGauge,
+    votes: SharedGauge,
+    quarantine: SharedGauge,
+    clock_offset: SharedGauge,
 }
 
-impl Standing {
+impl NodeGauges {
     pub(super) fn new(namespace: &Arc<str>, majority: usize, nodes: &[Arc<str>]) -> Self {
-        let of_client = |name, value| Shared::new(name, namespace, None, value);
+        let of_client = |name, value| SharedGauge::new(name, namespace, None, value);
         let of_node = |node: &Arc<str>| {
-            let shared = |name| Shared::new(name, namespace, Some(node), 0.0);
+            let shared = |name| SharedGauge::new(name, namespace, Some(node), 0.0);
             let offset = "redlock_node_clock_offset_seconds";
-            OfNode {
+            GaugesOfNode {
                 up: shared("redlock_node_up"),
                 votes: shared("redlock_node_votes"),
                 quarantine: shared("redlock_node_quarantine_remaining_seconds"),
-                clock_offset: Shared::new(offset, namespace, Some(node), UNKNOWN),
+                clock_offset: SharedGauge::new(offset, namespace, Some(node), UNKNOWN),
             }
         };
         Self {
@@ -76,7 +76,7 @@ impl Standing {
 }
 
 /// A gauge that other clients of this process may set, too.
-struct Shared {
+struct SharedGauge {
     series: Series,
     gauge: Gauge,
 }
@@ -84,7 +84,7 @@ struct Shared {
 /// The name of a gauge and its labels: a namespace, and perhaps a node.
 type Series = (&'static str, Arc<str>, Option<Arc<str>>);
 
-impl Shared {
+impl SharedGauge {
     /// Registers it, with this value unless another client sets it already.
     fn new(name: &'static str, namespace: &Arc<str>, node: Option<&Arc<str>>, first: f64) -> Self {
         let namespace = Arc::clone(namespace);
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedGauge {
     fn drop(&mut self) {
         let mut clients = clients();
         // invariant: it was counted when it was made

@@ -42,15 +42,15 @@ use crate::clock::node_time as wall;
 /// ```
 #[derive(Clone)]
 pub struct MemoryNode {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryShared>,
 }
 
-struct Shared {
+struct MemoryShared {
     name: Arc<str>,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
-struct State {
+struct MemoryState {
     store: Store,
     up: bool,
     /// By how many microseconds its clock is ahead of that of the others.
@@ -62,9 +62,9 @@ impl MemoryNode {
     pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let shared = Shared {
+        let shared = MemoryShared {
             name: format!("memory:{number}").into(),
-            state: Mutex::new(State {
+            state: Mutex::new(MemoryState {
                 store: Store::vouched_for(run()),
                 up: true,
                 ahead: 0,
@@ -232,7 +232,7 @@ impl MemoryNode {
         self.with(|state, now| state.store.locks(now))
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut State, NodeTime) -> T) -> T {
+    fn with<T>(&self, f: impl FnOnce(&mut MemoryState, NodeTime) -> T) -> T {
         // The store is whole at every moment, also after a panic.
         let mut state = self
             .shared

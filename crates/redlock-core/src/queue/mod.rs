@@ -20,11 +20,11 @@ use crate::{ResourceKey, ResourceKeys, clock::Clock};
 #[derive(Debug)]
 pub(crate) struct Queue<P> {
     clock: Clock,
-    state: Mutex<State<P>>,
+    state: Mutex<QueueState<P>>,
 }
 
 #[derive(Debug)]
-struct State<P> {
+struct QueueState<P> {
     queue: LocalQueue<ResourceKey, P>,
     /// Set when the queue parks no lease for a next caller any more.
     is_closed: bool,
@@ -34,7 +34,7 @@ struct State<P> {
 
 /// A place in the queues of some keys; dropping it leaves them.
 #[derive(Debug)]
-pub(crate) struct Place<P> {
+pub(crate) struct QueuePlace<P> {
     queue: Arc<Queue<P>>,
     keys: ResourceKeys,
     ticket: Ticket,
@@ -42,13 +42,13 @@ pub(crate) struct Place<P> {
 
 /// The turn to contend for, and then to hold, one key, or several; dropping it gives the turn to the next callers.
 #[derive(Debug)]
-pub(crate) struct Turn<P>(Place<P>);
+pub(crate) struct Turn<P>(QueuePlace<P>);
 
 impl<P> Queue<P> {
     pub(crate) fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             clock,
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 queue: LocalQueue::new(),
                 is_closed: false,
                 waiting: HashMap::new(),
@@ -63,12 +63,13 @@ impl<P> Queue<P> {
         keys: &ResourceKeys,
         held: Vec<Ticket>,
         most_waiting: usize,
-    ) -> Result<Place<P>, NoPlace> {
+    ) -> Result<QueuePlace<P>, NoPlace> {
         let now = self.clock.now();
-        let mut state = self.state();
-        let entered = state.queue.enter(keys.as_slice(), held, most_waiting, now);
-        drop(state);
-        Ok(Place {
+        let entered = self
+            .state()
+            .queue
+            .enter(keys.as_slice(), held, most_waiting, now);
+        Ok(QueuePlace {
             queue: Arc::clone(self),
             keys: keys.clone(),
             ticket: entered?,
@@ -91,13 +92,13 @@ impl<P> Queue<P> {
         drop(parked);
     }
 
-    fn state(&self) -> MutexGuard<'_, State<P>> {
+    fn state(&self) -> MutexGuard<'_, QueueState<P>> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<P> Place<P> {
+impl<P> QueuePlace<P> {
     /// Waits for the turn, in order.
     pub(crate) async fn turn(self) -> Turn<P> {
         if let Some(turn) = self.until_turn() {
@@ -124,7 +125,7 @@ impl<P> Place<P> {
         Some(receiver)
     }
 
-    fn has_turn(&self, state: &State<P>) -> bool {
+    fn has_turn(&self, state: &QueueState<P>) -> bool {
         state.queue.has_turn(self.keys.as_slice(), self.ticket)
     }
 
@@ -139,7 +140,7 @@ impl<P> Place<P> {
 
 impl<P> Turn<P> {
     /// Gives the turn to the next callers; dropping the result wakes them.
-    pub(crate) fn end(self) -> Next<P> {
+    pub(crate) fn end(self) -> NextCallers<P> {
         self.0.leave()
     }
 
@@ -150,7 +151,7 @@ impl<P> Turn<P> {
 
     /// Waits before contending if it is time that other processes get their turn too, for as long as the wait allows.
     pub(crate) async fn leave_a_gap(&self, wait_until: Instant) {
-        let Place { queue, keys, .. } = &self.0;
+        let QueuePlace { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let longest_wait = wait_until.saturating_since(now);
         let gap = |key: &ResourceKey| queue.state().queue.gap(key, longest_wait, now);
@@ -168,7 +169,7 @@ impl<P> Turn<P> {
 
     /// Returns how many callers wait behind this one: for the key for which most do.
     pub(crate) fn behind(&self) -> usize {
-        let Place { queue, keys, .. } = &self.0;
+        let QueuePlace { queue, keys, .. } = &self.0;
         queue.callers_of(keys).saturating_sub(1)
     }
 
@@ -180,7 +181,7 @@ impl<P> Turn<P> {
 
     /// Returns whether it is time to ask the nodes if another client wants the key.
     pub(crate) fn looks(&self) -> bool {
-        let Place { queue, .. } = &self.0;
+        let QueuePlace { queue, .. } = &self.0;
         let now = queue.clock.now();
         let looks = |key| queue.state().queue.looks(key, now);
         self.0.only_key().is_some_and(looks)
@@ -200,26 +201,25 @@ impl<P> Turn<P> {
         }
     }
 
-    /// Leaves to the next caller of this process what `park` makes of what is held, if a caller waits and `fits` says
-    /// that it may have it; else returns what is held, to be released.
-    pub(crate) fn pass_on<H, L>(
+    /// Leaves to the next caller of this process what `park` makes of the lease that `to_hand_over` returns, if a caller
+    /// waits and the lease fits; returns whether it did.
+    pub(crate) fn pass_on<L>(
         &self,
-        held: H,
-        fits: impl FnOnce(&H) -> Option<L>,
-        park: impl FnOnce(H, L) -> P,
-    ) -> Option<H> {
-        let Place { queue, .. } = &self.0;
+        to_hand_over: impl FnOnce() -> Option<L>,
+        park: impl FnOnce(L) -> P,
+    ) -> bool {
+        let QueuePlace { queue, .. } = &self.0;
         let now = queue.clock.now();
         let may_pass_on = |key: &&ResourceKey| {
             let state = queue.state();
             !state.is_closed && state.queue.may_pass_on(key, now)
         };
         if let Some(key) = self.0.only_key().filter(may_pass_on)
-            && let Some(lease) = fits(&held)
+            && let Some(lease) = to_hand_over()
         {
             // The queue is not locked here: `park` notifies views and recorders, which are application code. The next
             // caller has no turn before this one ends; if no caller waits by then, the lease is released.
-            let parked = park(held, lease);
+            let parked = park(lease);
             let mut state = queue.state();
             // It may have been closed just now.
             let unclaimed = if state.is_closed {
@@ -230,14 +230,14 @@ impl<P> Turn<P> {
             };
             drop(state);
             drop(unclaimed);
-            return None;
+            return true;
         }
-        Some(held)
+        false
     }
 
     /// Notes that the keys were won from the nodes in this turn.
     pub(crate) fn won(&self) {
-        let Place { queue, keys, .. } = &self.0;
+        let QueuePlace { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let mut state = queue.state();
         for key in keys.iter() {
@@ -246,9 +246,9 @@ impl<P> Turn<P> {
     }
 }
 
-impl<P> Place<P> {
+impl<P> QueuePlace<P> {
     /// Leaves the place; dropping the result wakes the callers that have the turn by that.
-    fn leave(&self) -> Next<P> {
+    fn leave(&self) -> NextCallers<P> {
         let now = self.queue.clock.now();
         let keys = self.keys.as_slice();
         let mut state = self.queue.state();
@@ -259,11 +259,11 @@ impl<P> Place<P> {
             .filter_map(|next| state.waiting.remove(&next))
             .collect();
         drop(state);
-        Next { unclaimed, told }
+        NextCallers { unclaimed, told }
     }
 }
 
-impl<P> Drop for Place<P> {
+impl<P> Drop for QueuePlace<P> {
     fn drop(&mut self) {
         drop(self.leave());
     }
@@ -273,12 +273,12 @@ impl<P> Drop for Place<P> {
 ///
 /// Hold no lock then: wakers are application code.
 #[derive(Debug)]
-pub(crate) struct Next<P> {
+pub(crate) struct NextCallers<P> {
     unclaimed: Option<P>,
     told: Vec<oneshot::Sender<()>>,
 }
 
-impl<P> Drop for Next<P> {
+impl<P> Drop for NextCallers<P> {
     fn drop(&mut self) {
         // Its release is on its way before the next caller can ask for one of its keys.
         drop(self.unclaimed.take());

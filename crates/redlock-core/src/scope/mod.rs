@@ -1,7 +1,8 @@
 //! Scopes: work that acquires what it has, and gets another guard of the same lease.
 
+mod surroundings;
+
 use std::{
-    cell::RefCell,
     fmt,
     future::poll_fn,
     pin::pin,
@@ -12,16 +13,12 @@ use futures_util::future::select_all;
 use redlock_proto::Ticket;
 use tokio::sync::Notify;
 
+use self::surroundings::{Surrounding, within};
+pub(crate) use self::surroundings::{current, holds, places};
 use crate::{
     AcquireError, LockGuard, Mode, ResourceKeys,
-    engine::Origin,
-    guard::{HeldLease, Scoped},
+    engine::{HeldLease, Origin, Scoped},
 };
-
-thread_local! {
-    /// Those in which this thread works at the moment, the outermost first.
-    static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
-}
 
 /// A part of a program's work, in which its holder can acquire a lock again.
 ///
@@ -76,18 +73,18 @@ thread_local! {
 /// ```
 #[derive(Clone)]
 pub struct Scope {
-    shared: Arc<Shared>,
+    shared: Arc<ScopeShared>,
 }
 
-struct Shared {
+struct ScopeShared {
     origin: Origin,
-    state: Mutex<State>,
+    state: Mutex<ScopeState>,
     /// There is another lease.
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct ScopeState {
     leases: Vec<Weak<HeldLease>>,
     is_over: bool,
 }
@@ -95,7 +92,7 @@ struct State {
 impl Scope {
     pub(crate) fn new(origin: Origin) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ScopeShared {
                 origin,
                 state: Mutex::default(),
                 changed: Notify::new(),
@@ -135,17 +132,18 @@ impl Scope {
     /// ```
     pub async fn enter<F: Future>(&self, work: F) -> F::Output {
         let mut work = pin!(work);
-        poll_fn(|cx| {
-            SCOPES.with_borrow_mut(|scopes| scopes.push(self.clone()));
-            let _left = Left;
-            work.as_mut().poll(cx)
-        })
-        .await
+        let scope = || Surrounding::Scope(self.clone());
+        poll_fn(|cx| within(scope(), || work.as_mut().poll(cx))).await
+    }
+
+    /// Returns whether it is a scope of this client and has not ended.
+    fn goes_on_for(&self, client: u64) -> bool {
+        self.shared.origin.client == client && !self.shared.state().is_over
     }
 
     /// Counts a lease that was acquired in it as its own; returns whether it does, because it goes on.
     fn add(&self, held: &Arc<HeldLease>) -> bool {
-        let shared: Weak<Shared> = Arc::downgrade(&self.shared);
+        let shared: Weak<ScopeShared> = Arc::downgrade(&self.shared);
         let is_added = self.shared.add(held);
         if is_added {
             held.ends_with(shared);
@@ -174,7 +172,7 @@ impl Scope {
     }
 }
 
-impl Shared {
+impl ScopeShared {
     /// Counts a lease as its own; returns whether it does, because it goes on.
     fn add(&self, held: &Arc<HeldLease>) -> bool {
         let mut state = self.state();
@@ -188,13 +186,13 @@ impl Shared {
         true
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScopeState> {
         // Nothing panics while it is locked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Scoped for Shared {
+impl Scoped for ScopeShared {
     fn has_got(&self, held: &Arc<HeldLease>) {
         if !self.add(held) {
             let _ = held.end_with_its_scope();
@@ -226,17 +224,17 @@ impl Scopes {
     }
 
     /// Returns what they hold of `keys`, by one reading of their leases: another part may acquire some meanwhile.
-    pub(crate) fn look(&self, keys: &ResourceKeys, mode: Mode) -> Found {
+    pub(crate) fn look(&self, keys: &ResourceKeys, mode: Mode) -> HeldByScopes {
         let leases: Vec<_> = self.leases().collect();
         if let Some(guard) = guard_among(&leases, keys, mode) {
-            return Found::Guard(guard);
+            return HeldByScopes::Guard(guard);
         }
         // The last guard of one may be gone since.
         let mut held = leases.iter().filter(|held| held.is_held());
         if held.any(|held| is_on_one_of(held, keys)) {
-            Found::NotEnough
+            HeldByScopes::NotEnough
         } else {
-            Found::Nothing
+            HeldByScopes::Nothing
         }
     }
 
@@ -254,9 +252,9 @@ impl Scopes {
                 change.as_mut().enable();
             }
             match self.look(keys, mode) {
-                Found::Guard(guard) => return Some(guard),
-                Found::NotEnough => return None,
-                Found::Nothing => {}
+                HeldByScopes::Guard(guard) => return Some(guard),
+                HeldByScopes::NotEnough => return None,
+                HeldByScopes::Nothing => {}
             }
             select_all(changes).await;
         }
@@ -301,7 +299,7 @@ impl Scopes {
 }
 
 /// What scopes hold of some keys.
-pub(crate) enum Found {
+pub(crate) enum HeldByScopes {
     /// All of them, in a lease of which this is another guard.
     Guard(LockGuard),
     /// Some of the keys, or all of them in a shared lease only.
@@ -325,31 +323,10 @@ fn is_on_one_of(held: &HeldLease, keys: &ResourceKeys) -> bool {
     keys.iter().any(|key| on.contains(key))
 }
 
-/// Returns the scopes of a client in which this code runs, the outermost first.
-pub(crate) fn current(client: u64) -> Vec<Scope> {
-    SCOPES.with_borrow(|scopes| {
-        let of_client = scopes
-            .iter()
-            .filter(|scope| scope.shared.origin.client == client);
-        let goes_on = of_client.filter(|scope| !scope.shared.state().is_over);
-        goes_on.cloned().collect()
-    })
-}
-
-/// Leaves the innermost scope, also when its work panics.
-struct Left;
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        let left = SCOPES.with_borrow_mut(Vec::pop);
-        drop(left);
-    }
-}
-
 /// Ends a scope.
-pub(crate) struct End(pub(crate) Scope);
+pub(crate) struct ScopeEnd(pub(crate) Scope);
 
-impl Drop for End {
+impl Drop for ScopeEnd {
     fn drop(&mut self) {
         self.0.end();
     }

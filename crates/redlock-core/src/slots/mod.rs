@@ -1,6 +1,5 @@
 //! Slots: a limited number of holders at once, each with its own lock.
 
-mod guard;
 mod search;
 
 use std::{
@@ -8,9 +7,9 @@ use std::{
     sync::{Arc, atomic::AtomicUsize},
 };
 
-pub use self::guard::SlotGuard;
 use crate::{
-    AcquireError, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock, ResourceKey, Wait,
+    AcquireError, AcquireOptions, InvalidKey, InvalidOption, LockGuard, Mode, Redlock,
+    ReleaseError, ResourceKey, Wait,
     engine::NotWon,
     key::{MAX_SLOTS, SlotsOf},
 };
@@ -225,12 +224,12 @@ impl Slots {
         if let Some(again) = self.held_by_scope() {
             return Ok(again);
         }
-        let course = self.redlock.course_of(&self.keys[0], &options);
-        let won = self.search(options, &course).await;
+        let span = self.redlock.span_of_search(&self.keys[0], &options);
+        let won = self.search(options, &span).await;
         let won = won.map_err(NotWon::Failed);
         match &won {
-            Ok(slot) => course.won(slot.guard.token(), slot.guard.is_held()),
-            Err(why) => course.failed(why),
+            Ok(slot) => span.won(slot.guard.token(), slot.guard.is_held()),
+            Err(why) => span.failed(why),
         }
         won.map_err(NotWon::into_error)
     }
@@ -284,5 +283,74 @@ impl fmt::Debug for Slots {
         f.debug_struct("Slots")
             .field("count", &self.count())
             .finish_non_exhaustive()
+    }
+}
+
+/// The holder of a slot; dropping it frees the slot.
+///
+/// It keeps every promise of a [`LockGuard`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let slot = redlock.slots("reports", 4)?.acquire().await?;
+/// assert!(slot.slot() < 4);
+/// let pages = slot.guard().run(async { 3 }).await?; // dropped if the lease is lost
+/// slot.release().await?;
+/// # assert_eq!(pages, 3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[clippy::has_significant_drop]
+#[must_use = "dropping the guard frees the slot"]
+pub struct SlotGuard {
+    guard: LockGuard,
+    slot: usize,
+}
+
+impl SlotGuard {
+    /// Returns the number of the held slot: below [`Slots::count`](crate::Slots::count).
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Returns the guard of the slot's lock, with its lease and its token.
+    pub fn guard(&self) -> &LockGuard {
+        &self.guard
+    }
+
+    /// Returns the guard of the slot's lock, which frees the slot when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// // For code that takes any guard.
+    /// let guard: redlock_core::LockGuard = redlock.slots("reports", 4)?.acquire().await?.into_guard();
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_guard(self) -> LockGuard {
+        self.guard
+    }
+
+    /// Frees the slot, as [`LockGuard::release`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockGuard::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`LockGuard::release`].
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        self.guard.release().await
     }
 }

@@ -9,14 +9,14 @@ use futures_util::{FutureExt, future::select_all};
 use tokio::time::Instant;
 
 use super::{SlotGuard, Slots};
-use crate::{AcquireError, AcquireErrorKind, AcquireOptions, Wait, course::Course};
+use crate::{AcquireError, AcquireErrorKind, AcquireOptions, Wait, acquire_span::AcquireSpan};
 
 impl Slots {
     /// Looks for a slot that is free, and waits for one as long as the options say.
     pub(super) async fn search(
         &self,
         options: AcquireOptions,
-        course: &Course,
+        span: &AcquireSpan,
     ) -> Result<SlotGuard, AcquireError> {
         let order = self.order();
         let began = Instant::now();
@@ -27,7 +27,7 @@ impl Slots {
             }
             tried += 1;
             let options = options.clone().wait(Wait::Never);
-            match self.take(*slot, options, course).await {
+            match self.take(*slot, options, span).await {
                 Ok(guard) => return Ok(guard),
                 Err(refused) => {
                     is_of_all = !is_of_the_slot(&refused);
@@ -47,7 +47,7 @@ impl Slots {
                 (&order[..], options.wait(left))
             }
         };
-        let take = |slot: &usize| self.take(*slot, options.clone(), course).boxed();
+        let take = |slot: &usize| self.take(*slot, options.clone(), span).boxed();
         let mut takes: Vec<_> = others.iter().map(take).collect();
         while !takes.is_empty() {
             let (taken, _, rest) = select_all(takes).await;
@@ -65,11 +65,11 @@ impl Slots {
         &self,
         slot: usize,
         mut options: AcquireOptions,
-        course: &Course,
+        span: &AcquireSpan,
     ) -> Result<SlotGuard, AcquireError> {
         options.slots = Some(self.of.clone());
         let key = self.keys[slot].clone().into();
-        let taken = self.redlock.acquire_keys(key, options, Some(course));
+        let taken = self.redlock.acquire_keys(key, options, Some(span));
         let guard = taken.await?;
         self.last.store(slot, Ordering::Relaxed);
         Ok(SlotGuard { guard, slot })

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod bad_input;
+mod configuration;
 mod configured_nodes;
 mod conformance;
 mod delayed_restart;

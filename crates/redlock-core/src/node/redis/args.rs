@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use deadpool_redis::redis::Cmd;
 
-use super::transport::Command;
+use super::transport::WireCommand;
 
 /// Arguments, one behind the other; a command if the first of them is its name.
 ///
@@ -86,7 +86,7 @@ impl Args {
     }
 }
 
-impl Command for Args {
+impl WireCommand for Args {
     fn write(&self, output: &mut Vec<u8>) {
         write_head(b'*', self.count as u64, output);
         output.extend_from_slice(&self.bytes);

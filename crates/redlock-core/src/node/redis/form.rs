@@ -18,7 +18,7 @@ use super::{
     transport::Transport,
     wire::Order,
 };
-use crate::{node::Request, quiet::quietly};
+use crate::node::Request;
 
 /// How one call is made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -145,9 +145,7 @@ impl Forms {
         match ready(&mut connection).await {
             Ok(()) => {
                 self.functions.store(CALLED, Ordering::Relaxed);
-                quietly(
-                    || tracing::debug!(target: "redlock::node", node = &*self.node, "node is called by functions"),
-                );
+                tracing::debug!(target: "redlock::node", node = &*self.node, "node is called by functions");
             }
             Err(error) => {
                 let now = if is_final(&error) { GIVEN_UP } else { REFUSED };
@@ -160,9 +158,7 @@ impl Forms {
 
     fn tell_of_the_script(&self, error: &RedisError) {
         let reason = reason(error);
-        quietly(
-            || tracing::debug!(target: "redlock::node", node = &*self.node, %reason, "node is called by its script"),
-        );
+        tracing::debug!(target: "redlock::node", node = &*self.node, %reason, "node is called by its script");
     }
 }
 
@@ -191,11 +187,6 @@ async fn ready(connection: &mut Transport) -> RedisResult<()> {
 mod tests {
     use deadpool_redis::redis::parse_redis_value;
     use redlock_proto::NodeVerb;
-    use tracing::{
-        Event, Metadata, Subscriber,
-        span::{Attributes, Id, Record},
-        subscriber::with_default,
-    };
 
     use super::{
         super::fixtures::{RELEASE, lock},
@@ -215,41 +206,6 @@ mod tests {
             REFUSED,
             "and tried again later"
         );
-    }
-
-    /// A subscriber of the log whose code panics at each event.
-    struct Panicking;
-
-    impl Subscriber for Panicking {
-        fn enabled(&self, of: &Metadata<'_>) -> bool {
-            of.is_event()
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn event(&self, event: &Event<'_>) {
-            panic!("a mistake in the subscriber, which was told of {event:?}");
-        }
-
-        fn enter(&self, _: &Id) {}
-
-        fn exit(&self, _: &Id) {}
-    }
-
-    #[test]
-    fn a_subscriber_that_panics_keeps_no_call_from_being_made_again() {
-        let forms = Forms::new("node".into(), true);
-        forms.functions.store(CALLED, Ordering::Relaxed);
-        let said = parse_redis_value(b"-ERR unknown command 'FCALL'\r\n").unwrap();
-        let error = said.extract_error().unwrap_err();
-        let again = with_default(Panicking, || forms.instead_of(Form::Function, &error));
-        assert!(matches!(again, Some(Form::Text)), "{again:?}");
     }
 
     // Shows: R2.8.

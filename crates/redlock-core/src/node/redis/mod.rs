@@ -7,12 +7,10 @@ mod error;
 mod fixtures;
 mod form;
 mod functions;
-mod info;
 mod probe;
 mod script;
 mod session;
 mod transport;
-mod url;
 mod wire;
 mod words;
 
@@ -241,7 +239,7 @@ pub(crate) fn connection_info(
             return Err(RedisNodeError(why.to_owned()));
         }
         (Some(url), None) => {
-            if let Some(why) = url::refusal(url) {
+            if let Some(why) = address::refusal_of_url(url) {
                 return Err(RedisNodeError(why.to_owned()));
             }
             url.as_str().into_connection_info()

@@ -10,9 +10,9 @@ use deadpool_redis::redis::{RedisError, RedisResult, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{
-    Command,
+    WireCommand,
     resp::{self, Parsed},
-    waiting::{ToWake, Waiting},
+    wakers::{StreamWakers, ToWake},
 };
 
 /// Commands and answers over one connection, in order; cloning it gives another handle to it.
@@ -20,14 +20,14 @@ use super::{
 /// It has no task of its own: a task that waits for an answer writes all pending output and reads all input, also for
 /// the other tasks that wait.
 #[derive(Clone)]
-pub(in super::super) struct Pipe(Arc<Mutex<State>>);
+pub(in super::super) struct Pipe(Arc<Mutex<PipeState>>);
 
 /// A connection to a server.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
 
-struct State {
+struct PipeState {
     stream: Pin<Box<dyn Stream>>,
     /// What is to be sent, and how much of it was.
     output: Vec<u8>,
@@ -38,16 +38,16 @@ struct State {
     /// How many bytes must be there before they can contain an answer.
     least: usize,
     /// The commands without an answer, and the answers that no caller has taken yet, in order.
-    places: VecDeque<Place>,
+    places: VecDeque<AnswerPlace>,
     /// The number of the first of them.
     first: u64,
     /// The error that broke the connection.
     broken: Option<RedisError>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<StreamWakers>,
 }
 
 /// What there is of one command.
-enum Place {
+enum AnswerPlace {
     Open,
     Answered(RedisResult<Value>),
     /// No caller waits for the answer any more, which still comes.
@@ -58,7 +58,7 @@ enum Place {
 
 impl Pipe {
     pub(super) fn new(stream: Pin<Box<dyn Stream>>) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(PipeState {
             stream,
             output: Vec::new(),
             sent: 0,
@@ -81,7 +81,7 @@ impl Pipe {
     /// Dropping it after it was polled loses only this answer; later commands have their own.
     /// If no other caller waits for an answer, and the system does not take all of the command at once, the next
     /// command sends the rest: a pipe has no task of its own.
-    pub(super) const fn ask<'a, C: Command>(&'a self, command: &'a C) -> Asking<'a, C> {
+    pub(super) const fn ask<'a, C: WireCommand>(&'a self, command: &'a C) -> Asking<'a, C> {
         Asking {
             pipe: self,
             command,
@@ -89,7 +89,7 @@ impl Pipe {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PipeState> {
         // A panic under it would leave a connection half read; none is known.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,7 +102,7 @@ pub(super) struct Asking<'a, C> {
     place: Option<u64>,
 }
 
-impl<C: Command> Future for Asking<'_, C> {
+impl<C: WireCommand> Future for Asking<'_, C> {
     type Output = RedisResult<Value>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -149,11 +149,11 @@ impl<C> Drop for Asking<'_, C> {
     }
 }
 
-impl State {
+impl PipeState {
     /// Adds a command to what is to be sent; returns its number.
-    fn add(&mut self, command: &impl Command) -> u64 {
+    fn add(&mut self, command: &impl WireCommand) -> u64 {
         command.write(&mut self.output);
-        self.places.push_back(Place::Open);
+        self.places.push_back(AnswerPlace::Open);
         self.first + self.places.len() as u64 - 1
     }
 
@@ -227,13 +227,14 @@ impl State {
                 Parsed::Partial(least) => break least,
             };
             at += length;
-            let is_waited_for = |place: &&mut Place| matches!(place, Place::Open | Place::Left);
+            let is_waited_for =
+                |place: &&mut AnswerPlace| matches!(place, AnswerPlace::Open | AnswerPlace::Left);
             let place = self.places.iter_mut().find(is_waited_for);
             // A server that sends an answer without a request is about to hang up.
             let place = place.ok_or_else(hung_up)?;
             *place = match place {
-                Place::Left => Place::Over,
-                _ => Place::Answered(Ok(answer)),
+                AnswerPlace::Left => AnswerPlace::Over,
+                _ => AnswerPlace::Answered(Ok(answer)),
             };
         };
         self.input.copy_within(at..self.received, 0);
@@ -247,9 +248,9 @@ impl State {
         let error = &final_of(error);
         for place in &mut self.places {
             match place {
-                Place::Open => *place = Place::Answered(Err(error.clone())),
-                Place::Left => *place = Place::Over,
-                Place::Answered(_) | Place::Over => {}
+                AnswerPlace::Open => *place = AnswerPlace::Answered(Err(error.clone())),
+                AnswerPlace::Left => *place = AnswerPlace::Over,
+                AnswerPlace::Answered(_) | AnswerPlace::Over => {}
             }
         }
         self.sweep();
@@ -257,24 +258,24 @@ impl State {
         self.waiting.wake_by_ref();
     }
 
-    fn place(&mut self, number: u64) -> Option<&mut Place> {
+    fn place(&mut self, number: u64) -> Option<&mut AnswerPlace> {
         let index = number.checked_sub(self.first)?;
         self.places.get_mut(usize::try_from(index).ok()?)
     }
 
     fn is_answered(&mut self, number: u64) -> bool {
-        matches!(self.place(number), Some(Place::Answered(_)))
+        matches!(self.place(number), Some(AnswerPlace::Answered(_)))
     }
 
     fn take(&mut self, number: u64) -> Option<RedisResult<Value>> {
         let place = self.place(number)?;
-        let Place::Answered(_) = place else {
+        let AnswerPlace::Answered(_) = place else {
             return None;
         };
-        let taken = std::mem::replace(place, Place::Over);
+        let taken = std::mem::replace(place, AnswerPlace::Over);
         self.sweep();
         match taken {
-            Place::Answered(answer) => Some(answer),
+            AnswerPlace::Answered(answer) => Some(answer),
             _ => None,
         }
     }
@@ -282,8 +283,8 @@ impl State {
     fn leave(&mut self, number: u64) {
         if let Some(place) = self.place(number) {
             *place = match place {
-                Place::Open => Place::Left,
-                _ => Place::Over,
+                AnswerPlace::Open => AnswerPlace::Left,
+                _ => AnswerPlace::Over,
             };
         }
         self.sweep();
@@ -291,7 +292,7 @@ impl State {
 
     /// Forgets the first places that are over.
     fn sweep(&mut self) {
-        while let Some(Place::Over) = self.places.front() {
+        while let Some(AnswerPlace::Over) = self.places.front() {
             self.places.pop_front();
             self.first += 1;
         }

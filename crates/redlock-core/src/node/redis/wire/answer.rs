@@ -6,12 +6,9 @@ use deadpool_redis::redis::Value;
 use redlock_proto::{MarkState, NodeTime, NodeVerb, RunId, ServerInfo, Standing, Verb};
 
 use super::{
-    super::{
-        error::{explained, is_wrong_server},
-        info,
-    },
+    super::error::{explained, is_wrong_server},
+    call::Order,
     jobs,
-    order::Order,
     values::{counted, refusal, text},
 };
 use crate::node::{Answer, Reply, Request};
@@ -29,7 +26,7 @@ pub(in super::super) fn answer(value: Value, requests: &[Request], order: Order)
     for value in &mut header {
         *value = values.next()?;
     }
-    let Look { standing, error } = look(header).ok()?;
+    let MarkLook { standing, error } = look(header).ok()?;
     let mut replies = Vec::with_capacity(requests.len());
     for request in order.of(requests) {
         let (first, second) = (values.next()?, values.next()?);
@@ -82,7 +79,7 @@ fn error_text(value: &Value) -> Option<&str> {
 ///
 /// A replica cannot look at its mark; its server info then says what to do.
 fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<ServerInfo, Arc<str>> {
-    match (info::server_info(info), look_error) {
+    match (server_info(info), look_error) {
         (Ok(server_info), Some(_)) if !server_info.is_master => Ok(server_info),
         (_, Some(error)) => Err(Arc::clone(error)),
         (server_info, None) => server_info,
@@ -91,26 +88,26 @@ fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<ServerInfo, Ar
 
 /// What came of the look at the mark; nothing, if no request needed it.
 #[derive(Default)]
-struct Look {
+struct MarkLook {
     standing: Option<Standing>,
     /// It is also the answer of each request that needed the look, but for an inspection.
     error: Option<Arc<str>>,
 }
 
-fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
+fn look(header: [Value; HEADER]) -> Result<MarkLook, Nonsense> {
     let [state, detail, time, since, run] = header;
     let code = match state {
         Value::Int(code) => code,
         error => {
             let error = text(error).map_err(|_| Nonsense)?;
-            return Ok(Look {
+            return Ok(MarkLook {
                 error: Some(explained(&error)),
-                ..Look::default()
+                ..MarkLook::default()
             });
         }
     };
     if code == -1 {
-        return Ok(Look::default());
+        return Ok(MarkLook::default());
     }
     let since = micros(&since)?;
     let state = match (code, detail) {
@@ -127,9 +124,9 @@ fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
     };
     let time = micros(&time)?;
     let run = RunId::from(&*text(run).map_err(|_| Nonsense)?);
-    Ok(Look {
+    Ok(MarkLook {
         standing: Some(Standing { state, time, run }),
-        ..Look::default()
+        ..MarkLook::default()
     })
 }
 
@@ -182,6 +179,42 @@ fn other_slots(told: &str) -> Option<Reply> {
     })
 }
 
+/// Reads the server info out of the text of `INFO`.
+///
+/// # Errors
+///
+/// What is missing, in words for an operator.
+fn server_info(info: &str) -> Result<ServerInfo, Arc<str>> {
+    let field = |name: &str| {
+        info.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key == name).then(|| value.trim())
+        })
+    };
+    let missing = |name: &str| Arc::from(format!("INFO does not say {name}"));
+    // Servers that are not Redis itself say here which version of Redis they are compatible with.
+    let version = field("redis_version").ok_or_else(|| missing("redis_version"))?;
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    let number = numbers.next().flatten();
+    let major = number.ok_or_else(|| missing("a redis_version that is a number"))?;
+    // Without a limit of its memory, a server makes no room.
+    let has_limit = field("maxmemory").is_none_or(|limit| limit != "0");
+    Ok(ServerInfo {
+        run: RunId::from(field("run_id").ok_or_else(|| missing("run_id"))?),
+        version: (major, numbers.next().flatten().unwrap_or(0)),
+        is_master: field("role").ok_or_else(|| missing("role"))? == "master",
+        replicas: field("connected_slaves")
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0),
+        is_cluster: field("cluster_enabled") == Some("1"),
+        eviction: field("maxmemory_policy")
+            .filter(|_| has_limit)
+            .map(Arc::from),
+        appends: field("aof_enabled") == Some("1"),
+        syncs: None,
+    })
+}
+
 /// The node has refused the key to no caller lately.
 const UNDISPUTED: u64 = 1;
 
@@ -190,3 +223,40 @@ const OTHER_SLOTS: i64 = -9;
 
 /// State, detail, time, beginning of the quarantine, the run.
 const HEADER: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFO: &str = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\
+        run_id:0f3a\r\n# Replication\r\nrole:master\r\n# Memory\r\nmaxmemory:0\r\n\
+        maxmemory_policy:allkeys-lru\r\naof_enabled:1\r\ncluster_enabled:0\r\n";
+
+    #[test]
+    fn the_server_info_is_read() {
+        let server_info = server_info(INFO).unwrap();
+        assert_eq!(server_info.run.as_str(), "0f3a");
+        assert_eq!(server_info.version, (7, 0));
+        assert!(server_info.is_master && server_info.appends && !server_info.is_cluster);
+        assert_eq!(server_info.replicas, 0);
+        let copied = INFO.replace("role:master", "role:master\r\nconnected_slaves:2");
+        assert_eq!(super::server_info(&copied).unwrap().replicas, 2);
+        assert_eq!(
+            server_info.eviction, None,
+            "without a limit nothing is evicted"
+        );
+    }
+
+    #[test]
+    fn a_policy_matters_where_there_is_a_limit() {
+        let limited = server_info(&INFO.replace("maxmemory:0", "maxmemory:1000")).unwrap();
+        assert_eq!(limited.eviction.as_deref(), Some("allkeys-lru"));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let error = server_info(&INFO.replace("role", "roll")).unwrap_err();
+        assert_eq!(&*error, "INFO does not say role");
+        assert!(server_info("").is_err());
+    }
+}

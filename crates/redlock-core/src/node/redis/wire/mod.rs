@@ -5,8 +5,6 @@ mod call;
 mod done;
 mod encoded;
 mod jobs;
-mod memo;
-mod order;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -15,6 +13,6 @@ mod values;
 pub(crate) use self::call::Encoder;
 pub(super) use self::{
     answer::{answer, wrong_server},
+    call::Order,
     done::done,
-    order::Order,
 };

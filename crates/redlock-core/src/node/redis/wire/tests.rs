@@ -7,7 +7,7 @@ use redlock_proto::{
 };
 
 use super::{
-    super::{error::explained, script, transport::Command},
+    super::{error::explained, script, transport::WireCommand},
     Encoder, Order, answer,
 };
 use crate::node::{Reply, Request};

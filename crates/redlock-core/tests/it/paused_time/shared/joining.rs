@@ -80,7 +80,7 @@ async fn many_who_come_at_once_ask_the_nodes_once() {
         readers.spawn(async move { redlock.acquire_shared("a").await.unwrap() });
     }
     let guards = soon(readers.join_all()).await;
-    let tokens = guards.iter().map(LockGuard::token);
+    let tokens = guards.iter().map(|guard| guard.token());
     assert!(tokens.clone().all(|token| token == guards[0].token()));
     assert!(requests(&nodes) - before <= 6, "one acquire, confirmed");
 }

@@ -7,10 +7,10 @@ use std::{
 
 /// The waker of the stream: it wakes all tasks that wait.
 #[derive(Default)]
-pub(super) struct Waiting(Mutex<State>);
+pub(super) struct StreamWakers(Mutex<WakersState>);
 
 #[derive(Default)]
-struct State {
+struct WakersState {
     wakers: ToWake,
     /// Whether the stream has something to read, or room again, since it was last tried.
     is_due: bool,
@@ -20,13 +20,13 @@ struct State {
 
 /// The tasks to wake; mostly one, because a client waits for all of its calls in one task.
 #[derive(Default)]
-#[must_use = "whoever is not woken hangs"]
+#[must_use = "a task that is not woken hangs"]
 pub(super) struct ToWake {
     first: Option<Waker>,
     others: Vec<Waker>,
 }
 
-impl Waiting {
+impl StreamWakers {
     pub(super) fn add(&self, waker: &Waker) {
         let wakers = &mut self.state().wakers;
         let mut known = wakers.first.iter().chain(&wakers.others);
@@ -60,13 +60,13 @@ impl Waiting {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WakersState> {
         // Nothing panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wake for Waiting {
+impl Wake for StreamWakers {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -1,23 +1,70 @@
-//! The part that a lease's engine, guard and views share: up to when it is valid, and how it ended.
+//! The state of a lease: what it is on, up to when it is valid, and how it ended.
 
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use redlock_proto::Instant;
+use redlock_proto::{Instant, Ticket, Timing};
 use tokio::sync::Notify;
 
-use super::{Mode, Subject};
+use super::Lease;
 use crate::{
-    FencingToken, LossReason,
+    FencingToken, LossReason, ResourceKeys,
     clock::Clock,
     meter::{LockMeter, Stopwatch},
 };
+
+/// The mode of a lease: exclusive, or shared with other readers.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a holder has the resource alone, or does not"
+)]
+pub enum Mode {
+    /// No other holder has the resource at the same time: a writer.
+    #[default]
+    Exclusive,
+    /// Other holders may share the resource: a reader.
+    Shared,
+}
+
+impl From<Mode> for redlock_proto::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Exclusive => Self::Exclusive,
+            Mode::Shared => Self::Shared,
+        }
+    }
+}
+
+/// What a lease is on, and how long it is asked for at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    pub(crate) keys: ResourceKeys,
+    pub(crate) mode: Mode,
+    pub(crate) class: Option<Arc<str>>,
+    pub(crate) timing: Timing,
+    pub(crate) meter: LockMeter,
+    /// Its place in the local queue, once it has the turn.
+    pub(crate) place: Option<Ticket>,
+}
+
+impl Subject {
+    /// Returns the class: what was asked for, or else the first key's.
+    pub(crate) fn class(&self) -> Option<&str> {
+        class_of(self.class.as_deref(), &self.keys)
+    }
+}
+
+/// Returns the class of a lease on these keys for which this one was asked, or none.
+pub(crate) fn class_of<'a>(asked: Option<&'a str>, keys: &'a ResourceKeys) -> Option<&'a str> {
+    asked.or_else(|| keys.first().class())
+}
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
 pub(crate) trait Kept: fmt::Debug + Send + Sync {
@@ -29,37 +76,38 @@ pub(crate) trait Kept: fmt::Debug + Send + Sync {
 /// Wakes other tasks on drop. Hold no lock then: wakers are application code.
 pub(crate) type Telling = Box<dyn Send>;
 
-/// What the engine, the guard and the views of a lease share.
+/// What all views of a lease share.
 #[derive(Debug)]
-pub(crate) struct LeaseShared {
+pub(super) struct LeaseShared {
     pub(super) client: u64,
     pub(super) subject: Subject,
     pub(super) token: FencingToken,
-    clock: Clock,
+    pub(super) clock: Clock,
     validity: Mutex<Validity>,
     /// Why it was lost, if it was, perhaps after its holder had released it: for all holders that it has had one after
     /// the other.
     fate: Arc<OnceLock<LossReason>>,
     began: Stopwatch,
     /// Whether readers may share it; this never becomes false again.
-    is_shared: AtomicBool,
+    pub(super) is_shared: AtomicBool,
     /// Notified when the lease is over for another reason than the clock.
     pub(super) over: Notify,
 }
 
 #[derive(Debug)]
-struct Validity {
-    deadline: Instant,
+pub(super) struct Validity {
+    pub(super) deadline: Instant,
     /// When it ends however often it is extended, if it does.
     ends: Option<Instant>,
-    over: Option<LossReason>,
+    pub(super) over: Option<LossReason>,
     /// Whether it was counted that it is over.
     is_counted: bool,
     /// What the holder must not keep beyond a loss, even if it is never polled.
     kept: Option<Arc<dyn Kept>>,
 }
 
-impl LeaseShared {
+impl Lease {
+    /// Makes the view of a lease that was won.
     pub(crate) fn new(
         client: u64,
         subject: Subject,
@@ -67,6 +115,19 @@ impl LeaseShared {
         deadline: Instant,
         ends: Option<Instant>,
         token: FencingToken,
+    ) -> Self {
+        let fate = Arc::default();
+        Self::with_fate(client, subject, clock, deadline, ends, token, fate)
+    }
+
+    fn with_fate(
+        client: u64,
+        subject: Subject,
+        clock: Clock,
+        deadline: Instant,
+        ends: Option<Instant>,
+        token: FencingToken,
+        fate: Arc<OnceLock<LossReason>>,
     ) -> Self {
         let validity = Mutex::new(Validity {
             deadline,
@@ -76,7 +137,7 @@ impl LeaseShared {
             kept: None,
         });
         subject.meter.is_held();
-        Self {
+        let shared = LeaseShared {
             began: Stopwatch::start(),
             is_shared: AtomicBool::new(subject.mode == Mode::Shared),
             client,
@@ -84,8 +145,11 @@ impl LeaseShared {
             token,
             clock,
             validity,
-            fate: Arc::default(),
+            fate,
             over: Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
         }
     }
 
@@ -96,75 +160,65 @@ impl LeaseShared {
         deadline: Instant,
         token: FencingToken,
     ) -> Self {
-        let next = Self::new(self.client, subject, self.clock, deadline, None, token);
-        Self {
-            fate: Arc::clone(&self.fate),
-            ..next
-        }
+        let (client, clock) = (self.shared.client, self.shared.clock);
+        let fate = Arc::clone(&self.shared.fate);
+        Self::with_fate(client, subject, clock, deadline, None, token, fate)
     }
 
     /// Returns the subject of the lease.
-    pub(crate) const fn subject(&self) -> &Subject {
-        &self.subject
-    }
-
-    /// Returns the class of the lease, for the log.
-    pub(crate) fn class(&self) -> Option<&str> {
-        self.subject.class()
-    }
-
-    /// Returns whether the lease is exclusive or shared.
-    pub(crate) fn mode(&self) -> Mode {
-        if self.is_shared.load(Ordering::Acquire) {
-            Mode::Shared
-        } else {
-            Mode::Exclusive
-        }
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.shared.subject
     }
 
     /// Returns whether its acquire asked for a shared lease.
     pub(crate) fn was_shared_from_the_start(&self) -> bool {
-        self.subject.mode == Mode::Shared
+        self.shared.subject.mode == Mode::Shared
     }
 
     /// Makes it a shared lease.
     pub(crate) fn share(&self) {
-        self.is_shared.store(true, Ordering::Release);
+        self.shared.is_shared.store(true, Ordering::Release);
     }
 
-    pub(crate) fn token(&self) -> FencingToken {
-        self.token
+    /// Returns the client that it is of.
+    pub(crate) fn client(&self) -> u64 {
+        self.shared.client
+    }
+
+    /// Returns the place of its holder in the client's local queue.
+    pub(crate) fn place(&self) -> Option<Ticket> {
+        self.shared.subject.place
     }
 
     pub(crate) fn meter(&self) -> &LockMeter {
-        &self.subject.meter
+        &self.shared.subject.meter
     }
 
     /// Moves the deadline, later only, unless a view has seen the lease end; then `false`.
     ///
     /// A holder acts on a loss that a view has shown, so a lost lease never comes back.
     /// A release is no such end: the lease may have been handed over.
-    pub(crate) fn extend(&self, deadline: Instant) -> bool {
+    pub(crate) fn extend_to(&self, deadline: Instant) -> bool {
         let mut validity = self.look();
         validity.deadline = validity.deadline.max(deadline);
         matches!(validity.over, None | Some(LossReason::Released))
     }
 
-    /// Returns up to when the lease is valid, or was.
-    pub(crate) fn deadline(&self) -> Instant {
+    /// Returns up to when the lease is valid, or was, on the client's clock.
+    pub(crate) fn valid_until(&self) -> Instant {
         self.look().deadline
     }
 
     /// Ends the lease; the first reason stays.
-    pub(crate) fn end(self: &Arc<Self>, reason: LossReason) {
+    pub(crate) fn end(&self, reason: LossReason) {
         drop(self.is_over(reason));
     }
 
     /// Ends the lease, as [`end`](Self::end) does, but notifies no task before the result is dropped.
-    pub(crate) fn is_over(self: &Arc<Self>, reason: LossReason) -> Over {
+    pub(crate) fn is_over(&self, reason: LossReason) -> Over {
         if reason != LossReason::Released {
             // The first reason stays.
-            let _ = self.fate.set(reason);
+            let _ = self.shared.fate.set(reason);
         }
         let mut validity = self.look();
         let reason = *validity.over.get_or_insert(reason);
@@ -176,7 +230,7 @@ impl LeaseShared {
         drop(validity);
         Over {
             next,
-            shared: Arc::clone(self),
+            lease: self.clone(),
             counted: (!was_counted).then_some(reason),
         }
     }
@@ -193,6 +247,7 @@ impl LeaseShared {
         }
     }
 
+    /// Returns why it cannot be relied on any more; `None` as long as it can.
     pub(crate) fn loss(&self) -> Option<LossReason> {
         self.look().over
     }
@@ -201,13 +256,15 @@ impl LeaseShared {
     ///
     /// No caller may take over a lost lease.
     pub(crate) fn was_lost(&self) -> bool {
-        self.fate.get().is_some() || !matches!(self.loss(), None | Some(LossReason::Released))
+        self.shared.fate.get().is_some()
+            || !matches!(self.loss(), None | Some(LossReason::Released))
     }
 
     /// Returns why the lease was lost, if a view has seen that its time was over before the driver did.
     pub(crate) fn loss_that_a_view_has_seen(&self) -> Option<LossReason> {
         let is_its_own = |reason: &LossReason| {
-            matches!(reason, LossReason::Expired | LossReason::MaxHold) && self.fate.get().is_none()
+            matches!(reason, LossReason::Expired | LossReason::MaxHold)
+                && self.shared.fate.get().is_none()
         };
         self.look().over.filter(is_its_own)
     }
@@ -215,25 +272,18 @@ impl LeaseShared {
     /// Returns how much longer the lease is not in danger.
     pub(super) fn safe_for(&self) -> Duration {
         self.remaining()
-            .saturating_sub(self.subject.timing.warning())
-    }
-
-    pub(crate) fn remaining(&self) -> Duration {
-        let validity = self.look();
-        match validity.over {
-            Some(_) => Duration::ZERO,
-            None => validity.deadline.saturating_since(self.clock.now()),
-        }
+            .saturating_sub(self.shared.subject.timing.warning())
     }
 
     /// Returns the state as of now; ends the lease if another holder has seen a loss, or if the deadline has passed.
-    fn look(&self) -> std::sync::MutexGuard<'_, Validity> {
+    pub(super) fn look(&self) -> MutexGuard<'_, Validity> {
         // Nothing panics while the lock is held, and a state is whole at every moment.
-        let mut validity = self.validity.lock().unwrap_or_else(PoisonError::into_inner);
+        let validity = self.shared.validity.lock();
+        let mut validity = validity.unwrap_or_else(PoisonError::into_inner);
         if validity.over.is_none() {
-            validity.over = self.fate.get().copied();
+            validity.over = self.shared.fate.get().copied();
         }
-        if validity.over.is_none() && self.clock.now() >= validity.deadline {
+        if validity.over.is_none() && self.shared.clock.now() >= validity.deadline {
             validity.over = Some(match validity.ends {
                 Some(ends) if validity.deadline >= ends => LossReason::MaxHold,
                 _ => LossReason::Expired,
@@ -244,10 +294,10 @@ impl LeaseShared {
 }
 
 /// The end of a lease; dropping it notifies the tasks that wait for the end or for the turn.
-#[must_use = "dropping it tells those who wait"]
+#[must_use = "dropping it notifies the tasks that wait"]
 pub(crate) struct Over {
     next: Option<Telling>,
-    shared: Arc<LeaseShared>,
+    lease: Lease,
     /// The reason that is counted, unless an end was counted before.
     counted: Option<LossReason>,
 }
@@ -255,10 +305,11 @@ pub(crate) struct Over {
 impl Drop for Over {
     fn drop(&mut self) {
         drop(self.next.take());
-        self.shared.over.notify_waiters();
+        let shared = &self.lease.shared;
+        shared.over.notify_waiters();
         // A recorder is application code, and must not keep a lease from ending.
         if let Some(reason) = self.counted {
-            self.shared.subject.meter.ended(reason, &self.shared.began);
+            shared.subject.meter.ended(reason, &shared.began);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The span and the metrics of one acquire.
 
 use std::{
+    future::poll_fn,
     pin::Pin,
     sync::{
         Arc,
@@ -8,30 +9,29 @@ use std::{
     },
 };
 
-use tracing::field::Empty;
+use tracing::{Span, field::Empty};
 
 use crate::{
     AcquireErrorKind, FencingToken,
     engine::NotWon,
     meter::{LockMeter, Stopwatch},
-    quiet::QuietSpan,
 };
 
 /// An acquire that is under way; one that is dropped was abandoned.
 ///
 /// The parts of a search for a slot share one.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct AcquireSpan {
     meter: LockMeter,
     began: Stopwatch,
-    span: QuietSpan,
+    span: Span,
     had_a_turn: AtomicBool,
     attempts: AtomicU32,
     is_over: AtomicBool,
 }
 
-impl Course {
-    pub(crate) fn begin(meter: LockMeter, span: QuietSpan) -> Self {
+impl AcquireSpan {
+    pub(crate) fn begin(meter: LockMeter, span: Span) -> Self {
         meter.begins_to_wait();
         Self {
             meter,
@@ -44,8 +44,8 @@ impl Course {
     }
 
     /// Runs the work of the acquire in its span.
-    pub(crate) async fn around<F: Future>(&self, work: Pin<&mut F>) -> F::Output {
-        self.span.around(work).await
+    pub(crate) async fn around<F: Future>(&self, mut work: Pin<&mut F>) -> F::Output {
+        poll_fn(|cx| self.span.in_scope(|| work.as_mut().poll(cx))).await
     }
 
     /// Reports that the caller has its turn in this process; only the first turn counts.
@@ -114,7 +114,7 @@ impl Course {
     }
 }
 
-impl Drop for Course {
+impl Drop for AcquireSpan {
     fn drop(&mut self) {
         if !*self.is_over.get_mut() {
             self.end("abandoned");
@@ -123,27 +123,23 @@ impl Drop for Course {
 }
 
 /// Returns the span of an acquire.
-pub(crate) fn acquire(client: u64, namespace: &Arc<str>, class: Option<&str>) -> QuietSpan {
-    QuietSpan::new(|| {
-        tracing::info_span!(
-            target: LEASE,
-            "redlock.acquire",
-            client,
-            namespace = &**namespace,
-            class,
-            result = Empty,
-            attempts = Empty,
-            token = Empty,
-            holder = Empty,
-        )
-    })
+pub(crate) fn acquire(client: u64, namespace: &Arc<str>, class: Option<&str>) -> Span {
+    tracing::info_span!(
+        target: LEASE,
+        "redlock.acquire",
+        client,
+        namespace = &**namespace,
+        class,
+        result = Empty,
+        attempts = Empty,
+        token = Empty,
+        holder = Empty,
+    )
 }
 
 /// Returns the span of a lease, from its acquire to the end of its guard.
-pub(crate) fn hold(client: u64, class: Option<&str>, token: FencingToken) -> QuietSpan {
-    QuietSpan::new(
-        || tracing::info_span!(target: LEASE, "redlock.hold", client, class, token = token.get(), lost = Empty),
-    )
+pub(crate) fn hold(client: u64, class: Option<&str>, token: FencingToken) -> Span {
+    tracing::info_span!(target: LEASE, "redlock.hold", client, class, token = token.get(), lost = Empty)
 }
 
 const LEASE: &str = "redlock::lease";

@@ -30,7 +30,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const EXPERT: &str = "in the table `expert` of a file, or by the builder's `expert`";
 
 /// Refuses a variable that is meant for the client and would be ignored.
-pub(crate) fn check(names: impl Iterator<Item = String>) -> Result<(), BuildError> {
+pub(super) fn check(names: impl Iterator<Item = String>) -> Result<(), BuildError> {
     for name in names {
         let is_ours = name
             .get(..PREFIX.len())

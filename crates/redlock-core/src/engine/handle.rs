@@ -1,0 +1,341 @@
+//! The callers' end of the driver.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use redlock_proto::{NodeAnswer, NodeKey, NodeTime, Slab, Terms};
+use tokio::{
+    runtime::Handle,
+    sync::{
+        mpsc,
+        oneshot::{self, Receiver, Sender, error::RecvError},
+    },
+    time::timeout,
+};
+
+use super::{
+    AcquireAnswer, AcquireCaller, AcquireRequest, Command, JobAnswer, NotWon, hand_overs::HandOvers,
+};
+use crate::{AcquireError, lease::Subject};
+
+/// A handle to the driver; the driver ends when the last one is gone and nothing is left to clean up.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineHandle {
+    commands: mpsc::UnboundedSender<Command>,
+    common: Arc<EngineCommon>,
+}
+
+/// The driver's own handle, from which it makes one for each lease that it hands out.
+#[derive(Debug)]
+pub(super) struct WeakEngineHandle {
+    commands: mpsc::WeakUnboundedSender<Command>,
+    common: Arc<EngineCommon>,
+}
+
+/// The state that all handles of a driver share.
+#[derive(Debug)]
+struct EngineCommon {
+    client: u64,
+    /// How long the driver may take to answer.
+    patience: Duration,
+    /// Callers take the numbers of acquisitions, so that they can abandon one before the driver has heard of it.
+    /// The driver returns a number once neither an acquisition nor a lease uses it.
+    numbers: Mutex<Slab<()>>,
+    hand_overs: HandOvers,
+    /// The process that has the driver: one that was forked from it has none.
+    process: u32,
+}
+
+impl EngineCommon {
+    /// Returns whether this is the process in which the driver runs.
+    fn has_driver(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Slab<()>> {
+        // Nothing panics while the lock is held.
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WeakEngineHandle {
+    /// `None` if no caller is left.
+    pub(super) fn upgrade(&self) -> Option<EngineHandle> {
+        Some(EngineHandle {
+            commands: self.commands.upgrade()?,
+            common: Arc::clone(&self.common),
+        })
+    }
+
+    /// Returns the leases that have changed hands.
+    pub(super) fn hand_overs(&self) -> &HandOvers {
+        &self.common.hand_overs
+    }
+
+    /// Gives back the numbers of acquisitions and leases that are over.
+    pub(super) fn give_back(&self, over: &mut Vec<u64>) {
+        if over.is_empty() {
+            return;
+        }
+        let mut numbers = self.common.numbers();
+        for number in over.drain(..) {
+            numbers.remove(number);
+        }
+    }
+}
+
+impl EngineHandle {
+    /// Makes the handle of a driver whose rounds have this limit.
+    pub(super) fn new(node_timeout: Duration) -> (Self, mpsc::UnboundedReceiver<Command>) {
+        let (commands, received) = mpsc::unbounded_channel();
+        let common = EngineCommon {
+            client: NEXT_CLIENT.fetch_add(1, Ordering::Relaxed),
+            patience: node_timeout.saturating_mul(4).saturating_add(LEAST),
+            numbers: Mutex::default(),
+            hand_overs: HandOvers::default(),
+            process: std::process::id(),
+        };
+        let common = Arc::new(common);
+        (Self { commands, common }, received)
+    }
+
+    /// Returns how many numbers of acquisitions and leases are in use.
+    #[cfg(test)]
+    pub(crate) fn numbers_in_use(&self) -> usize {
+        self.common.numbers().len()
+    }
+
+    /// Returns a number that no other client of this process has.
+    pub(crate) fn client(&self) -> u64 {
+        self.common.client
+    }
+
+    /// Returns the error of every acquire in a process that was forked after the driver was started.
+    pub(crate) fn in_another_process(&self) -> Option<AcquireError> {
+        (!self.common.has_driver()).then(AcquireError::forked)
+    }
+
+    /// Attempts to win the lease, and the tick if one is claimed, until its `wait_until`, which is in `wait`.
+    ///
+    /// Dropping the future at any point leaves nothing behind, but nodes may remember the tick then.
+    pub(crate) async fn acquire(&self, request: AcquireRequest, wait: Duration) -> AcquireAnswer {
+        let AcquireRequest {
+            subject,
+            acquire,
+            is_part,
+            claim,
+            ..
+        } = request;
+        let limit = wait + acquire.timing.key_ttl();
+        let terms = Terms::of(&acquire);
+        let command = |id, caller| Command::Acquire {
+            id,
+            acquire,
+            claim,
+            caller,
+        };
+        self.win(limit, subject, terms, is_part, command).await
+    }
+
+    /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number and these terms.
+    ///
+    /// Dropping the future at any point leaves the shared lease as it is, and nothing else behind.
+    pub(super) async fn upgrade(
+        &self,
+        lease: u64,
+        subject: Subject,
+        terms: Terms,
+    ) -> AcquireAnswer {
+        let limit = subject.timing.key_ttl();
+        let command = |id, caller| Command::Upgrade { id, lease, caller };
+        self.win(limit, subject, terms, false, command).await
+    }
+
+    /// Sends a command that begins an acquisition, which the protocol ends within `limit` and a little more.
+    async fn win(
+        &self,
+        limit: Duration,
+        subject: Subject,
+        terms: Terms,
+        is_part: bool,
+        command: impl FnOnce(u64, AcquireCaller) -> Command,
+    ) -> AcquireAnswer {
+        let (answer, answered) = oneshot::channel();
+        let caller = AcquireCaller {
+            subject,
+            terms,
+            attempts: 1,
+            is_part,
+            answer,
+        };
+        if let Some(error) = self.in_another_process() {
+            return (0, Err(NotWon::Failed(error)));
+        }
+        let id = self.common.numbers().add(());
+        if self.commands.send(command(id, caller)).is_err() {
+            // The driver is gone, and gives nothing back any more.
+            self.common.numbers().remove(id);
+        }
+        let mut pending = PendingAcquire {
+            engine: self,
+            id,
+            answered: false,
+        };
+        let error = match answer_within(answered, limit + self.patience()).await {
+            Some(Ok(answer)) => {
+                pending.answered = true;
+                return answer;
+            }
+            Some(Err(_)) => {
+                pending.answered = true;
+                AcquireError::closed()
+            }
+            None => AcquireError::unanswered(),
+        };
+        (0, Err(NotWon::Failed(error)))
+    }
+
+    /// Returns what nodes remember of a job.
+    pub(crate) async fn read_job(&self, job: NodeKey, lock: NodeKey) -> JobAnswer {
+        let read = self.ask(|answer| Command::ReadJob { job, lock, answer });
+        read.await.unwrap_or_default()
+    }
+
+    /// Lets every node vote that is only quarantined; says where each node stands then.
+    pub(crate) async fn bless(&self) -> Vec<NodeAnswer> {
+        let blessed = self.ask(|answer| Command::Bless { answer });
+        blessed.await.unwrap_or_default()
+    }
+
+    /// Returns where each node stands.
+    pub(crate) async fn standing(&self) -> Vec<NodeAnswer> {
+        let standing = self.ask(|answer| Command::Standing { answer });
+        standing.await.unwrap_or_default()
+    }
+
+    /// Returns what the nodes' wall clocks show.
+    pub(crate) async fn node_time(&self) -> Option<NodeTime> {
+        let time = self.ask(|answer| Command::NodeTime { answer });
+        time.await.flatten()
+    }
+
+    /// Ends every acquisition and waits until all clean-up is done, which takes `limit` and a little more at most.
+    pub(crate) async fn close(&self, limit: Duration) {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::Close { answer });
+        // An error means that the driver is gone, and so is everything it had to do.
+        let _ = answer_within(answered, limit + self.patience()).await;
+    }
+
+    /// Sends a command now; the future awaits its answer, and is `None` if the driver hangs or is gone.
+    pub(super) fn ask<T>(
+        &self,
+        command: impl FnOnce(Sender<T>) -> Command,
+    ) -> impl Future<Output = Option<T>> {
+        let (answer, answered) = oneshot::channel();
+        self.send(command(answer));
+        let limit = self.patience();
+        async move { answer_within(answered, limit).await?.ok() }
+    }
+
+    /// Returns a handle that does not keep the driver alive.
+    pub(super) fn downgrade(&self) -> WeakEngineHandle {
+        WeakEngineHandle {
+            commands: self.commands.downgrade(),
+            common: Arc::clone(&self.common),
+        }
+    }
+
+    /// Returns the leases that have changed hands, of which the driver learns when it wakes.
+    pub(super) fn hand_overs(&self) -> &HandOvers {
+        &self.common.hand_overs
+    }
+
+    pub(super) fn send(&self, command: Command) {
+        if !self.common.has_driver() {
+            // Nothing takes it, and its sender sees that it was dropped.
+            return;
+        }
+        // The driver outlives every handle, unless its runtime was shut down under it; then the
+        // command is dropped, which its sender sees as an answer that never comes.
+        let _ = self.commands.send(command);
+    }
+
+    /// Returns how long the driver may take to answer what needs a few rounds.
+    fn patience(&self) -> Duration {
+        self.common.patience
+    }
+}
+
+/// An acquisition that has not been answered; dropping it abandons the acquisition.
+///
+/// If the answer is on its way at that moment it carries what was won, whose drop releases the lease.
+struct PendingAcquire<'a> {
+    engine: &'a EngineHandle,
+    id: u64,
+    answered: bool,
+}
+
+impl Drop for PendingAcquire<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.engine.send(Command::Abandon { id: self.id });
+        }
+    }
+}
+
+/// Awaits the driver's answer for up to `limit`; `None` if the driver hangs.
+///
+/// # Errors
+///
+/// The driver is gone.
+async fn answer_within<T>(answered: Receiver<T>, limit: Duration) -> Option<Result<T, RecvError>> {
+    if Handle::try_current().is_err() {
+        // The timer is the runtime's.
+        return Some(answered.await);
+    }
+    timeout(limit, answered).await.ok()
+}
+
+/// The number of the next client.
+static NEXT_CLIENT: AtomicU64 = AtomicU64::new(0);
+
+/// How long a driver may take that waits for no node: its thread may wait for a processor, as all others do.
+const LEAST: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use super::{super::HeldLease, *};
+
+    /// Asks for an upgrade of a lease without a driver.
+    async fn upgrade(engine: &EngineHandle) -> String {
+        let (held, ..) = HeldLease::for_tests();
+        let (subject, terms) = (held.lease().subject().clone(), held.terms());
+        let (_, result) = engine.upgrade(7, subject, terms).await;
+        let error = result.map(drop).map_err(NotWon::into_error);
+        error.unwrap_err().to_string()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_acquire_without_a_driver_keeps_no_number() {
+        let (engine, received) = EngineHandle::new(Duration::ZERO);
+        drop(received);
+        upgrade(&engine).await;
+        assert_eq!(engine.numbers_in_use(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_driver_that_answers_nothing_keeps_no_caller_waiting_for_ever() {
+        let (engine, _commands) = EngineHandle::new(Duration::ZERO);
+        let said = upgrade(&engine).await;
+        assert!(said.contains("does not answer"), "{said}");
+        assert_eq!(engine.standing().await, []);
+        assert_eq!(engine.node_time().await, None);
+        engine.close(Duration::from_secs(5)).await;
+    }
+}

@@ -1,0 +1,703 @@
+//! The leases that this process holds, and those between two of its holders.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use redlock_proto::{Instant, ParkedLease, Terms, TokenBlock, Word};
+use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
+use tracing::Span;
+
+use super::{Command, NotWon, handle::EngineHandle};
+use crate::{
+    ExtendError, Lease, LossReason, Mode, ReleaseError,
+    clock::Clock,
+    lease::{Kept, Subject, Telling},
+    queue::Turn,
+};
+
+/// A lease that the driver keeps for its guards; it is released with the last of them, or when it is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    /// Its number at the driver.
+    id: u64,
+    lease: Lease,
+    engine: EngineHandle,
+    tokens: TokenBlock,
+    terms: Terms,
+    /// How many guards there are.
+    guards: AtomicUsize,
+    stage: Mutex<HeldStage>,
+    turn: Arc<HolderTurn>,
+    /// Whether the key stays on the nodes when it is given up.
+    stays: AtomicBool,
+    /// Its span, which ends with it.
+    span: OnceLock<Span>,
+    /// What ends it, and must know the lease that takes its place.
+    scope: OnceLock<Weak<dyn Scoped>>,
+}
+
+/// How far a held lease has come.
+#[derive(Debug, Default)]
+struct HeldStage {
+    /// Set when its holders give it up: nothing more is asked of the driver for it than its end.
+    is_given_up: bool,
+    /// Set when the driver hears of that, or the lease waits for its next holder.
+    is_over: bool,
+    question: Option<DisputeQuestion>,
+}
+
+/// A question to the nodes that is under way: whether they have refused the key to a caller lately.
+#[derive(Debug)]
+struct DisputeQuestion {
+    asked: Instant,
+    /// `true` if they have not; closed if the driver did not ask, because the lease had no holder any more.
+    answer: Receiver<bool>,
+}
+
+/// What ends the leases that were acquired in it.
+pub(crate) trait Scoped: Send + Sync {
+    /// Counts a lease as its own; a lease that comes when it has ended is over.
+    fn has_got(&self, held: &Arc<HeldLease>);
+}
+
+/// The holder's turn in the local queue, until the guard takes it or the lease is lost; a reader has none.
+#[derive(Debug, Default)]
+struct HolderTurn(Mutex<Option<Turn<Parked>>>);
+
+impl HeldLease {
+    pub(super) fn new(
+        id: u64,
+        lease: Lease,
+        engine: EngineHandle,
+        tokens: TokenBlock,
+        terms: Terms,
+    ) -> Self {
+        Self {
+            id,
+            lease,
+            engine,
+            tokens,
+            terms,
+            guards: AtomicUsize::new(1),
+            stage: Mutex::default(),
+            turn: Arc::default(),
+            stays: AtomicBool::new(false),
+            span: OnceLock::new(),
+            scope: OnceLock::new(),
+        }
+    }
+
+    /// Keeps the turn of the holder until the lease ends; the first guard of the lease is made after that.
+    pub(crate) fn with_turn(self, turn: Turn<Parked>) -> Self {
+        *self.turn.lock() = Some(turn);
+        // A loss passes the turn on, however busy or idle the holder is.
+        self.lease.keep(Arc::clone(&self.turn) as Arc<dyn Kept>);
+        self
+    }
+
+    pub(crate) const fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Counts another guard; returns whether there may be one, because the last is not gone.
+    pub(crate) fn has_another(&self) -> bool {
+        let guards = &self.guards;
+        let another = |guards: usize| (guards > 0 && guards & ONLY == 0).then_some(guards + 1);
+        let counted = guards.fetch_update(Ordering::AcqRel, Ordering::Acquire, another);
+        counted.is_ok()
+    }
+
+    /// Counts a guard that is gone; returns whether it was the last.
+    pub(crate) fn was_last(&self) -> bool {
+        self.guards.fetch_sub(1, Ordering::AcqRel) & !ONLY == 1
+    }
+
+    /// Lets there be no other guard, if there is one; returns whether there is one.
+    pub(crate) fn keep_to_one(&self) -> bool {
+        let alone = self
+            .guards
+            .compare_exchange(1, 1 | ONLY, Ordering::AcqRel, Ordering::Acquire);
+        alone.is_ok()
+    }
+
+    /// Lets there be other guards again.
+    pub(crate) fn let_others_come(&self) {
+        self.guards.fetch_and(!ONLY, Ordering::AcqRel);
+    }
+
+    /// Returns whether a holder still has it, and it is valid.
+    pub(crate) fn is_held(&self) -> bool {
+        self.guards.load(Ordering::Acquire) & !ONLY > 0 && self.lease.is_held()
+    }
+
+    /// Says what ends it.
+    pub(crate) fn ends_with(&self, scope: Weak<dyn Scoped>) {
+        // The first stays.
+        let _ = self.scope.set(scope);
+    }
+
+    /// Goes on in this span, unless it has one already: of a lease that others join, the first guard's stays.
+    pub(crate) fn watch(&self, span: impl FnOnce() -> Span) {
+        self.span.get_or_init(span);
+    }
+
+    /// Records the outcome of the run under a lease that was claimed.
+    pub(crate) fn finish(&self, outcome: Word, took: Duration) {
+        self.while_held(|lease| {
+            self.engine.send(Command::Finish {
+                lease,
+                outcome,
+                took,
+            });
+        });
+    }
+
+    /// Asks a majority to keep the lease for its whole time to live from now.
+    pub(crate) async fn extend(&self) -> Result<(), ExtendError> {
+        let extending = self.while_held(|lease| {
+            let extend = move |answer| Command::Extend { lease, answer };
+            self.engine.ask(extend)
+        });
+        match extending {
+            Some(extending) => confirmed(extending.await),
+            None => Err(ExtendError::lost(Vec::new())),
+        }
+    }
+
+    /// Makes it a shared lease.
+    pub(crate) async fn downgrade(&self) -> Result<(), ExtendError> {
+        let downgrading = self.while_held(|lease| {
+            if self.lease.was_shared_from_the_start() {
+                return None;
+            }
+            self.lease.share();
+            let downgrade = move |answer| Command::Downgrade { lease, answer };
+            Some(self.engine.ask(downgrade))
+        });
+        let Some(downgrading) = downgrading else {
+            return Err(ExtendError::lost(Vec::new()));
+        };
+        // Other readers of this process ask now, behind this request on each connection. No caller inherits the lease.
+        drop(self.turn.take());
+        match downgrading {
+            Some(answered) => confirmed(answered.await),
+            None if self.lease.is_held() => Ok(()),
+            None => Err(ExtendError::lost(Vec::new())),
+        }
+    }
+
+    /// Attempts once to win an exclusive lease beside it; the future leaves nothing behind if it is dropped.
+    ///
+    /// `None` if it was given up.
+    pub(crate) fn upgrade(&self) -> Option<impl Future<Output = Result<Self, NotWon>> + use<>> {
+        let lease = self.while_held(|lease| lease)?;
+        let (engine, terms) = (self.engine.clone(), self.terms);
+        let subject = Subject {
+            mode: Mode::Exclusive,
+            place: None,
+            ..self.lease.subject().clone()
+        };
+        Some(async move {
+            let (_, won) = engine.upgrade(lease, subject, terms).await;
+            won.map(|(held, _)| held)
+        })
+    }
+
+    /// Puts another lease into the place of this one.
+    pub(crate) fn give_place_to(&self, held: &Arc<Self>) {
+        // The key that was to stay is that of the other lease from now on.
+        if self.stays.swap(false, Ordering::Relaxed) {
+            held.leave_at_the_end();
+        }
+        let Some(scope) = self.scope.get() else {
+            return;
+        };
+        held.ends_with(Weak::clone(scope));
+        match scope.upgrade() {
+            Some(scope) => scope.has_got(held),
+            // It has ended meanwhile.
+            None => _ = held.end_with_its_scope(),
+        }
+    }
+
+    /// Asks the nodes whether they have refused the key to a caller; the end of the lease looks at the answer.
+    pub(crate) fn look(&self, clock: Clock) {
+        let (sender, answer) = oneshot::channel();
+        let asked = clock.now();
+        self.stage().question = Some(DisputeQuestion { asked, answer });
+        self.engine.send(Command::Look {
+            lease: self.id,
+            answer: sender,
+        });
+    }
+
+    /// Returns whether the key stays on the nodes when the last guard is gone.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays.load(Ordering::Relaxed)
+    }
+
+    /// Leaves the key on the nodes when the last guard is gone.
+    pub(crate) fn leave_at_the_end(&self) {
+        self.stays.store(true, Ordering::Relaxed);
+    }
+
+    /// Releases the lease for the last of its guards.
+    pub(crate) async fn release(&self) -> Result<(), ReleaseError> {
+        if !self.give_up() {
+            return Err(match self.lease.loss() {
+                Some(LossReason::ScopeEnded) => ReleaseError::scope_ended(),
+                _ => ReleaseError::lost(),
+            });
+        }
+        if self.stays() {
+            self.leave();
+            return Ok(());
+        }
+        let turn = self.turn.take();
+        if turn.as_ref().is_some_and(|turn| self.pass_on(turn)) {
+            return Ok(());
+        }
+        let lost = self.end_views();
+        let confirmed = self.engine.ask(|answer| Command::Release {
+            lease: self.id,
+            answer: Some(answer),
+        });
+        // The release is on its way before the next local caller has its turn, and requests travel in order on
+        // each connection, so that caller is not refused by our leftovers.
+        drop(turn);
+        match (confirmed.await, lost) {
+            (Some(confirmed), None) => confirmed,
+            _ => Err(ReleaseError::lost()),
+        }
+    }
+
+    /// Ends the lease because its scope has ended; returns whether that took it from a guard that could rely on it.
+    pub(crate) fn end_with_its_scope(&self) -> bool {
+        let stays = self.stays();
+        // First, so that the loss does not pass the turn on: it does that by itself once the release is on its way.
+        let turn = self.turn.take();
+        let stage = self.stage();
+        // The first reason stays.
+        let over =
+            (!stays && !stage.is_given_up).then(|| self.lease.is_over(LossReason::ScopeEnded));
+        drop(stage);
+        drop(over);
+        if !self.give_up() {
+            return false;
+        }
+        if stays {
+            self.leave();
+            return true;
+        }
+        self.release_unconfirmed();
+        drop(turn);
+        self.lease.loss() == Some(LossReason::ScopeEnded)
+    }
+
+    /// Ends the lease because the last of its guards is gone.
+    pub(crate) fn end(&self) {
+        if !self.give_up() {
+            return;
+        }
+        if self.stays() {
+            return self.leave();
+        }
+        let turn = self.turn.take();
+        // If no caller of this process waits for it, the lease is released before the turn passes on.
+        if !turn.as_ref().is_some_and(|turn| self.pass_on(turn)) {
+            self.release_unconfirmed();
+        }
+        drop(turn);
+    }
+
+    /// Gives the lease up, in whatever way it ends; returns whether no other holder has. Its span says if it was lost.
+    fn give_up(&self) -> bool {
+        if std::mem::replace(&mut self.stage().is_given_up, true) {
+            return false;
+        }
+        if let Some(span) = self.span.get()
+            && !span.is_disabled()
+            && let Some(reason) = self.lease.loss()
+        {
+            span.record("lost", tracing::field::display(reason));
+        }
+        true
+    }
+
+    /// Leaves the lease to the next caller of this process; returns whether that has it, else it is to be released.
+    fn pass_on(&self, turn: &Turn<Parked>) -> bool {
+        self.hear_of_disputes(turn);
+        if turn.pass_on(|| self.to_hand_over(), |lease| self.park(lease)) {
+            return true;
+        }
+        if self.stage().question.is_some() {
+            // The answer is lost.
+            turn.look_again();
+        }
+        false
+    }
+
+    /// Returns what the next holder in this process may have; `None` if the lease is lost or cannot be handed over.
+    fn to_hand_over(&self) -> Option<ParkedLease> {
+        let deadline = self.lease.valid_until();
+        let parked = ParkedLease::new(self.tokens, self.terms, deadline);
+        parked.filter(|_| self.lease.loss().is_none())
+    }
+
+    /// Ends this holder's lease and keeps it for the next holder in this process.
+    fn park(&self, lease: ParkedLease) -> Parked {
+        // First, so that whatever the driver tells this holder too late to be passed on, it tells the next one.
+        self.engine.hand_overs().park(self.id);
+        self.end_views();
+        Parked {
+            id: self.id,
+            engine: self.engine.clone(),
+            deadline: self.lease.valid_until(),
+            lease,
+            question: self.stage().question.take(),
+            before: self.lease.clone(),
+            claimed: false,
+        }
+    }
+
+    /// Ends the lease on this side only.
+    fn leave(&self) {
+        let _turn = self.turn.take();
+        self.end_views();
+        self.engine.send(Command::Leave { lease: self.id });
+    }
+
+    fn release_unconfirmed(&self) {
+        self.end_views();
+        self.engine.send(Command::Release {
+            lease: self.id,
+            answer: None,
+        });
+    }
+
+    /// Views learn of the end before the first node does; returns the reason if there was one before.
+    fn end_views(&self) -> Option<LossReason> {
+        self.stage().is_over = true;
+        let lost = self.lease.loss();
+        self.lease.end(LossReason::Released);
+        lost
+    }
+
+    /// Tells the turn what the nodes have answered, if they were asked and have answered.
+    fn hear_of_disputes(&self, turn: &Turn<Parked>) {
+        let mut stage = self.stage();
+        let Some(DisputeQuestion { asked, answer }) = &mut stage.question else {
+            return;
+        };
+        let (asked, answered) = (*asked, answer.try_recv());
+        if answered != Err(TryRecvError::Empty) {
+            stage.question = None;
+        }
+        drop(stage);
+        match answered {
+            Ok(true) => turn.on_undisputed(asked),
+            Err(TryRecvError::Closed) => turn.look_again(),
+            Ok(false) | Err(TryRecvError::Empty) => {}
+        }
+    }
+
+    /// Asks the driver for something, unless the lease was given up.
+    fn while_held<T>(&self, ask: impl FnOnce(u64) -> T) -> Option<T> {
+        let stage = self.stage();
+        (!stage.is_given_up).then(|| ask(self.id))
+    }
+
+    fn stage(&self) -> MutexGuard<'_, HeldStage> {
+        // Each field is whole at every moment.
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HeldLease {
+    fn drop(&mut self) {
+        if !self.stage().is_over {
+            self.release_unconfirmed();
+        }
+    }
+}
+
+impl HolderTurn {
+    /// `None` if the lease was lost.
+    fn take(&self) -> Option<Turn<Parked>> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Turn<Parked>>> {
+        // A turn is there or not at every moment.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept for HolderTurn {
+    fn let_go(&self) -> Option<Telling> {
+        let turn = self.take()?;
+        Some(Box::new(turn.end()))
+    }
+}
+
+/// Counted with a guard beside which there is none for now.
+const ONLY: usize = 1 << (usize::BITS - 1);
+
+fn confirmed(answer: Option<Result<(), ExtendError>>) -> Result<(), ExtendError> {
+    answer.unwrap_or_else(|| Err(ExtendError::unconfirmed(Vec::new())))
+}
+
+/// A lease between two holders of this process; dropping it releases the lease.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    id: u64,
+    engine: EngineHandle,
+    lease: ParkedLease,
+    /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
+    deadline: Instant,
+    /// The lease of the previous holder; it has a loss, whichever holder the driver tells of it.
+    before: Lease,
+    question: Option<DisputeQuestion>,
+    claimed: bool,
+}
+
+impl Parked {
+    /// Returns the lease, for a caller that asks for it on these terms, if enough of it is left.
+    pub(crate) fn take_over(
+        mut self,
+        subject: Subject,
+        terms: Terms,
+        clock: Clock,
+    ) -> Option<HeldLease> {
+        let was_lost = || self.before.was_lost();
+        if was_lost() {
+            return None;
+        }
+        let tokens = self.lease.take_over(&terms, clock.now())?;
+        let engine = self.engine.clone();
+        let next = (self.before).handed_over(subject, self.deadline, tokens.first());
+        if engine.hand_overs().resume(self.id, next.clone()) {
+            engine.send(Command::SeeHandOvers);
+        }
+        // If the driver knows of a loss already, no holder has lost the lease.
+        if was_lost() {
+            next.end(LossReason::Released);
+            return None;
+        }
+        self.claimed = true;
+        let held = HeldLease::new(self.id, next, engine, tokens, terms);
+        held.stage().question = self.question.take();
+        Some(held)
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        if !self.claimed {
+            self.engine.send(Command::Release {
+                lease: self.id,
+                answer: None,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod fixtures {
+    use redlock_proto::{Acquire, KeySet, Timing};
+    use tokio::sync::mpsc::UnboundedReceiver;
+
+    use super::*;
+    use crate::{ResourceKey, meter::LockMeter};
+
+    pub(super) const TTL: Duration = Duration::from_secs(1);
+
+    impl HeldLease {
+        /// Returns a lease without a driver, its commands, and its clock.
+        pub(in super::super) fn for_tests() -> (Self, UnboundedReceiver<Command>, Clock) {
+            let clock = Clock::Tokio {
+                origin: tokio::time::Instant::now(),
+            };
+            let (engine, commands) = EngineHandle::new(Duration::ZERO);
+            let tokens = TokenBlock::new(1, 3).unwrap();
+            let deadline = clock.now() + TTL;
+            let lease = Lease::new(0, subject(), clock, deadline, None, tokens.first());
+            let held = Self::new(7, lease, engine, tokens, terms());
+            (held, commands, clock)
+        }
+
+        pub(in super::super) fn terms(&self) -> Terms {
+            self.terms
+        }
+    }
+
+    pub(super) fn subject() -> Subject {
+        let key: ResourceKey = "key".parse().unwrap();
+        Subject {
+            keys: key.into(),
+            mode: Mode::Exclusive,
+            class: None,
+            timing: Timing::new(TTL, 0.01, TTL / 10).unwrap(),
+            meter: LockMeter::none(),
+            place: None,
+        }
+    }
+
+    pub(super) fn terms() -> Terms {
+        Terms::of(&Acquire {
+            mode: Mode::Exclusive.into(),
+            keys: KeySet::from("key"),
+            timing: subject().timing,
+            renew: true,
+            max_hold: None,
+            tokens: 3,
+            wait_until: Instant::ORIGIN,
+            quorum_wait: None,
+            label: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        sync::mpsc,
+        task::{Context, Wake},
+        thread,
+    };
+
+    use tokio::sync::mpsc::UnboundedReceiver;
+
+    use super::{
+        fixtures::{TTL, subject, terms},
+        *,
+    };
+    use crate::{ResourceKeys, queue::Queue};
+
+    /// Notes how many commands the driver had when the next caller was woken for its turn.
+    struct Woken(UnboundedReceiver<Command>, AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.1.store(self.0.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Looks at a lease, and at what is held, when it is woken.
+    struct Looks(Arc<HeldLease>, mpsc::Sender<()>);
+
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            assert!(!self.0.is_held());
+            self.0.finish(Word::new("woken").unwrap(), Duration::ZERO);
+            let _ = self.1.send(());
+        }
+    }
+
+    /// Ends a lease while one task waits for its turn, and another for its end; returns how many have looked at it.
+    async fn looks_at_the_end(end: impl FnOnce(&HeldLease) + Send + 'static) -> usize {
+        let (held, _commands, clock) = HeldLease::for_tests();
+        let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
+        let keys = ResourceKeys::new(keys).unwrap();
+        let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
+        let next = queue.enter(&keys, Vec::new(), 2).unwrap().turn();
+        let held = Arc::new(held.with_turn(turn));
+        let view = held.lease().clone();
+        let (mut next, mut over) = (Box::pin(next), Box::pin(async move { view.lost().await }));
+        let (looked, looks) = mpsc::channel();
+        let waker = Arc::new(Looks(Arc::clone(&held), looked)).into();
+        let mut context = Context::from_waker(&waker);
+        assert!(next.as_mut().poll(&mut context).is_pending());
+        assert!(over.as_mut().poll(&mut context).is_pending());
+        // A waker that waits for a lock that is held hangs only the thread that is spawned here.
+        thread::spawn(move || end(&held));
+        let looked = |_: &usize| looks.recv_timeout(Duration::from_secs(2)).is_ok();
+        (0..2).take_while(looked).count()
+    }
+
+    // Shows: T2.3.
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_woken_by_a_loss_can_look_at_the_lease() {
+        let lost = |held: &HeldLease| drop(held.lease.is_over(LossReason::MaxHold));
+        assert_eq!(looks_at_the_end(lost).await, 2);
+    }
+
+    // Shows: T2.3.
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_woken_by_the_end_of_a_scope_can_look_at_the_lease() {
+        let ended = |held: &HeldLease| assert!(held.end_with_its_scope());
+        assert_eq!(looks_at_the_end(ended).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_scope_sends_the_release_before_the_next_caller_has_its_turn() {
+        let (held, sent, clock) = HeldLease::for_tests();
+        let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
+        let keys = ResourceKeys::new(keys).unwrap();
+        let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
+        let mut next = pin!(queue.enter(&keys, Vec::new(), 2).unwrap().turn());
+        let woken = Arc::new(Woken(sent, AtomicUsize::new(usize::MAX)));
+        let waker = Arc::clone(&woken).into();
+        assert!(
+            next.as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        let held = held.with_turn(turn);
+        assert!(held.end_with_its_scope());
+        assert_eq!(woken.1.load(Ordering::Relaxed), 1);
+    }
+
+    fn park(holding: &HeldLease) -> Parked {
+        let lease = holding.to_hand_over().expect("it is valid");
+        holding.park(lease)
+    }
+
+    // Shows: T1.11.
+    #[tokio::test(start_paused = true)]
+    async fn a_hand_over_wakes_the_driver_only_if_it_has_seen_the_lease_parked() {
+        let (holding, mut commands, clock) = HeldLease::for_tests();
+        let parked = park(&holding);
+        let holding = parked.take_over(subject(), terms(), clock).unwrap();
+        assert!(commands.is_empty());
+
+        let parked = park(&holding);
+        assert_eq!(parked.engine.hand_overs().take().len(), 1);
+        let holding = parked.take_over(subject(), terms(), clock).unwrap();
+        let command = commands.try_recv();
+        assert!(matches!(command, Ok(Command::SeeHandOvers)), "{command:?}");
+        drop(holding);
+    }
+
+    // Shows: T1.11.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_lost_at_the_moment_of_its_hand_over_is_nobodys() {
+        let (holding, mut commands, clock) = HeldLease::for_tests();
+        let lease = holding.to_hand_over().unwrap();
+        holding.lease.end(LossReason::Revoked);
+        let parked = holding.park(lease);
+        assert!(parked.take_over(subject(), terms(), clock).is_none());
+        let command = commands.try_recv();
+        assert!(
+            matches!(command, Ok(Command::Release { lease: 7, .. })),
+            "{command:?}"
+        );
+    }
+
+    // Shows: T1.11.
+    #[tokio::test(start_paused = true)]
+    async fn an_extension_that_is_confirmed_at_the_moment_of_a_hand_over_is_the_next_holders() {
+        let (holding, _commands, clock) = HeldLease::for_tests();
+        let lease = holding.to_hand_over().unwrap();
+        holding.lease.extend_to(clock.now() + 3 * TTL);
+        let parked = holding.park(lease);
+        let next = parked.take_over(subject(), terms(), clock).unwrap();
+        assert_eq!(next.lease().remaining(), 3 * TTL);
+    }
+}
