@@ -43,7 +43,7 @@ pub(crate) struct EngineConfig {
 
 /// The task that carries out what the protocol decides, and tells it what happens.
 pub(super) struct Driver {
-    pub(super) client: Client<Source>,
+    pub(super) client: Client,
     pub(super) origin: Origin,
     pub(super) meter: Meter,
     /// What is to be counted.

@@ -43,8 +43,10 @@ pub struct Now {
     pub wall: u64,
 }
 
-/// The source of a client's randomness.
-pub trait Entropy {
+/// The source of the randomness of a client, or of a link.
+///
+/// With a seeded source, the same inputs give the same effects.
+pub trait Entropy: Send + Sync {
     /// Returns an owner that was never used before, from the operating system's generator.
     fn owner(&mut self) -> OwnerId;
 

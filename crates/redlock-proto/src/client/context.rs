@@ -11,20 +11,19 @@ use super::{
 use crate::{Instant, NodeAnswer, NodeOutcome, NotAVote, OwnerId, Quorum, Reply, Request, Timing};
 
 /// What the parts of a client share: its nodes, the rounds in which they are asked, and what the driver is to do.
-#[derive(Debug)]
-pub(super) struct Context<E> {
+pub(super) struct Context {
     pub(super) config: ClientConfig,
     pub(super) nodes: Nodes,
     pub(super) rounds: Rounds,
     pub(super) tokens: Tokens,
     pub(super) timers: Timers,
     pub(super) outbox: Outbox,
-    entropy: E,
+    entropy: Box<dyn Entropy>,
     closing: bool,
 }
 
-impl<E: Entropy> Context<E> {
-    pub(super) fn new(config: ClientConfig, entropy: E) -> Self {
+impl Context {
+    pub(super) fn new(config: ClientConfig, entropy: Box<dyn Entropy>) -> Self {
         Self {
             nodes: Nodes::new(&config),
             config,

@@ -62,21 +62,21 @@ use crate::{
 /// * requests to one node are sent in the order of their effects, over one connection at a time, and those meant
 ///   for another connection in the form that this needs;
 /// * the outcome of each request is reported exactly once, and an error that says it was not executed is a promise.
-pub struct Client<E> {
+pub struct Client {
     acquisitions: Acquisitions,
     leases: Leases,
     watch: Watch,
-    cx: Context<E>,
+    cx: Context,
 }
 
-impl<E: Entropy> Client<E> {
+impl Client {
     /// Makes a client that knows nothing of its nodes yet.
-    pub fn new(config: ClientConfig, entropy: E) -> Self {
+    pub fn new(config: ClientConfig, entropy: impl Entropy + 'static) -> Self {
         Self {
             acquisitions: Acquisitions::default(),
             leases: Leases::default(),
             watch: Watch::new(config.quorum.nodes()),
-            cx: Context::new(config, entropy),
+            cx: Context::new(config, Box::new(entropy)),
         }
     }
 
@@ -436,7 +436,7 @@ impl<E: Entropy> Client<E> {
     }
 }
 
-impl<E> fmt::Debug for Client<E> {
+impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("acquisitions", &self.acquisitions.len())

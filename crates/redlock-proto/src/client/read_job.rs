@@ -1,9 +1,9 @@
 //! Reading back what nodes remember of a job.
 
-use super::{Ask, Effect, Entropy, Now, context::Context, job_state::Reading, rounds::RoundKind};
+use super::{Ask, Effect, Now, context::Context, job_state::Reading, rounds::RoundKind};
 use crate::{JobVerb, NodeKey, Reply, Request};
 
-impl<E: Entropy> Context<E> {
+impl Context {
     /// Asks every node what it remembers of a job, and whether its lock is free.
     pub(super) fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
         let reading = Reading::default();

@@ -51,9 +51,9 @@ use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, Request
 /// * it passes every [`poll_event`](Self::poll_event) to the client, in order.
 ///
 /// The same inputs give the same outputs, so the simulation and the real client run the same link.
-pub struct Link<E> {
+pub struct Link {
     config: LinkConfig,
-    entropy: E,
+    entropy: Box<dyn Entropy>,
     phase: Phase,
     /// Why nothing can be sent, unless it is up.
     reason: Arc<str>,
@@ -95,12 +95,12 @@ enum Phase {
     Up { since: Instant },
 }
 
-impl<E: Entropy> Link<E> {
+impl Link {
     /// Makes a link that connects at once.
-    pub fn new(config: LinkConfig, entropy: E) -> Self {
+    pub fn new(config: LinkConfig, entropy: impl Entropy + 'static) -> Self {
         Self {
             config,
-            entropy,
+            entropy: Box::new(entropy),
             phase: Phase::Down {
                 until: Instant::ORIGIN,
             },
@@ -414,7 +414,7 @@ fn no_answer(silence: std::time::Duration) -> Arc<str> {
     format!("no answer for {} ms", silence.as_millis()).into()
 }
 
-impl<E> fmt::Debug for Link<E> {
+impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("phase", &self.phase)

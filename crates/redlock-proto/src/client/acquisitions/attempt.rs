@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        Acquire, Effect, Entropy, NotClaimed, Now,
+        Acquire, Effect, NotClaimed, Now,
         context::Context,
         leases::{Leases, Won, send_release},
         rounds::{HeldBack, RoundKind},
@@ -22,12 +22,12 @@ use crate::{
 
 impl Acquisitions {
     /// Starts an attempt, with a fresh owner.
-    pub(super) fn attempt<E: Entropy>(
+    pub(super) fn attempt(
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let owner = cx.owner().labelled(acquisition.request.label);
@@ -84,12 +84,12 @@ impl Acquisitions {
     }
 
     /// Takes in that an attempt was decided.
-    pub(super) fn attempted<E: Entropy>(
+    pub(super) fn attempted(
         &mut self,
         round: u64,
         verdict: AttemptVerdict,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         cx.end_limit(round);
@@ -156,13 +156,13 @@ impl Acquisitions {
     }
 
     /// Hands the lease out that a majority has granted, or has it confirmed first.
-    fn won<E: Entropy>(
+    fn won(
         &mut self,
         id: u64,
         won: &Won<'_>,
         round: u64,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(acquisition) = self.acquisitions.get(id) else {
@@ -230,11 +230,11 @@ fn untimely(acquisition: &Acquisition, votes: &Votes, now: Now) -> Option<Decide
 }
 
 /// Tells nodes that have granted, or may yet, to let the key go.
-pub(super) fn give_back<E: Entropy>(
+pub(super) fn give_back(
     failure: &Failure,
     request: &Acquire,
     lock: &Arc<Lock>,
-    cx: &mut Context<E>,
+    cx: &mut Context,
     now: Now,
 ) {
     let nodes = failure.give_back.iter().copied();

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{
-        Entropy, FanOut, Now,
+        FanOut, Now,
         context::Context,
         leases::Leases,
         rounds::{HeldBack, RoundKind},
@@ -15,13 +15,13 @@ use crate::{NodeAnswer, NodeOutcome, NotAVote, Request, Shard};
 
 impl Acquisitions {
     /// Sends an attempt's request to those of these nodes that it does not hold back.
-    pub(super) fn ask<E: Entropy>(
+    pub(super) fn ask(
         &mut self,
         round: u64,
         nodes: impl Iterator<Item = usize>,
         request: &Request,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let mut twins = Vec::new();
@@ -51,13 +51,7 @@ impl Acquisitions {
     }
 
     /// Asks the nodes that an attempt has held back.
-    pub(super) fn widen<E: Entropy>(
-        &mut self,
-        id: u64,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn widen(&mut self, id: u64, leases: &mut Leases, cx: &mut Context, now: Now) {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
@@ -82,11 +76,11 @@ impl Acquisitions {
 
     /// Asks the other nodes, because the nodes that an attempt has asked first keep it waiting; later attempts ask
     /// others first.
-    pub(super) fn on_patience_over<E: Entropy>(
+    pub(super) fn on_patience_over(
         &mut self,
         id: u64,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         if let Some(RoundKind::Attempt { attempt, .. }) =
@@ -102,10 +96,10 @@ impl Acquisitions {
 ///
 /// The order of the nodes is the same for every client: contenders of a key meet at the same nodes, and keys spread
 /// over all.
-pub(super) fn asked_first<E: Entropy>(
+pub(super) fn asked_first(
     shard: Shard,
     others: usize,
-    cx: &Context<E>,
+    cx: &Context,
     now: Now,
 ) -> Option<impl Iterator<Item = usize> + Clone> {
     let asks_all = match cx.config.fan_out {
@@ -126,10 +120,10 @@ pub(super) fn asked_first<E: Entropy>(
 }
 
 /// Returns how long an attempt waits for the nodes that it asks first.
-pub(super) fn patience<E: Entropy>(
+pub(super) fn patience(
     first: impl Iterator<Item = usize>,
     limit: Duration,
-    cx: &Context<E>,
+    cx: &Context,
 ) -> Duration {
     let patience = first.map(|node| cx.nodes.patience(node)).max();
     patience.unwrap_or_default().min(limit / 2)

@@ -17,7 +17,7 @@ use self::{
     queue::Queue,
 };
 use super::{
-    Acquire, Effect, Entropy, Now, TickClaim,
+    Acquire, Effect, Now, TickClaim,
     context::Context,
     leases::Leases,
     rounds::{Limit, RoundKind},
@@ -55,13 +55,13 @@ impl Acquisitions {
     }
 
     /// Starts an acquisition; it claims a tick if there is one.
-    pub(super) fn start<E: Entropy>(
+    pub(super) fn start(
         &mut self,
         id: u64,
         request: Box<Acquire>,
         claim: Option<TickClaim>,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         if cx.is_closing() {
@@ -72,12 +72,12 @@ impl Acquisitions {
     }
 
     /// Starts the acquisition of an exclusive lease beside a shared one of the same holder.
-    pub(super) fn upgrade<E: Entropy>(
+    pub(super) fn upgrade(
         &mut self,
         lease: u64,
         id: u64,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         match leases.get(lease).and_then(|shared| shared.upgrade(now)) {
@@ -90,13 +90,7 @@ impl Acquisitions {
     }
 
     /// Gives back whatever an acquisition took, or takes later, because no caller waits for it any more.
-    pub(super) fn abandon<E: Entropy>(
-        &mut self,
-        id: u64,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn abandon(&mut self, id: u64, leases: &mut Leases, cx: &mut Context, now: Now) {
         if let Some(acquisition) = self.acquisitions.remove(id) {
             self.queue.leave(&acquisition.phase);
             stop(id, &acquisition, leases, cx, now);
@@ -104,7 +98,7 @@ impl Acquisitions {
     }
 
     /// Abandons all and says so, because the client is being closed.
-    pub(super) fn close<E: Entropy>(&mut self, leases: &mut Leases, cx: &mut Context<E>, now: Now) {
+    pub(super) fn close(&mut self, leases: &mut Leases, cx: &mut Context, now: Now) {
         let ids: Vec<u64> = self.acquisitions.iter().map(|(id, _)| id).collect();
         for id in ids {
             self.abandon(id, leases, cx, now);
@@ -114,13 +108,7 @@ impl Acquisitions {
 
     /// Goes on after the delay that follows a failed attempt, or a commit that too few have confirmed; or ends a wait for
     /// its turn to ask nodes.
-    pub(super) fn on_timer<E: Entropy>(
-        &mut self,
-        id: u64,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn on_timer(&mut self, id: u64, leases: &mut Leases, cx: &mut Context, now: Now) {
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
         };
@@ -135,12 +123,12 @@ impl Acquisitions {
     }
 
     /// Takes in that a node's outcome in a round about an acquisition became known.
-    pub(super) fn on_outcome<E: Entropy>(
+    pub(super) fn on_outcome(
         &mut self,
         id: u64,
         (node, outcome, reply): (usize, NodeOutcome, Option<&Reply>),
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(round) = cx.rounds.get_mut(id) else {
@@ -203,12 +191,12 @@ impl Acquisitions {
     }
 
     /// Takes in that a round about an acquisition has reached a limit.
-    pub(super) fn on_limit<E: Entropy>(
+    pub(super) fn on_limit(
         &mut self,
         id: u64,
         limit: Limit,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(round) = cx.rounds.get_mut(id) else {
@@ -239,14 +227,7 @@ impl Acquisitions {
     }
 
     /// Notes what a node said of a claim's tick; returns whether this ends the claim at once.
-    fn note_claim<E: Entropy>(
-        &mut self,
-        id: u64,
-        node: usize,
-        reply: &Reply,
-        cx: &Context<E>,
-        now: Now,
-    ) -> bool {
+    fn note_claim(&mut self, id: u64, node: usize, reply: &Reply, cx: &Context, now: Now) -> bool {
         let acquisition = self.acquisitions.get_mut(id);
         let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_mut()) else {
             return false;
@@ -257,12 +238,12 @@ impl Acquisitions {
     }
 
     /// Tries again after an attempt that failed, or says that the acquisition has.
-    fn failed<E: Entropy>(
+    fn failed(
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
         failed: Failed,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Failed {
@@ -298,13 +279,7 @@ impl Acquisitions {
 }
 
 /// Gives back what an acquisition has, or may have.
-fn stop<E: Entropy>(
-    id: u64,
-    acquisition: &Acquisition,
-    leases: &mut Leases,
-    cx: &mut Context<E>,
-    now: Now,
-) {
+fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Context, now: Now) {
     match acquisition.phase {
         Phase::Pausing { timer } | Phase::Queued { timer, .. } => cx.timers.cancel(timer),
         Phase::Settling(_) | Phase::Unconfirmed { .. } => {
@@ -333,7 +308,7 @@ fn stop<E: Entropy>(
 }
 
 /// Gives an attempt up, whose outcome is known from elsewhere.
-fn abandoned<E: Entropy>(round: u64, cx: &mut Context<E>, now: Now) -> Option<AttemptVerdict> {
+fn abandoned(round: u64, cx: &mut Context, now: Now) -> Option<AttemptVerdict> {
     match cx.rounds.get_mut(round)?.kind_mut() {
         RoundKind::Attempt { attempt, .. } => attempt.on_abandoned(now.clock),
         _ => None,
@@ -341,7 +316,7 @@ fn abandoned<E: Entropy>(round: u64, cx: &mut Context<E>, now: Now) -> Option<At
 }
 
 /// Ends the wait for slow nodes at `until`, because an attempt has split the votes.
-fn splits<E: Entropy>(id: u64, until: Instant, cx: &mut Context<E>) {
+fn splits(id: u64, until: Instant, cx: &mut Context) {
     if !cx.rounds.get(id).is_some_and(|round| round.splits(until)) {
         return;
     }
@@ -353,16 +328,11 @@ fn splits<E: Entropy>(id: u64, until: Instant, cx: &mut Context<E>) {
 }
 
 /// Says that an acquisition is over because the client is closed.
-fn is_closed<E: Entropy>(id: u64, cx: &mut Context<E>) {
+fn is_closed(id: u64, cx: &mut Context) {
     not_acquired(id, None, Vec::new(), cx);
 }
 
-fn not_acquired<E: Entropy>(
-    id: u64,
-    failure: Option<Failure>,
-    answers: Vec<NodeAnswer>,
-    cx: &mut Context<E>,
-) {
+fn not_acquired(id: u64, failure: Option<Failure>, answers: Vec<NodeAnswer>, cx: &mut Context) {
     cx.outbox.push(Effect::NotAcquired {
         id,
         failure,

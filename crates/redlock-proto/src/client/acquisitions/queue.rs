@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    super::{Entropy, Now, context::Context, leases::Leases, timers::Timer},
+    super::{Now, context::Context, leases::Leases, timers::Timer},
     Acquisitions,
     acquisition::{Acquisition, Phase},
     not_acquired,
@@ -38,12 +38,12 @@ impl Queue {
 
 impl Acquisitions {
     /// Starts an attempt, once the requests of those before it are sent.
-    pub(super) fn attempt_in_turn<E: Entropy>(
+    pub(super) fn attempt_in_turn(
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         if self.queue.waiting.is_empty() && cx.nodes.have_room(cx.config.node_timeout, now.clock) {
@@ -60,12 +60,7 @@ impl Acquisitions {
     }
 
     /// Starts the attempts whose turn has come.
-    pub(in super::super) fn admit<E: Entropy>(
-        &mut self,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(in super::super) fn admit(&mut self, leases: &mut Leases, cx: &mut Context, now: Now) {
         while !self.queue.waiting.is_empty()
             && cx.nodes.have_room(cx.config.node_timeout, now.clock)
             && let Some((_, id)) = self.queue.waiting.pop_first()
@@ -81,11 +76,11 @@ impl Acquisitions {
     }
 
     /// Says that an acquisition has waited in this client for as long as its caller waits.
-    pub(super) fn waited_in_vain<E: Entropy>(
+    pub(super) fn waited_in_vain(
         &mut self,
         id: u64,
         acquisition: &Acquisition,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         self.queue.leave(&acquisition.phase);

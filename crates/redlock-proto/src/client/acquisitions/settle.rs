@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        Effect, Entropy, NotClaimed, Now,
+        Effect, NotClaimed, Now,
         context::Context,
         leases::{Leases, Won},
         rounds::RoundKind,
@@ -20,12 +20,12 @@ use crate::{
 
 impl Acquisitions {
     /// Asks a majority that has granted an attempt to confirm.
-    pub(super) fn settle<E: Entropy>(
+    pub(super) fn settle(
         &mut self,
         id: u64,
         won: &Won<'_>,
         leases: &Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(held) = leases.get(id) else {
@@ -44,12 +44,12 @@ impl Acquisitions {
     /// Asks those whose vote counted, in a round of its own.
     ///
     /// They have kept the lock for this owner ever since, so that what they say of the watermark is still true.
-    fn ask_to_confirm<E: Entropy>(
+    fn ask_to_confirm(
         &mut self,
         id: u64,
         mut settlement: Settlement,
         leases: &Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(held) = leases.get(id) else {
@@ -73,12 +73,12 @@ impl Acquisitions {
     }
 
     /// Takes in that a node's vote came after the attempt had been decided that has won this lease.
-    pub(super) fn voted_late<E: Entropy>(
+    pub(super) fn voted_late(
         &mut self,
         id: u64,
         (node, outcome): (usize, NodeOutcome),
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(held) = leases.get(id) else { return };
@@ -116,12 +116,12 @@ impl Acquisitions {
     }
 
     /// Takes in that a round of requests to confirm was decided.
-    pub(super) fn settled<E: Entropy>(
+    pub(super) fn settled(
         &mut self,
         round: u64,
         verdict: ExtensionVerdict,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         cx.end_limit(round);
@@ -180,13 +180,13 @@ impl Acquisitions {
     }
 
     /// Sets the timer to ask nodes at `at` again to confirm.
-    fn confirm_at<E: Entropy>(
+    fn confirm_at(
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
         settlement: Settlement,
         at: Instant,
-        cx: &mut Context<E>,
+        cx: &mut Context,
     ) {
         let timer = cx.timers.set(at, Timer::Retry(id));
         acquisition.phase = Phase::Unconfirmed { timer, settlement };
@@ -194,13 +194,13 @@ impl Acquisitions {
     }
 
     /// Goes on when the pause is over after a round that too few have confirmed.
-    pub(super) fn confirm_again<E: Entropy>(
+    pub(super) fn confirm_again(
         &mut self,
         id: u64,
         acquisition: Acquisition,
         settlement: Settlement,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let held = leases.get_mut(id);
@@ -217,13 +217,7 @@ impl Acquisitions {
     }
 }
 
-fn ask_one_to_confirm<E: Entropy>(
-    id: u64,
-    node: usize,
-    round: u64,
-    leases: &Leases,
-    cx: &mut Context<E>,
-) {
+fn ask_one_to_confirm(id: u64, node: usize, round: u64, leases: &Leases, cx: &mut Context) {
     if let Some(request) = leases.get(id).and_then(|held| held.confirmation()) {
         cx.send(node, round, request);
     }
@@ -232,7 +226,7 @@ fn ask_one_to_confirm<E: Entropy>(
 /// Returns whether the nodes that were asked may still become a majority, or no other client can win one meanwhile.
 ///
 /// If neither is so, the lock is in the way of an attempt that could win.
-fn may_come_to_confirm<E: Entropy>(hopeful: usize, cx: &Context<E>, now: Now) -> bool {
+fn may_come_to_confirm(hopeful: usize, cx: &Context, now: Now) -> bool {
     let quorum = cx.quorum();
     let reachable = cx.nodes.reachable(now);
     hopeful >= quorum.majority() || reachable < quorum.majority()

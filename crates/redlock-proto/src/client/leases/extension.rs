@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        Ask, Confirmed, Effect, Entropy, NotExtended, Notice, Now,
+        Ask, Confirmed, Effect, NotExtended, Notice, Now,
         context::Context,
         rounds::{Round, RoundKind},
     },
@@ -12,13 +12,7 @@ use crate::{ExtensionVerdict, NodeOutcome, Vote};
 
 impl Leases {
     /// Extends a lease because its holder asks for it, in a round of its own.
-    pub(in super::super) fn extend<E: Entropy>(
-        &mut self,
-        lease: u64,
-        ask: Ask,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(in super::super) fn extend(&mut self, lease: u64, ask: Ask, cx: &mut Context, now: Now) {
         let live = self
             .held
             .get_mut(lease)
@@ -38,24 +32,18 @@ impl Leases {
     }
 
     /// Shares the keys of a lease with others from now on, which a round of extension tells the nodes.
-    pub(in super::super) fn downgrade<E: Entropy>(
-        &mut self,
-        lease: u64,
-        ask: Ask,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(in super::super) fn downgrade(&mut self, lease: u64, ask: Ask, cx: &mut Context, now: Now) {
         if let Some(held) = self.held.get_mut(lease) {
             held.share();
         }
         self.extend(lease, ask, cx, now);
     }
 
-    pub(super) fn start_extension<E: Entropy>(
+    pub(super) fn start_extension(
         &mut self,
         id: u64,
         ask: Option<Ask>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let asked = if ask.is_some() {
@@ -67,12 +55,12 @@ impl Leases {
     }
 
     /// Asks these nodes to keep the key for longer, or all if there are none.
-    fn ask_for_extension<E: Entropy>(
+    fn ask_for_extension(
         &mut self,
         id: u64,
         ask: Option<Ask>,
         asked: &[usize],
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         if asked.is_empty() {
@@ -113,18 +101,18 @@ impl Leases {
 
     /// Asks all nodes to renew, because a majority was asked in vain, unless the lease is over or has no holder for
     /// now.
-    fn widen<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    fn widen(&mut self, id: u64, cx: &mut Context, now: Now) {
         if self.get(id).is_some_and(Held::is_renewed) {
             self.ask_for_extension(id, None, &[], cx, now);
         }
     }
 
     /// Takes in that a round of extension was decided.
-    pub(super) fn extended<E: Entropy>(
+    pub(super) fn extended(
         &mut self,
         round: u64,
         verdict: ExtensionVerdict,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         cx.end_limit(round);
@@ -195,13 +183,13 @@ impl Leases {
     }
 
     /// Gives the key to a node that has lost it, so that the lease outlives the loss of others.
-    pub(super) fn heal<E: Entropy>(
+    pub(super) fn heal(
         &mut self,
         lease: u64,
         node: usize,
         verdict: ExtensionVerdict,
         outcome: NodeOutcome,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let held = self.held.get_mut(lease);

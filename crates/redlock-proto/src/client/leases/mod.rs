@@ -14,9 +14,7 @@ pub(super) use self::{
     held::{Held, Won},
     release::send_release,
 };
-use super::{
-    Acquire, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, timers::Timer,
-};
+use super::{Acquire, Effect, Notice, Now, context::Context, rounds::RoundKind, timers::Timer};
 use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, Places, Reply, TokenBlock};
 
 /// The leases that were won and are not released, by number.
@@ -72,7 +70,7 @@ impl Leases {
     }
 
     /// Tells the caller that it has the lease.
-    pub(super) fn hand_out<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn hand_out(&mut self, id: u64, cx: &mut Context, now: Now) {
         self.set_timer(id, cx);
         let Some(held) = self.held.get_mut(id) else {
             return;
@@ -103,12 +101,7 @@ impl Leases {
     /// Ends the leases that are no longer safe because the clocks of a majority have gone ahead of the client's.
     ///
     /// Leases that no caller has yet, as `is_awaited` says, are checked when they are handed out.
-    pub(super) fn on_jump<E: Entropy>(
-        &mut self,
-        is_awaited: impl Fn(u64) -> bool,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn on_jump(&mut self, is_awaited: impl Fn(u64) -> bool, cx: &mut Context, now: Now) {
         self.least_drift = Duration::MAX;
         let mut ended = Vec::new();
         for (id, held) in self.held.iter_mut() {
@@ -128,14 +121,14 @@ impl Leases {
     }
 
     /// Ends a lease and leaves its key to its time to live.
-    pub(super) fn leave<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>) {
+    pub(super) fn leave(&mut self, lease: u64, cx: &mut Context) {
         if let Some(timer) = self.held.remove(lease).and_then(|held| held.timer) {
             cx.timers.cancel(timer);
         }
     }
 
     /// Extends a lease no longer because its holder is gone, and the next one is not there yet.
-    pub(super) fn park<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>) {
+    pub(super) fn park(&mut self, lease: u64, cx: &mut Context) {
         if let Some(held) = self.held.get_mut(lease) {
             held.state.park();
         }
@@ -143,12 +136,7 @@ impl Leases {
     }
 
     /// Gives a parked lease to its next holder; returns up to when it is valid, `None` if it is over.
-    pub(super) fn resume<E: Entropy>(
-        &mut self,
-        lease: u64,
-        cx: &mut Context<E>,
-        now: Now,
-    ) -> Option<Instant> {
+    pub(super) fn resume(&mut self, lease: u64, cx: &mut Context, now: Now) -> Option<Instant> {
         let held = self.held.get_mut(lease)?;
         let action = held.state.resume(now.clock);
         let deadline = held.state.is_live().then(|| held.state.deadline());
@@ -157,14 +145,14 @@ impl Leases {
     }
 
     /// Ends a lease whose deadline was seen to pass.
-    pub(super) fn expire<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn expire(&mut self, lease: u64, cx: &mut Context, now: Now) {
         let held = self.held.get_mut(lease);
         let action = held.and_then(|held| held.state.expire());
         self.follow(lease, action, cx, now);
     }
 
     /// Does what is due for a lease.
-    pub(super) fn on_timer<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn on_timer(&mut self, id: u64, cx: &mut Context, now: Now) {
         let Some(held) = self.held.get_mut(id) else {
             return;
         };
@@ -174,11 +162,11 @@ impl Leases {
     }
 
     /// Takes in that a node's outcome in a round about a lease became known.
-    pub(super) fn on_outcome<E: Entropy>(
+    pub(super) fn on_outcome(
         &mut self,
         id: u64,
         heard: (usize, NodeOutcome, Option<&Reply>),
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let (node, outcome, reply) = heard;
@@ -219,7 +207,7 @@ impl Leases {
     }
 
     /// Takes in that a round about a lease has reached its time limit.
-    pub(super) fn on_limit<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn on_limit(&mut self, id: u64, cx: &mut Context, now: Now) {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
@@ -248,11 +236,11 @@ impl Leases {
     }
 
     /// Does what a lease asks for.
-    pub(super) fn follow<E: Entropy>(
+    pub(super) fn follow(
         &mut self,
         id: u64,
         action: Option<LeaseAction>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         match action {
@@ -265,7 +253,7 @@ impl Leases {
         self.set_timer(id, cx);
     }
 
-    fn set_timer<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>) {
+    fn set_timer(&mut self, id: u64, cx: &mut Context) {
         let Some(held) = self.held.get_mut(id) else {
             return;
         };

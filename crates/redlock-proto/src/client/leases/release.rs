@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        Ask, Effect, Entropy, NotReleased, Now,
+        Ask, Effect, NotReleased, Now,
         context::Context,
         rounds::{Round, RoundKind},
     },
@@ -14,11 +14,11 @@ use crate::{GiveBack, Lock, Release, ReleaseVerdict, Request, Timing, Verb};
 
 impl Leases {
     /// Ends a lease and tells nodes to let its key go.
-    pub(in super::super) fn release<E: Entropy>(
+    pub(in super::super) fn release(
         &mut self,
         lease: u64,
         ask: Option<Ask>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         self.was_dropped(lease, cx, now);
@@ -34,12 +34,12 @@ impl Leases {
 }
 
 /// Tells nodes to let a key go, behind everything that was sent to them before.
-pub(in super::super) fn send_release<E: Entropy>(
+pub(in super::super) fn send_release(
     nodes: impl Iterator<Item = GiveBack> + Clone,
     lock: &Arc<Lock>,
     timing: Timing,
     ask: Option<Ask>,
-    cx: &mut Context<E>,
+    cx: &mut Context,
     now: Now,
 ) {
     if nodes.clone().next().is_none() {
@@ -71,12 +71,7 @@ pub(in super::super) fn send_release<E: Entropy>(
 ///
 /// The client waits for its other nodes up to its time limit all the same, so that closing the client does not cut them
 /// off.
-pub(super) fn released<E: Entropy>(
-    round: u64,
-    verdict: ReleaseVerdict,
-    cx: &mut Context<E>,
-    now: Now,
-) {
+pub(super) fn released(round: u64, verdict: ReleaseVerdict, cx: &mut Context, now: Now) {
     let Some(RoundKind::Release { ask, ends, .. }) = cx.rounds.get_mut(round).map(Round::kind_mut)
     else {
         return;
@@ -93,11 +88,7 @@ pub(super) fn released<E: Entropy>(
     release_over(Some(ask), result, cx);
 }
 
-fn release_over<E: Entropy>(
-    ask: Option<Ask>,
-    result: Result<(), NotReleased>,
-    cx: &mut Context<E>,
-) {
+fn release_over(ask: Option<Ask>, result: Result<(), NotReleased>, cx: &mut Context) {
     if let Some(ask) = ask {
         cx.outbox.push(Effect::ReleaseOver { ask, result });
     }

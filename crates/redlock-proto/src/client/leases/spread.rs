@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    super::{Entropy, Now, context::Context, rounds::RoundKind},
+    super::{Now, context::Context, rounds::RoundKind},
     Held, Leases,
 };
 use crate::{Request, Verb};
@@ -12,7 +12,7 @@ impl Leases {
     /// Asks the connected nodes that never had the key of a lease for it, as the attempt would have.
     ///
     /// What they answer counts as any late vote does, and whatever is asked of them next comes behind it.
-    pub(super) fn spread<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn spread(&mut self, lease: u64, cx: &mut Context, now: Now) {
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
@@ -36,11 +36,11 @@ impl Leases {
     /// Asks a node that was connected for the keys of the leases that it never had.
     ///
     /// Leases that were not handed out yet, as `is_awaited` says, are spread once they are.
-    pub(in super::super) fn on_connected<E: Entropy>(
+    pub(in super::super) fn on_connected(
         &mut self,
         node: usize,
         is_awaited: impl Fn(u64) -> bool,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let leases = self.held.iter();
@@ -55,11 +55,11 @@ impl Leases {
     /// Takes in that a node was lost: the connection to it, or its vote.
     ///
     /// Leases that it has the key of, and that other nodes were not asked for yet, are spread now.
-    pub(in super::super) fn on_node_lost<E: Entropy>(
+    pub(in super::super) fn on_node_lost(
         &mut self,
         node: usize,
         is_awaited: impl Fn(u64) -> bool,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let mut hurried = Vec::new();

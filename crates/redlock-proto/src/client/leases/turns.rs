@@ -1,7 +1,7 @@
 //! Renewals for which the nodes take turns: each asks a majority, and two in a row ask all.
 
 use super::{
-    super::{Entropy, FanOut, Now, context::Context},
+    super::{FanOut, Now, context::Context},
     Held, Leases,
 };
 
@@ -12,7 +12,7 @@ impl Leases {
     /// that is due after two thirds of the time to live, and asks this node first.
     ///
     /// All are asked if the renewal comes late, if the one before has failed, or if a node does not have the key yet.
-    pub(super) fn turn<E: Entropy>(&mut self, id: u64, cx: &Context<E>, now: Now) -> Vec<usize> {
+    pub(super) fn turn(&mut self, id: u64, cx: &Context, now: Now) -> Vec<usize> {
         let take_turns = match cx.config.fan_out {
             FanOut::All => false,
             FanOut::Majority => true,
@@ -24,7 +24,7 @@ impl Leases {
 }
 
 impl Held {
-    fn turn<E: Entropy>(&mut self, cx: &Context<E>, now: Now) -> Vec<usize> {
+    fn turn(&mut self, cx: &Context, now: Now) -> Vec<usize> {
         let (nodes, majority) = (cx.quorum().nodes(), cx.quorum().majority());
         let is_late = self.state.deadline() < now.clock + self.timing().ttl() / 2;
         let lacks = |node: usize| self.state.lacks(node) && cx.nodes.is_of_use(node, now);

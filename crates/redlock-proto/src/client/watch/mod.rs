@@ -5,7 +5,7 @@ mod opening;
 use std::time::Duration;
 
 use super::{
-    Ask, Entropy, Now,
+    Ask, Now,
     context::Context,
     rounds::RoundKind,
     timers::{Timer, TimerKey},
@@ -41,11 +41,11 @@ impl Watch {
     }
 
     /// Takes in that a connection to a node was made, and the node said what it is.
-    pub(super) fn on_connected<E: Entropy>(
+    pub(super) fn on_connected(
         &mut self,
         node: usize,
         server_info: Option<ServerInfo>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         self.nodes[node].inspected = now.clock;
@@ -56,7 +56,7 @@ impl Watch {
     }
 
     /// Takes in that the connection to a node was lost: what is behind the next one is unknown.
-    pub(super) fn on_disconnected<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>) {
+    pub(super) fn on_disconnected(&mut self, node: usize, cx: &mut Context) {
         let watched = std::mem::take(&mut self.nodes[node]);
         if let Some(timer) = watched.timer {
             cx.timers.cancel(timer);
@@ -64,7 +64,7 @@ impl Watch {
     }
 
     /// Takes in that a node said where it stands, and does what follows from it.
-    pub(super) fn on_standing<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>, now: Now) {
+    pub(super) fn on_standing(&mut self, node: usize, cx: &mut Context, now: Now) {
         if cx.nodes.tell(node, now, &mut cx.outbox) {
             cx.judge(now);
         }
@@ -82,7 +82,7 @@ impl Watch {
     }
 
     /// Looks at a node because it is time.
-    pub(super) fn on_timer<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>, now: Now) {
+    pub(super) fn on_timer(&mut self, node: usize, cx: &mut Context, now: Now) {
         let watched = &mut self.nodes[node];
         watched.timer = None;
         let due = watched.inspected + INSPECT_EVERY;
@@ -102,18 +102,18 @@ impl Watch {
     }
 
     /// Lets every node vote at once that is only quarantined.
-    pub(super) fn bless<E: Entropy>(&mut self, ask: Ask, cx: &mut Context<E>, now: Now) {
+    pub(super) fn bless(&mut self, ask: Ask, cx: &mut Context, now: Now) {
         let survey = Survey::start(cx.quorum(), cx.quorum().nodes());
         self.ask_all(RoundKind::Bless { survey, ask }, cx, now);
     }
 
     /// Takes in that a node has answered, or failed to, in a round of the watch.
-    pub(super) fn on_outcome<E: Entropy>(
+    pub(super) fn on_outcome(
         &mut self,
         id: u64,
         node: usize,
         reply: Option<Reply>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(round) = cx.rounds.get_mut(id) else {
@@ -143,7 +143,7 @@ impl Watch {
     }
 
     /// Takes in that a round of the watch has reached its time limit.
-    pub(super) fn on_limit<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn on_limit(&mut self, id: u64, cx: &mut Context, now: Now) {
         match cx.rounds.get(id).map(|round| round.kind()) {
             Some(RoundKind::Survey { .. } | RoundKind::Bless { .. }) => self.surveyed(id, cx, now),
             Some(RoundKind::Open { .. }) => self.opening_over(id, cx, now),
@@ -152,7 +152,7 @@ impl Watch {
     }
 
     /// Sets when to look at a node: often in quarantine, so that its time counts, and now and then else.
-    fn set_timer<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>, now: Now) {
+    fn set_timer(&mut self, node: usize, cx: &mut Context, now: Now) {
         let every = match cx.nodes.members().state(node) {
             // Another server has answered.
             Some(_) if cx.nodes.members().is_unexamined(node) => EXAMINE_WITHIN,
@@ -178,7 +178,7 @@ impl Watch {
 }
 
 /// Asks a node to write a tombstone that no client needs.
-fn probe<E: Entropy>(node: usize, cx: &mut Context<E>, now: Now) {
+fn probe(node: usize, cx: &mut Context, now: Now) {
     let owner: OwnerId = cx.owner();
     let tombstone = Request::Lock {
         verb: Verb::Tombstone {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     super::{
-        Ask, Effect, Entropy, Notice, Now, context::Context, nodes::DidNotWait, rounds::RoundKind,
+        Ask, Effect, Notice, Now, context::Context, nodes::DidNotWait, rounds::RoundKind,
         tokens::wall,
     },
     Watch,
@@ -13,12 +13,7 @@ use crate::{Floor, MarkState, NodeAnswer, NodeTime, NodeVerb, Reply, Request, Su
 
 impl Watch {
     /// Asks every node for the greatest of its counters.
-    pub(super) fn ask_all<E: Entropy>(
-        &mut self,
-        mut kind: RoundKind,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn ask_all(&mut self, mut kind: RoundKind, cx: &mut Context, now: Now) {
         let (RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. }) = &mut kind else {
             return;
         };
@@ -38,7 +33,7 @@ impl Watch {
     }
 
     /// Takes in that the counters of all nodes were read, as far as they will be.
-    pub(super) fn surveyed<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn surveyed(&mut self, id: u64, cx: &mut Context, now: Now) {
         cx.end_limit(id);
         let Some(round) = cx.rounds.remove(id) else {
             return;
@@ -55,12 +50,12 @@ impl Watch {
     }
 
     /// Notes that a node that was asked to vote has answered.
-    pub(super) fn opened<E: Entropy>(
+    pub(super) fn opened(
         &mut self,
         id: u64,
         node: usize,
         reply: Option<&Reply>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         self.survey_over(node, cx, now);
@@ -74,7 +69,7 @@ impl Watch {
     }
 
     /// Ends a round in which nodes were asked to vote: each has answered, or will not.
-    pub(super) fn opening_over<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn opening_over(&mut self, id: u64, cx: &mut Context, now: Now) {
         cx.end_limit(id);
         let Some(round) = cx.rounds.remove(id) else {
             return;
@@ -103,7 +98,7 @@ impl Watch {
     }
 
     /// Ends a search for a node's floor; if the node still does not vote, the next search is not begun at once.
-    fn survey_over<E: Entropy>(&mut self, node: usize, cx: &Context<E>, now: Now) {
+    fn survey_over(&mut self, node: usize, cx: &Context, now: Now) {
         let pause = cx.config.keyspace.quarantine().step() / 2;
         if let Some(watched) = self.nodes.get_mut(node) {
             watched.surveying = false;
@@ -112,14 +107,7 @@ impl Watch {
     }
 
     /// Tells a node whose quarantine has ended the floor of its counters, if it is known.
-    fn seed<E: Entropy>(
-        &mut self,
-        survey: &Survey,
-        since: NodeTime,
-        fresh: bool,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    fn seed(&mut self, survey: &Survey, since: NodeTime, fresh: bool, cx: &mut Context, now: Now) {
         let node = survey.node();
         let Some(watched) = self.nodes.get_mut(node) else {
             return;
@@ -170,7 +158,7 @@ impl Watch {
     }
 
     /// Tells every node that is quarantined to vote.
-    fn open_all<E: Entropy>(&mut self, survey: &Survey, ask: Ask, cx: &mut Context<E>, now: Now) {
+    fn open_all(&mut self, survey: &Survey, ask: Ask, cx: &mut Context, now: Now) {
         let members = cx.nodes.members();
         let since = |node| match members.state(node) {
             Some(MarkState::Aged { since } | MarkState::Quarantined { since, .. }) => Some(*since),
@@ -207,13 +195,7 @@ impl Watch {
 }
 
 /// Returns a floor where too few nodes know it: no less than what they and this client know, and the clock.
-fn stand_in<E: Entropy>(
-    floor: u64,
-    node: usize,
-    survey: &Survey,
-    cx: &mut Context<E>,
-    now: Now,
-) -> u64 {
+fn stand_in(floor: u64, node: usize, survey: &Survey, cx: &mut Context, now: Now) -> u64 {
     let is_first_use = survey.is_first_use() || cx.nodes.is_first_start();
     cx.notice(Notice::FencingDegraded { node, is_first_use });
     let floor = cx.tokens.at_least_seen(floor);
