@@ -63,7 +63,8 @@ pub use self::{
     lease::{LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     local::{
-        Left, LocalQueue, NoPlace, OpenLease, ParkedLease, QueueLimits, Streak, Terms, Ticket,
+        Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, QueueLimits, Streak,
+        Ticket,
     },
     membership::{
         ClockReading, Clocks, Counters, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey,
@@ -74,8 +75,8 @@ pub use self::{
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,
-        FailureKind, Grant, Next, Release, ReleaseVerdict, Releasing, RetryPolicy, Rule, Vote,
-        Votes, Winning,
+        FailureKind, Grant, Release, ReleaseVerdict, Releasing, RetryDecision, RetryPolicy, Rule,
+        Vote, Votes, Winning,
     },
     slab::{Places, Slab},
     tick::{JobEntry, JobVerb, NoClaim, RunRecord, RunState, Tick, Window, Word},

@@ -1,6 +1,6 @@
 //! The callers that wait for an answer from the driver.
 
-use redlock_proto::{NodeAnswer, Terms};
+use redlock_proto::{LeaseTerms, NodeAnswer};
 use tokio::sync::oneshot;
 
 use super::{
@@ -13,7 +13,7 @@ use crate::{ExtendError, ReleaseError, lease::Subject};
 /// A caller that waits for an acquisition; an answer that it does not take drops the lease in it.
 pub(super) struct Waiting {
     pub(super) subject: Subject,
-    pub(super) terms: Terms,
+    pub(super) terms: LeaseTerms,
     /// How many attempts were begun.
     pub(super) attempts: u32,
     /// Whether it is a part of a search for a slot.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use redlock_proto::{
-    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, Terms, TickClaim, Word,
+    Acquire, JobState, LeaseTerms, NodeAnswer, NodeKey, NodeTime, NotClaimed, TickClaim, Word,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -27,7 +27,7 @@ pub(super) enum Command<W> {
         id: u64,
         lease: u64,
         subject: Box<Subject>,
-        terms: Terms,
+        terms: LeaseTerms,
         answer: oneshot::Sender<AcquireAnswer<W>>,
     },
     Abandon {
@@ -236,7 +236,7 @@ impl<W> EngineHandle<W> {
         &self,
         lease: u64,
         subject: Subject,
-        terms: Terms,
+        terms: LeaseTerms,
     ) -> AcquireAnswer<W> {
         let limit = subject.timing.key_ttl();
         let upgrade = |id, answer| Command::Upgrade {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Client, ClientConfig, Instant, Now, Places, Slab, Terms};
+use redlock_proto::{Client, ClientConfig, Instant, LeaseTerms, Now, Places, Slab};
 use tokio::{
     sync::{mpsc, oneshot},
     task::yield_now,
@@ -227,7 +227,7 @@ impl Driver {
                     claim,
                     ..
                 } = request;
-                let terms = Terms::of(&acquire);
+                let terms = LeaseTerms::of(&acquire);
                 let waiting = Waiting {
                     subject,
                     terms,

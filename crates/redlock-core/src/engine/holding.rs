@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::{Instant, ParkedLease, RunRecord, Terms, TokenBlock, Word};
+use redlock_proto::{Instant, LeaseTerms, ParkedLease, RunRecord, TokenBlock, Word};
 use tokio::sync::oneshot;
 
 use super::{
@@ -30,7 +30,7 @@ pub(crate) struct Holding {
     shared: Arc<LeaseShared>,
     engine: EngineHandle<Won>,
     tokens: TokenBlock,
-    terms: Terms,
+    terms: LeaseTerms,
     look: Option<Look>,
     over: bool,
 }
@@ -41,7 +41,7 @@ impl Holding {
         shared: Arc<LeaseShared>,
         engine: EngineHandle<Won>,
         tokens: TokenBlock,
-        terms: Terms,
+        terms: LeaseTerms,
     ) -> Self {
         Self {
             id,
@@ -242,7 +242,7 @@ impl Parked {
     pub(crate) fn take_over(
         mut self,
         subject: Subject,
-        terms: Terms,
+        terms: LeaseTerms,
         clock: Clock,
     ) -> Option<Holding> {
         let was_lost = || self.before.was_lost();
@@ -319,8 +319,8 @@ mod tests {
         }
     }
 
-    fn terms() -> Terms {
-        Terms::of(&Acquire {
+    fn terms() -> LeaseTerms {
+        LeaseTerms::of(&Acquire {
             mode: Mode::Exclusive.into(),
             keys: KeySet::from("key"),
             timing: subject().timing,

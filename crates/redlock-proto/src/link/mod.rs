@@ -54,7 +54,7 @@ use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, Request
 pub struct Link {
     config: LinkConfig,
     entropy: Box<dyn Entropy>,
-    phase: Phase,
+    phase: LinkPhase,
     /// Why nothing can be sent, unless it is up.
     reason: Arc<str>,
     /// How many connections there were.
@@ -86,7 +86,7 @@ pub struct Call {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+enum LinkPhase {
     /// There is no connection, and the next one is tried at this moment.
     Down { until: Instant },
     /// A connection is being made; it is given up at this moment.
@@ -101,7 +101,7 @@ impl Link {
         Self {
             config,
             entropy: Box::new(entropy),
-            phase: Phase::Down {
+            phase: LinkPhase::Down {
                 until: Instant::ORIGIN,
             },
             reason: "not connected yet".into(),
@@ -125,8 +125,8 @@ impl Link {
     /// [`next_call`](Self::next_call) has something to do, if nothing happens before.
     pub fn next_timer(&self) -> Instant {
         match self.phase {
-            Phase::Down { until } | Phase::Connecting { until } => until,
-            Phase::Up { .. } => {
+            LinkPhase::Down { until } | LinkPhase::Connecting { until } => until,
+            LinkPhase::Up { .. } => {
                 let check = self.traffic.next_check(&self.config);
                 let others = [self.pending.due(), self.stray.due()];
                 others.into_iter().flatten().fold(check, Instant::min)
@@ -140,11 +140,11 @@ impl Link {
     /// Everything that had arrived at `now` must have been heard before: what lay unread in a socket is an answer.
     pub fn on_timer(&mut self, now: Instant) {
         match self.phase {
-            Phase::Connecting { until } if now >= until => {
+            LinkPhase::Connecting { until } if now >= until => {
                 let limit = self.config.connect_timeout;
                 self.on_lost(format!("no connection within {limit:?}").into(), now);
             }
-            Phase::Up { .. } => {
+            LinkPhase::Up { .. } => {
                 if let Some((reason, is_known)) = self.stray.take_due(now) {
                     return self.leave(reason, is_known, now);
                 }
@@ -154,16 +154,16 @@ impl Link {
                 }
                 self.traffic.lags |= self.traffic.lag(&self.config, now).is_some();
             }
-            Phase::Down { .. } | Phase::Connecting { .. } => {}
+            LinkPhase::Down { .. } | LinkPhase::Connecting { .. } => {}
         }
     }
 
     /// Begins to connect if it is time, and returns whether it does.
     pub fn begin_connect(&mut self, now: Instant) -> bool {
-        let is_due = matches!(self.phase, Phase::Down { until } if now >= until);
+        let is_due = matches!(self.phase, LinkPhase::Down { until } if now >= until);
         if is_due {
             let until = now + self.config.connect_timeout;
-            self.phase = Phase::Connecting { until };
+            self.phase = LinkPhase::Connecting { until };
         }
         is_due
     }
@@ -182,7 +182,7 @@ impl Link {
             Some(Err(reason)) => return self.on_lost(Arc::clone(reason), now),
             _ => return self.on_lost("the node does not say what it is".into(), now),
         }
-        self.phase = Phase::Up { since: now };
+        self.phase = LinkPhase::Up { since: now };
         self.connections += 1;
         self.traffic.on_connected(now);
         self.pending.on_connected(now);
@@ -192,9 +192,9 @@ impl Link {
     /// Takes in that the connection was lost, or could not be made.
     pub fn on_lost(&mut self, reason: Arc<str>, now: Instant) {
         match self.phase {
-            Phase::Down { .. } => return,
-            Phase::Connecting { .. } => {}
-            Phase::Up { since } => {
+            LinkPhase::Down { .. } => return,
+            LinkPhase::Connecting { .. } => {}
+            LinkPhase::Up { since } => {
                 self.fail_all(&reason, now);
                 if now.saturating_since(since) >= self.config.longest_pause {
                     self.failures = 0;
@@ -209,7 +209,7 @@ impl Link {
             failures => now + self.config.pause(failures, self.entropy.bits()),
         };
         self.failures = self.failures.saturating_add(1);
-        self.phase = Phase::Down { until };
+        self.phase = LinkPhase::Down { until };
     }
 
     /// Takes requests that are to be sent behind those that wait.
@@ -222,7 +222,7 @@ impl Link {
                 op.be_for_another_connection();
             }
             match self.phase {
-                Phase::Up { .. } => self.traffic.push(op, now),
+                LinkPhase::Up { .. } => self.traffic.push(op, now),
                 _ => {
                     let error = RequestError::not_executed(Arc::clone(&self.reason));
                     self.fail(op, &error, now);
@@ -282,7 +282,7 @@ impl Link {
             return self.give_up_call(ops, &RequestError::unknown(reason), now);
         }
         let Answer { standing, replies } = answer;
-        if let Phase::Up { since } = self.phase {
+        if let LinkPhase::Up { since } = self.phase {
             for reply in &replies {
                 if let Ok(Reply::ServerInfo(server_info)) = reply {
                     self.stray
@@ -326,19 +326,19 @@ impl Link {
     /// The link leaves such a server at the next [`on_timer`](Self::on_timer), but keeps each connection for a second
     /// at least; the next one leads to where the node's name leads by then.
     pub fn on_wrong_server(&mut self, reason: Arc<str>, now: Instant) {
-        if let Phase::Up { since } = self.phase {
+        if let LinkPhase::Up { since } = self.phase {
             self.stray.on_refusal(reason, since, &self.config, now);
         }
     }
 
     /// Returns whether there is a connection.
     pub const fn is_up(&self) -> bool {
-        matches!(self.phase, Phase::Up { .. })
+        matches!(self.phase, LinkPhase::Up { .. })
     }
 
     /// Returns whether a connection is being made.
     pub const fn is_connecting(&self) -> bool {
-        matches!(self.phase, Phase::Connecting { .. })
+        matches!(self.phase, LinkPhase::Connecting { .. })
     }
 
     /// Returns how many requests were shed because the node could not keep up.
@@ -373,7 +373,7 @@ impl Link {
         }
         self.fail_all(&reason, now);
         self.reason = reason;
-        self.phase = Phase::Down { until: now };
+        self.phase = LinkPhase::Down { until: now };
     }
 
     /// Says that all requests failed, because their connection ends.

@@ -4,7 +4,7 @@ use crate::{Acquire, Instant, Mode, SlotCount, Timing, TokenBlock};
 
 /// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Terms {
+pub struct LeaseTerms {
     is_shared: bool,
     timing: Timing,
     renew: bool,
@@ -13,7 +13,7 @@ pub struct Terms {
     slots: Option<u8>,
 }
 
-impl Terms {
+impl LeaseTerms {
     /// Returns the terms of an acquisition.
     pub fn of(acquire: &Acquire) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Terms {
 #[derive(Clone, Copy, Debug)]
 pub struct ParkedLease {
     tokens: TokenBlock,
-    terms: Terms,
+    terms: LeaseTerms,
     deadline: Instant,
 }
 
@@ -63,7 +63,7 @@ impl ParkedLease {
     /// Parks a lease that is held under the first of these tokens and lasts until `deadline`.
     ///
     /// `None` if it cannot be handed over: it has no token left, or may be held for a limited time only.
-    pub fn new(tokens: TokenBlock, terms: Terms, deadline: Instant) -> Option<Self> {
+    pub fn new(tokens: TokenBlock, terms: LeaseTerms, deadline: Instant) -> Option<Self> {
         let tokens = if terms.max_hold.is_none() {
             tokens.hand_over()?
         } else {
@@ -83,7 +83,7 @@ impl ParkedLease {
 
     /// Returns the tokens of the next holder, for a caller that asks for the lease on these terms, if enough of it is
     /// left.
-    pub fn take_over(self, terms: &Terms, now: Instant) -> Option<TokenBlock> {
+    pub fn take_over(self, terms: &LeaseTerms, now: Instant) -> Option<TokenBlock> {
         let fits = *terms == self.terms && terms.may_hand_out(self.deadline, now);
         fits.then_some(self.tokens)
     }
@@ -100,8 +100,8 @@ mod tests {
         Instant::from_origin(Duration::from_millis(ms))
     }
 
-    fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> Terms {
-        Terms::of(&Acquire {
+    fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> LeaseTerms {
+        LeaseTerms::of(&Acquire {
             mode: Mode::Exclusive,
             keys: KeySet::from("key"),
             timing: Timing::new(ttl * MS, 0.01, ttl * MS / 10).unwrap(),

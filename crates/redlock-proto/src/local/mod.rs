@@ -14,8 +14,8 @@ mod sharing;
 mod streak;
 
 pub use self::{
-    hand_over::{ParkedLease, Terms},
-    queue::{Left, LocalQueue, NoPlace, QueueLimits, Ticket},
+    hand_over::{LeaseTerms, ParkedLease},
+    queue::{Departure, LocalQueue, NoPlace, QueueLimits, Ticket},
     sharing::OpenLease,
     streak::Streak,
 };

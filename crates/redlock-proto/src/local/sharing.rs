@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::Terms;
+use super::LeaseTerms;
 use crate::Instant;
 
 /// A shared lease that callers of the process which has it may join, for a while.
@@ -12,7 +12,7 @@ use crate::Instant;
 /// a process whose readers hold for long has few leases all the same, and a writer waits for them anyway.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenLease {
-    terms: Terms,
+    terms: LeaseTerms,
     since: Instant,
 }
 
@@ -24,14 +24,20 @@ impl OpenLease {
     pub const PART: u32 = 3;
 
     /// Opens a lease on these terms that was won at `since`; `None` if it is exclusive, or held for a limited time.
-    pub fn new(terms: Terms, since: Instant) -> Option<Self> {
+    pub fn new(terms: LeaseTerms, since: Instant) -> Option<Self> {
         (terms.is_shared() && !terms.is_limited()).then_some(Self { terms, since })
     }
 
     /// Returns whether a caller that asks on these terms may join it, while it is valid up to `deadline`.
     ///
     /// `oldest` is the oldest lease on the same keys that the process still has; it may be this one.
-    pub fn may_join(&self, terms: &Terms, oldest: &Self, deadline: Instant, now: Instant) -> bool {
+    pub fn may_join(
+        &self,
+        terms: &LeaseTerms,
+        oldest: &Self,
+        deadline: Instant,
+        now: Instant,
+    ) -> bool {
         let part = now.saturating_since(oldest.since) / Self::PART;
         let is_open = now.saturating_since(self.since) < part.max(Self::LEAST);
         *terms == self.terms && is_open && terms.may_hand_out(deadline, now)

@@ -21,7 +21,7 @@ pub struct ClockReading {
 
 /// The least and the most by which a node's clock is ahead of the client's, in microseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Ahead {
+pub(super) struct ClockOffset {
     pub(super) least: i128,
     pub(super) most: i128,
 }
@@ -29,28 +29,28 @@ pub(super) struct Ahead {
 /// By how much a clock is ahead, as far as all its answers up to the last one tell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Track {
-    ahead: Ahead,
+    ahead: ClockOffset,
     received: Instant,
 }
 
 impl ClockReading {
     /// Returns by how much the node's clock was ahead at some moment between sending and seeing.
-    pub(super) fn ahead(&self) -> Ahead {
+    pub(super) fn ahead(&self) -> ClockOffset {
         let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
         let shown = i128::from(self.time.as_micros());
-        Ahead {
+        ClockOffset {
             least: shown - micros(self.received),
             most: shown - micros(self.sent.min(self.received)),
         }
     }
 
     /// Returns by how much it can be ahead by now.
-    pub(super) fn ahead_by(&self, now: Instant) -> Ahead {
+    pub(super) fn ahead_by(&self, now: Instant) -> ClockOffset {
         self.ahead().after(now.saturating_since(self.received))
     }
 }
 
-impl Ahead {
+impl ClockOffset {
     /// Returns by how much the clock can be ahead when `time` has passed.
     fn after(self, time: Duration) -> Self {
         // Narrow, because this is asked often. Not rounded down, because it is asked for each answer.
@@ -81,7 +81,7 @@ impl Track {
             .after(reading.received.saturating_since(self.received));
         let now = reading.ahead();
         *self = Self {
-            ahead: Ahead {
+            ahead: ClockOffset {
                 least: last.least.clamp(now.least, now.most),
                 most: last.most.clamp(now.least, now.most),
             },

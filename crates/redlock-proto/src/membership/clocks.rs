@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{
-    clock_reading::{Ahead, ClockReading},
+    clock_reading::{ClockOffset, ClockReading},
     standstill::{Baseline, Tracks},
 };
 use crate::{Instant, NodeTime, Quorum, RunId};
@@ -84,7 +84,7 @@ impl Clocks {
     ///
     /// It is known to about half the time that the node's last answer was on its way.
     pub fn shown(&self, node: usize, now: Instant) -> Option<NodeTime> {
-        let Ahead { least, most } = self.fresh(now).nth(node).flatten()?;
+        let ClockOffset { least, most } = self.fresh(now).nth(node).flatten()?;
         shown(now, i128::midpoint(least, most))
     }
 
@@ -110,7 +110,7 @@ impl Clocks {
         let known = self.fresh(now).flatten();
         let agreeing = known.filter(|ahead| is_within(start, *ahead));
         let mut ahead: Vec<i128> = agreeing
-            .map(|Ahead { least, most }| i128::midpoint(least, most))
+            .map(|ClockOffset { least, most }| i128::midpoint(least, most))
             .collect();
         ahead.sort_unstable();
         ahead
@@ -124,7 +124,7 @@ impl Clocks {
     }
 
     /// Returns by how much each node's clock is ahead, unless nothing was heard of it for long.
-    fn fresh(&self, now: Instant) -> impl Iterator<Item = Option<Ahead>> + Clone {
+    fn fresh(&self, now: Instant) -> impl Iterator<Item = Option<ClockOffset>> + Clone {
         self.readings.iter().map(move |reading| {
             let reading = (*reading)?;
             let age = now.saturating_since(reading.received);
@@ -164,7 +164,7 @@ fn shown(now: Instant, ahead: i128) -> Option<NodeTime> {
 /// Returns where the tolerance begins within which the largest group of clocks lies, and how large it is.
 fn largest_group<C>(clocks: &C) -> Option<(i128, usize)>
 where
-    C: Iterator<Item = Ahead> + Clone,
+    C: Iterator<Item = ClockOffset> + Clone,
 {
     // The window of the largest group begins where the range of one clock ends: moving it later from there loses that
     // member, and moving it earlier gains none that begins later.
@@ -182,7 +182,7 @@ where
 }
 
 /// Returns whether a clock that is ahead of ours by this can be among those that agree.
-fn is_within(start: i128, Ahead { least, most }: Ahead) -> bool {
+fn is_within(start: i128, ClockOffset { least, most }: ClockOffset) -> bool {
     let tolerance = Clocks::TOLERANCE.as_micros().cast_signed();
     least <= start + tolerance && most >= start
 }

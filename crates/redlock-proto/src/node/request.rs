@@ -96,8 +96,8 @@ pub enum Verb {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum NodeVerb {
-    /// Nothing; the standing that comes with every answer is what is wanted.
-    Tick,
+    /// Nothing: the client wants the standing that comes with every answer.
+    Look,
     /// Asks the node what it is.
     Inspect,
     /// Asks the node for the greatest of its counters.

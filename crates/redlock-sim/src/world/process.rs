@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Client, Instant, Mode, Now, Slab, Terms, Ticket, TokenBlock};
+use redlock_proto::{Client, Instant, LeaseTerms, Mode, Now, Slab, Ticket, TokenBlock};
 
 use super::{agenda::Due, callers::Callers};
 use crate::{
@@ -80,7 +80,7 @@ pub(super) struct User {
     /// The place of the caller that has the turn.
     pub(super) ticket: Option<Ticket>,
     /// What that caller has asked for.
-    pub(super) terms: Option<Terms>,
+    pub(super) terms: Option<LeaseTerms>,
     /// The mode of the lease that it waits for or has.
     pub(super) mode: Mode,
     /// The upgrade of its shared lease that is under way.

@@ -19,11 +19,11 @@ pub(super) struct Acquisition {
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
     outage: Option<Instant>,
-    pub(super) phase: Phase,
+    pub(super) phase: AcquisitionPhase,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Phase {
+pub(super) enum AcquisitionPhase {
     Attempting {
         round: u64,
     },
@@ -53,7 +53,7 @@ impl Acquisition {
             attempts: 0,
             meets_sharers: false,
             outage: None,
-            phase: Phase::Attempting { round: 0 },
+            phase: AcquisitionPhase::Attempting { round: 0 },
         }
     }
 
@@ -64,7 +64,7 @@ impl Acquisition {
         if let Some(claim) = &mut self.claim {
             claim.ask_anew();
         }
-        self.phase = Phase::Attempting { round };
+        self.phase = AcquisitionPhase::Attempting { round };
     }
 
     /// Returns when to try again: sooner where only sharers are in the way, because no other owner comes to share the

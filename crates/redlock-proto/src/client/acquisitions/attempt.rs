@@ -6,12 +6,12 @@ use super::{
     super::{
         Acquire, Effect, NotClaimed, Now,
         context::Context,
-        leases::{Leases, Won, send_release},
+        leases::{Leases, WonAttempt, send_release},
         rounds::{HeldBack, RoundKind},
     },
-    Acquisitions, Failed,
+    Acquisitions, FailedAttempt,
     acquisition::Acquisition,
-    claim::{Claiming, Decided},
+    claim::{ClaimVerdict, Claiming},
     fan_out::{asked_first, patience},
     not_acquired,
 };
@@ -122,7 +122,7 @@ impl Acquisitions {
                         cx.send(node, round, Request::Lock { verb, lock });
                     }
                 }
-                let won = Won {
+                let won = WonAttempt {
                     lock: &lock,
                     grant: &grant,
                     votes: attempt.votes(),
@@ -139,13 +139,13 @@ impl Acquisitions {
                 give_back(&failure, &acquisition.request, &lock, cx, now);
                 let not_before = match untimely(&acquisition, attempt.votes(), now) {
                     None => None,
-                    Some(Decided::NotBefore(at)) => Some(at),
-                    Some(Decided::ForGood(why)) => {
+                    Some(ClaimVerdict::NotBefore(at)) => Some(at),
+                    Some(ClaimVerdict::ForGood(why)) => {
                         let answers = cx.answers(round, now);
                         return cx.outbox.push(Effect::NotClaimed { id, why, answers });
                     }
                 };
-                let failed = Failed {
+                let failed = FailedAttempt {
                     failure,
                     round,
                     not_before,
@@ -159,7 +159,7 @@ impl Acquisitions {
     fn won(
         &mut self,
         id: u64,
-        won: &Won<'_>,
+        won: &WonAttempt<'_>,
         round: u64,
         leases: &mut Leases,
         cx: &mut Context,
@@ -208,7 +208,7 @@ impl Acquisitions {
             return leases.hand_out(id, cx, now);
         }
         leases.release(id, None, cx, now);
-        let failed = Failed {
+        let failed = FailedAttempt {
             failure: failure(FailureKind::Expired),
             round,
             not_before: None,
@@ -218,15 +218,15 @@ impl Acquisitions {
 }
 
 /// Returns what follows for a claim from what nodes said of its tick in an attempt that failed, if that decides.
-fn untimely(acquisition: &Acquisition, votes: &Votes, now: Now) -> Option<Decided> {
+fn untimely(acquisition: &Acquisition, votes: &Votes, now: Now) -> Option<ClaimVerdict> {
     let claiming = acquisition.claim.as_deref()?;
     let why = claiming.passed().or_else(|| claiming.untimely(votes))?;
     if let NotClaimed::TooEarly { by } = why
         && now.clock + by < acquisition.request.wait_until
     {
-        return Some(Decided::NotBefore(now.clock + by));
+        return Some(ClaimVerdict::NotBefore(now.clock + by));
     }
-    Some(Decided::ForGood(why))
+    Some(ClaimVerdict::ForGood(why))
 }
 
 /// Tells nodes that have granted, or may yet, to let the key go.

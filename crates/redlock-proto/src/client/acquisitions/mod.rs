@@ -13,8 +13,8 @@ mod settlement;
 use std::sync::Arc;
 
 use self::{
-    acquisition::{Acquisition, Phase},
-    queue::Queue,
+    acquisition::{Acquisition, AcquisitionPhase},
+    queue::AdmissionQueue,
 };
 use super::{
     Acquire, Effect, Now, TickClaim,
@@ -24,19 +24,20 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    AttemptVerdict, Failure, FailureKind, Instant, Next, NodeAnswer, NodeOutcome, Places, Reply,
+    AttemptVerdict, Failure, FailureKind, Instant, NodeAnswer, NodeOutcome, Places, Reply,
+    RetryDecision,
 };
 
 /// The acquisitions that are under way, by number.
 #[derive(Debug, Default)]
 pub(super) struct Acquisitions {
     acquisitions: Places<Acquisition>,
-    queue: Queue,
+    queue: AdmissionQueue,
 }
 
 /// An attempt that came to nothing.
 #[derive(Debug)]
-struct Failed {
+struct FailedAttempt {
     failure: Failure,
     round: u64,
     /// There is no use in another attempt before this.
@@ -112,11 +113,11 @@ impl Acquisitions {
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
         };
-        if let Phase::Unconfirmed { settlement, .. } = &acquisition.phase {
+        if let AcquisitionPhase::Unconfirmed { settlement, .. } = &acquisition.phase {
             let settlement = settlement.clone();
             return self.confirm_again(id, acquisition, settlement, leases, cx, now);
         }
-        if let Phase::Queued { .. } = acquisition.phase {
+        if let AcquisitionPhase::Queued { .. } = acquisition.phase {
             return self.waited_in_vain(id, &acquisition, cx, now);
         }
         self.attempt_in_turn(id, acquisition, leases, cx, now);
@@ -242,17 +243,17 @@ impl Acquisitions {
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
-        failed: Failed,
+        failed: FailedAttempt,
         cx: &mut Context,
         now: Now,
     ) {
-        let Failed {
+        let FailedAttempt {
             failure,
             round,
             not_before,
         } = failed;
         let next = if cx.is_closing() || acquisition.gives_nodes_up(&failure, &cx.nodes, now) {
-            Next::GiveUp
+            RetryDecision::GiveUp
         } else {
             let bits = cx.bits();
             acquisition.retry(&cx.config).next(
@@ -264,13 +265,13 @@ impl Acquisitions {
             )
         };
         match next {
-            Next::RetryAt(at) => {
+            RetryDecision::RetryAt(at) => {
                 let at = not_before.map_or(at, |earliest| earliest.max(at));
                 let timer = cx.timers.set(at, Timer::Retry(id));
-                acquisition.phase = Phase::Pausing { timer };
+                acquisition.phase = AcquisitionPhase::Pausing { timer };
                 self.acquisitions.insert(id, acquisition);
             }
-            Next::GiveUp => {
+            RetryDecision::GiveUp => {
                 let answers = cx.answers(round, now);
                 not_acquired(id, Some(failure), answers, cx);
             }
@@ -281,15 +282,17 @@ impl Acquisitions {
 /// Gives back what an acquisition has, or may have.
 fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Context, now: Now) {
     match acquisition.phase {
-        Phase::Pausing { timer } | Phase::Queued { timer, .. } => cx.timers.cancel(timer),
-        Phase::Settling(_) | Phase::Unconfirmed { .. } => {
-            if let Phase::Unconfirmed { timer, .. } = acquisition.phase {
+        AcquisitionPhase::Pausing { timer } | AcquisitionPhase::Queued { timer, .. } => {
+            cx.timers.cancel(timer);
+        }
+        AcquisitionPhase::Settling(_) | AcquisitionPhase::Unconfirmed { .. } => {
+            if let AcquisitionPhase::Unconfirmed { timer, .. } = acquisition.phase {
                 cx.timers.cancel(timer);
             }
             leases.withdraw(id, cx, now);
             leases.release(id, None, cx, now);
         }
-        Phase::Attempting { round } => {
+        AcquisitionPhase::Attempting { round } => {
             let Some(entry) = cx.rounds.get_mut(round) else {
                 return;
             };

@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use super::{
     super::{Now, context::Context, leases::Leases, timers::Timer},
     Acquisitions,
-    acquisition::{Acquisition, Phase},
+    acquisition::{Acquisition, AcquisitionPhase},
     not_acquired,
 };
 use crate::{Failure, FailureKind};
 
 /// The acquisitions that wait for their turn to ask nodes, in order.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct AdmissionQueue {
     waiting: BTreeMap<u64, u64>,
     next: u64,
 }
 
-impl Queue {
+impl AdmissionQueue {
     fn enter(&mut self, id: u64) -> u64 {
         let place = self.next;
         self.next += 1;
@@ -29,8 +29,8 @@ impl Queue {
     }
 
     /// Takes an acquisition out that does not wait any more.
-    pub(super) fn leave(&mut self, phase: &Phase) {
-        if let Phase::Queued { place, .. } = phase {
+    pub(super) fn leave(&mut self, phase: &AcquisitionPhase) {
+        if let AcquisitionPhase::Queued { place, .. } = phase {
             self.waiting.remove(place);
         }
     }
@@ -52,7 +52,7 @@ impl Acquisitions {
         // As long as a caller that waits for no other holder waits for the nodes.
         let least = now.clock + cx.limit_within(acquisition.request.timing);
         let until = acquisition.request.wait_until.max(least);
-        acquisition.phase = Phase::Queued {
+        acquisition.phase = AcquisitionPhase::Queued {
             timer: cx.timers.set(until, Timer::Retry(id)),
             place: self.queue.enter(id),
         };
@@ -68,7 +68,7 @@ impl Acquisitions {
             let Some(acquisition) = self.acquisitions.remove(id) else {
                 continue;
             };
-            if let Phase::Queued { timer, .. } = acquisition.phase {
+            if let AcquisitionPhase::Queued { timer, .. } = acquisition.phase {
                 cx.timers.cancel(timer);
             }
             self.attempt(id, acquisition, leases, cx, now);

@@ -6,12 +6,12 @@ use super::{
     super::{
         Effect, NotClaimed, Now,
         context::Context,
-        leases::{Leases, Won},
+        leases::{Leases, WonAttempt},
         rounds::RoundKind,
         timers::Timer,
     },
-    Acquisitions, Failed,
-    acquisition::{Acquisition, Phase},
+    Acquisitions, FailedAttempt,
+    acquisition::{Acquisition, AcquisitionPhase},
     settlement::Settlement,
 };
 use crate::{
@@ -23,7 +23,7 @@ impl Acquisitions {
     pub(super) fn settle(
         &mut self,
         id: u64,
-        won: &Won<'_>,
+        won: &WonAttempt<'_>,
         leases: &Leases,
         cx: &mut Context,
         now: Now,
@@ -68,7 +68,7 @@ impl Acquisitions {
         }
         settlement.round = round;
         if let Some(acquisition) = self.acquisitions.get_mut(id) {
-            acquisition.phase = Phase::Settling(settlement);
+            acquisition.phase = AcquisitionPhase::Settling(settlement);
         }
     }
 
@@ -88,7 +88,9 @@ impl Acquisitions {
         let Some((tokens, phase)) = held.tokens().zip(phase) else {
             return;
         };
-        let (Phase::Settling(settlement) | Phase::Unconfirmed { settlement, .. }) = phase else {
+        let (AcquisitionPhase::Settling(settlement)
+        | AcquisitionPhase::Unconfirmed { settlement, .. }) = phase
+        else {
             return;
         };
         let is_awaited = settlement.awaited.contains(&node);
@@ -101,7 +103,7 @@ impl Acquisitions {
             settlement.voters.push(node);
         }
         let round = settlement.round;
-        if matches!(phase, Phase::Unconfirmed { .. }) {
+        if matches!(phase, AcquisitionPhase::Unconfirmed { .. }) {
             // It is asked with the others, after the pause.
             return;
         }
@@ -142,7 +144,7 @@ impl Acquisitions {
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
         };
-        let Phase::Settling(settlement) = acquisition.phase.clone() else {
+        let AcquisitionPhase::Settling(settlement) = acquisition.phase.clone() else {
             return;
         };
         let hopeful = settlement.voters.iter().filter(|node| hopeful[**node]);
@@ -171,7 +173,7 @@ impl Acquisitions {
         };
         leases.withdraw(id, cx, now);
         leases.release(id, None, cx, now);
-        let failed = Failed {
+        let failed = FailedAttempt {
             failure: Failure::after_grant(kind, started, now.clock),
             round,
             not_before: None,
@@ -189,7 +191,7 @@ impl Acquisitions {
         cx: &mut Context,
     ) {
         let timer = cx.timers.set(at, Timer::Retry(id));
-        acquisition.phase = Phase::Unconfirmed { timer, settlement };
+        acquisition.phase = AcquisitionPhase::Unconfirmed { timer, settlement };
         self.acquisitions.insert(id, acquisition);
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     super::{Now, TickClaim, context::Context, rounds::RoundKind},
     Leases,
-    claimed::Claimed,
+    claimed::ClaimedRun,
 };
 use crate::{JobEntry, JobVerb, NodeKey, Request, RunRecord, RunState, TokenBlock, Word};
 
@@ -20,7 +20,7 @@ impl Leases {
         now: Now,
     ) {
         let held = self.held.get_mut(lease);
-        let Some(Claimed { job, run, .. }) = held.and_then(|held| held.claimed.as_deref_mut())
+        let Some(ClaimedRun { job, run, .. }) = held.and_then(|held| held.claimed.as_deref_mut())
         else {
             return;
         };
@@ -37,7 +37,7 @@ impl Leases {
             return;
         };
         let ttl = held.timing().key_ttl();
-        let Some(Claimed { job, run, .. }) = held.claimed.take().map(|claimed| *claimed) else {
+        let Some(ClaimedRun { job, run, .. }) = held.claimed.take().map(|claimed| *claimed) else {
             return;
         };
         let entry = run.to_entry();
@@ -73,7 +73,7 @@ impl Leases {
         };
         if let Some(held) = self.held.get_mut(lease) {
             let job = claim.job.clone();
-            held.claimed = Some(Box::new(Claimed { job, run, last }));
+            held.claimed = Some(Box::new(ClaimedRun { job, run, last }));
         }
     }
 }

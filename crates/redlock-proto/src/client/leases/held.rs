@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::{
     super::{Acquire, Now, timers::TimerKey},
-    claimed::Claimed,
+    claimed::ClaimedRun,
 };
 use crate::{
     Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, LeftOver, Lock,
@@ -17,7 +17,7 @@ pub(in super::super) struct Held {
     /// `None` only for a lease that is given back at once.
     tokens: Option<TokenBlock>,
     /// The run that goes on under it, if it was claimed.
-    pub(super) claimed: Option<Box<Claimed>>,
+    pub(super) claimed: Option<Box<ClaimedRun>>,
     pub(super) timer: Option<TimerKey>,
     /// The nodes' clocks when the round was started on which its deadline rests.
     baseline: Baseline,
@@ -29,7 +29,7 @@ pub(in super::super) struct Held {
 
 /// An attempt that a majority has granted.
 #[derive(Debug)]
-pub(in super::super) struct Won<'a> {
+pub(in super::super) struct WonAttempt<'a> {
     pub(in super::super) lock: &'a Arc<Lock>,
     pub(in super::super) grant: &'a Grant,
     pub(in super::super) votes: &'a Votes,
@@ -38,7 +38,7 @@ pub(in super::super) struct Won<'a> {
 }
 
 impl Held {
-    pub(super) fn new(state: LeaseState, tokens: Option<TokenBlock>, won: &Won<'_>) -> Self {
+    pub(super) fn new(state: LeaseState, tokens: Option<TokenBlock>, won: &WonAttempt<'_>) -> Self {
         Self {
             state,
             lock: Arc::clone(won.lock),

@@ -11,7 +11,7 @@ mod turns;
 use std::time::Duration;
 
 pub(super) use self::{
-    held::{Held, Won},
+    held::{Held, WonAttempt},
     release::send_release,
 };
 use super::{Acquire, Effect, Notice, Now, context::Context, rounds::RoundKind, timers::Timer};
@@ -52,7 +52,7 @@ impl Leases {
         &mut self,
         id: u64,
         request: &Acquire,
-        won: &Won<'_>,
+        won: &WonAttempt<'_>,
         tokens: Option<TokenBlock>,
     ) {
         let Acquire {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::{
-    super::{Ask, job_state::Reading},
+    super::{Ask, job_state::JobReading},
     HeldBack, Seen,
 };
 use crate::{Attempt, Extension, Instant, Lock, NodeTime, Release, Survey, Timing};
@@ -43,7 +43,7 @@ pub(in super::super) enum RoundKind {
     /// Nodes are asked to record the end of a run.
     Record,
     /// Nodes are asked what they remember of a job.
-    Read { ask: Ask, reading: Reading },
+    Read { ask: Ask, reading: JobReading },
     /// A node is asked where it stands, or what it is.
     Watch,
     /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.

@@ -8,7 +8,7 @@ mod round;
 mod seen;
 
 pub use self::request_error::RequestError;
-use self::round::Heard;
+use self::round::NodeProgress;
 pub(super) use self::{
     held_back::HeldBack,
     kind::RoundKind,
@@ -26,7 +26,7 @@ use crate::{Instant, Slab, membership::Baseline};
 pub(super) struct Rounds {
     rounds: Slab<Round>,
     /// The memory of what rounds had heard that are over, for the next ones.
-    spare: Vec<Vec<Heard>>,
+    spare: Vec<Vec<NodeProgress>>,
 }
 
 impl Rounds {

@@ -33,12 +33,12 @@ pub(in super::super) struct Round {
     /// For an attempt: the keys whose counters it raises, and by how many tokens.
     counts: Option<(Arc<Lock>, u32)>,
     // invariant: one entry per node
-    nodes: Vec<Heard>,
+    nodes: Vec<NodeProgress>,
 }
 
-/// What was heard of a node.
+/// The progress of a round at one node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct NodeProgress {
     /// Whether it was asked.
     is_asked: bool,
     /// Whether it has had its outcome.
@@ -55,11 +55,11 @@ impl Round {
     pub(super) fn new(
         kind: RoundKind,
         (started, baseline): (Instant, Baseline),
-        (nodes, mut spare): (usize, Vec<Heard>),
+        (nodes, mut spare): (usize, Vec<NodeProgress>),
         (patience, limit): (Duration, TimerKey),
     ) -> Self {
         spare.clear();
-        spare.resize(nodes, Heard::default());
+        spare.resize(nodes, NodeProgress::default());
         Self {
             // What takes longer than half the lease is no use.
             ends: kind.timing().map(|timing| started + timing.ttl() / 2),
@@ -95,7 +95,7 @@ impl Round {
     }
 
     /// Ends the round and returns the memory of what it has heard.
-    pub(super) fn into_spare(self) -> Vec<Heard> {
+    pub(super) fn into_spare(self) -> Vec<NodeProgress> {
         self.nodes
     }
 
@@ -252,14 +252,14 @@ impl Round {
         votes: &Votes,
         same_server: impl Fn(usize) -> Option<usize>,
     ) {
-        let granted = |heard: &Heard| heard.answer == Some(NodeAnswer::Granted);
+        let granted = |heard: &NodeProgress| heard.answer == Some(NodeAnswer::Granted);
         let mut granted = self
             .nodes
             .iter()
             .enumerate()
             .filter(|(_, heard)| granted(heard));
         let is_split = granted.any(|(node, _)| !votes.counts(node) && same_server(node).is_none());
-        for (node, Heard { answer, .. }) in self.nodes.iter_mut().enumerate() {
+        for (node, NodeProgress { answer, .. }) in self.nodes.iter_mut().enumerate() {
             // Where no majority agrees, no clock is known to be right.
             let counts = votes.counts(node) && (votes.is_won() || !is_split);
             if *answer == Some(NodeAnswer::Granted) && !counts {

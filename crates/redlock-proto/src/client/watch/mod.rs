@@ -90,7 +90,7 @@ impl Watch {
             watched.inspected = now.clock;
             NodeVerb::Inspect
         } else {
-            NodeVerb::Tick
+            NodeVerb::Look
         };
         let limit = cx.config.node_timeout;
         let round = cx.start_round(RoundKind::Watch, limit, now);

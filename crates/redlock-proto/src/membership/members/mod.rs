@@ -14,11 +14,12 @@ pub struct Membership {
     quarantine: Quarantine,
     clocks: Clocks,
     // invariant: one entry per node
-    nodes: Vec<Known>,
+    nodes: Vec<Member>,
 }
 
+/// A node, as its last answers describe it.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct Member {
     /// What it is; of the same run of a server as `run`.
     server_info: Option<ServerInfo>,
     run: Option<RunId>,
@@ -33,7 +34,7 @@ impl Membership {
         Self {
             quarantine,
             clocks: Clocks::new(quorum),
-            nodes: vec![Known::default(); quorum.nodes()],
+            nodes: vec![Member::default(); quorum.nodes()],
         }
     }
 
@@ -94,7 +95,7 @@ impl Membership {
     /// the quarantine was not for those.
     pub(crate) fn longer_policy(&self) -> Option<Arc<str>> {
         let ours = self.quarantine.max_ttl();
-        let is_longer = |known: &&Known| match &known.state {
+        let is_longer = |known: &&Member| match &known.state {
             // One that cannot be read may be any.
             Some(MarkState::PolicyMismatch { theirs }) => {
                 Quarantine::max_ttl_of(theirs).is_none_or(|theirs| theirs > ours)
@@ -128,7 +129,7 @@ impl Membership {
     pub fn on_disconnected(&mut self, node: usize) {
         self.clocks.forget(node);
         if let Some(known) = self.nodes.get_mut(node) {
-            *known = Known::default();
+            *known = Member::default();
         }
     }
 
@@ -162,7 +163,7 @@ impl Membership {
     ///
     /// A clock that is wrong changes nothing of that.
     pub(crate) fn counters(&self, node: usize) -> Counters {
-        let Some(Known {
+        let Some(Member {
             server_info: Some(server),
             state: Some(state),
             ..

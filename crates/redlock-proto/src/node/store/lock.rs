@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Store, check_range,
-    key::{Key, Wanted},
+    key::{StoredKey, Wanted},
     millis, slots,
 };
 use crate::{KeySet, Keyspace, Mode, NodeKey, Reply, Verb, next_counter};
@@ -21,7 +21,7 @@ impl Store {
         let own = held().filter(|held| held.is_owned(wanted)).count();
         let is_owner = own == keys.iter().len();
         let others = held().filter_map(|held| Some((held, held.in_the_way(wanted)?)));
-        let others: Vec<(&Key, u64)> = others.collect();
+        let others: Vec<(&StoredKey, u64)> = others.collect();
         let other = others.iter().max_by_key(|(_, until)| *until);
         let asked = if let Verb::Acquire { .. } = wanted.verb {
             self.counter_of_all(keyspace, keys)
@@ -141,6 +141,6 @@ impl Store {
         }
         let before = self.keys.remove(key);
         self.keys
-            .insert(key.clone(), Key::taken(before, wanted, ttl));
+            .insert(key.clone(), StoredKey::taken(before, wanted, ttl));
     }
 }

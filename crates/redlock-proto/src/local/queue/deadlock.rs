@@ -5,9 +5,9 @@ use std::{
 
 use super::Ticket;
 
-/// The callers that hold turns while they wait for another, as far as they have said so.
+/// The wait graph: the callers that hold turns while they wait for another, as far as they have said so.
 #[derive(Debug)]
-pub(super) struct Nested<K> {
+pub(super) struct WaitGraph<K> {
     callers: BTreeMap<Ticket, Caller<K>>,
 }
 
@@ -18,7 +18,7 @@ struct Caller<K> {
     held: Vec<Ticket>,
 }
 
-impl<K: Clone + Eq + Hash> Nested<K> {
+impl<K: Clone + Eq + Hash> WaitGraph<K> {
     pub(super) const fn new() -> Self {
         Self {
             callers: BTreeMap::new(),
@@ -49,7 +49,6 @@ impl<K: Clone + Eq + Hash> Nested<K> {
     /// `ahead` returns these, each place of a queue once.
     /// It also waits for whatever the caller that keeps the place waits for meanwhile.
     /// `waits` says of a caller that keeps places whether it waits for the keys that it wants.
-    /// `waits` says of one that keeps others whether it waits for the keys that it wants.
     pub(super) fn search<'a, F>(
         &self,
         held: &'a [Ticket],
