@@ -53,8 +53,7 @@ mod token;
 pub use self::{
     client::{
         Acquire, Ask, Backlog, Client, ClientConfig, Confirmed, Effect, Entropy, FanOut, Forgot,
-        JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now,
-        RequestError, TickClaim,
+        JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
     },
     key::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId,
@@ -66,12 +65,10 @@ pub use self::{
         Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, QueueLimits, Streak,
         Ticket,
     },
-    membership::{
-        ClockReading, Clocks, Counters, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey,
-    },
+    membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, GiveBack, Keyspace, Lock, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply,
-        Request, RunId, ServerInfo, Standing, Store, Unfit, Verb,
+        Request, RequestError, RunId, ServerInfo, Standing, Store, Unfit, Verb,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,

@@ -1,14 +1,17 @@
 use std::time::Duration;
 
 use super::{
-    ClientConfig, Effect, Entropy, Notice, Now, RequestError,
-    nodes::{Heard, Nodes},
+    ClientConfig, Effect, Entropy, Notice, Now,
+    nodes::Nodes,
     outbox::Outbox,
-    rounds::{Round, RoundKind, Rounds, Seen},
+    rounds::{Round, RoundKind, Rounds},
     timers::{Timer, Timers},
     tokens::Tokens,
 };
-use crate::{Instant, NodeAnswer, NodeOutcome, NotAVote, OwnerId, Quorum, Reply, Request, Timing};
+use crate::{
+    ClockReading, Instant, NodeAnswer, NodeOutcome, NotAVote, OwnerId, Quorum, Reply, Request,
+    RequestError, RunId, Timing,
+};
 
 /// What the parts of a client share: its nodes, the rounds in which they are asked, and what the driver is to do.
 pub(super) struct Context {
@@ -121,7 +124,7 @@ impl Context {
         node: usize,
         id: u64,
         result: &Result<Reply, RequestError>,
-        seen: Option<&Seen>,
+        seen: Option<&(RunId, ClockReading)>,
         vote: &Result<(), NotAVote>,
         now: Now,
     ) -> Option<NodeOutcome> {
@@ -156,17 +159,12 @@ impl Context {
         now: Now,
     ) {
         let kind = self.rounds.get(round).map(Round::kind);
-        let granted = matches!(result, Ok(Reply::Taken { .. } | Reply::Claimed { .. }));
         let heard = match (result, kind) {
-            (Ok(_), Some(RoundKind::Probe)) => Heard::Done { wrote: true },
-            (Ok(_), _) => Heard::Done { wrote: granted },
+            (Ok(reply), kind) => Ok(matches!(kind, Some(RoundKind::Probe))
+                || matches!(reply, Reply::Taken { .. } | Reply::Claimed { .. })),
             // A release may take as long as the node needs, and a probe goes to a node that is in trouble already.
             (Err(_), None | Some(RoundKind::Probe | RoundKind::Release { .. })) => return,
-            (Err(error), Some(_)) => Heard::Error {
-                reason: &error.reason,
-                // What it ran, and looked at its mark for, can have failed only because it does not write.
-                refuses_writes: looked || error.refuses_writes,
-            },
+            (Err(error), Some(_)) => Err(error),
         };
         if let Some(notice) = self.nodes.on_heard(node, heard, looked, now.clock) {
             self.notice(notice);

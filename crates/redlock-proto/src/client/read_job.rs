@@ -38,7 +38,7 @@ impl Context {
         };
         if let RoundKind::Read { ask, reading } = round.into_kind() {
             // Asked when all have said what their clocks show.
-            let votes = |node| self.nodes.members().vote(node, now.clock).is_ok();
+            let votes = |node| self.nodes.vote(node, now.clock).is_ok();
             let state = reading.state(self.quorum().majority(), votes);
             self.outbox.push(Effect::JobRead {
                 ask,

@@ -1,8 +1,7 @@
-//! The nodes that vote: the quorum, what is known of each node, their clocks and their counters.
+//! What makes a vote of a node's answer: the quorum, the clocks and the counters of the nodes.
 
 mod clock_reading;
 mod clocks;
-mod members;
 mod node_answer;
 mod not_a_vote;
 mod quorum;
@@ -12,7 +11,6 @@ mod survey;
 pub use self::{
     clock_reading::ClockReading,
     clocks::Clocks,
-    members::Membership,
     node_answer::NodeAnswer,
     not_a_vote::NotAVote,
     quorum::Quorum,

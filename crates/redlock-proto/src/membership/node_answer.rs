@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{HolderLabel, NoClaim, NotAVote, Tick};
+use crate::{HolderLabel, NoClaim, NotAVote, RequestError, Tick};
 
 /// The answer of a node, or the reason for which it has none.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -78,6 +78,17 @@ impl From<&NoClaim> for NodeAnswer {
             NoClaim::Early { by } => Self::TooEarly { by: *by },
             NoClaim::Late { by } => Self::TooLate { by: *by },
             NoClaim::Forgot => Self::Forgot,
+        }
+    }
+}
+
+impl From<&RequestError> for NodeAnswer {
+    fn from(error: &RequestError) -> Self {
+        let reason = Arc::clone(&error.reason);
+        if error.may_have_run {
+            Self::Unknown { reason }
+        } else {
+            Self::NotExecuted { reason }
         }
     }
 }

@@ -12,7 +12,7 @@ mod store;
 pub use self::{
     answer::Answer,
     keyspace::Keyspace,
-    outcome::{GiveBack, NodeOutcome},
+    outcome::{GiveBack, NodeOutcome, RequestError},
     quarantine::Quarantine,
     request::{Lock, NodeVerb, Reply, Request, Verb},
     server_info::{RunId, ServerInfo, Unfit},

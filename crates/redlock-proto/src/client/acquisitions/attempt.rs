@@ -84,7 +84,7 @@ impl Acquisitions {
     }
 
     /// Takes in that an attempt was decided.
-    pub(super) fn attempted(
+    pub(in super::super) fn attempted(
         &mut self,
         round: u64,
         verdict: AttemptVerdict,
@@ -131,8 +131,8 @@ impl Acquisitions {
                 self.won(id, &won, round, leases, cx, now);
             }
             AttemptVerdict::Failed(failure) => {
-                let members = cx.nodes.members();
-                entry.say_uncounted(attempt.votes(), |node| members.same_server(node));
+                let nodes = &cx.nodes;
+                entry.say_uncounted(attempt.votes(), |node| nodes.same_server(node));
                 let Some(acquisition) = self.acquisitions.remove(id) else {
                     return;
                 };

@@ -34,7 +34,7 @@ impl Acquisitions {
                 continue;
             }
             // A server that is asked twice would refuse its vote because of the other request.
-            match cx.nodes.members().same_server(node) {
+            match cx.nodes.same_server(node) {
                 Some(of) => twins.push((node, of)),
                 None => cx.send(node, round, request.clone()),
             }
@@ -76,7 +76,7 @@ impl Acquisitions {
 
     /// Asks the other nodes, because the nodes that an attempt has asked first keep it waiting; later attempts ask
     /// others first.
-    pub(super) fn on_patience_over(
+    pub(in super::super) fn on_patience_over(
         &mut self,
         id: u64,
         leases: &mut Leases,

@@ -17,10 +17,7 @@ use self::{
     queue::AdmissionQueue,
 };
 use super::{
-    Acquire, Effect, Now, TickClaim,
-    context::Context,
-    leases::Leases,
-    rounds::{Limit, RoundKind},
+    Acquire, Effect, Now, TickClaim, context::Context, leases::Leases, rounds::RoundKind,
     timers::Timer,
 };
 use crate::{
@@ -191,42 +188,6 @@ impl Acquisitions {
         }
     }
 
-    /// Takes in that a round about an acquisition has reached a limit.
-    pub(super) fn on_limit(
-        &mut self,
-        id: u64,
-        limit: Limit,
-        leases: &mut Leases,
-        cx: &mut Context,
-        now: Now,
-    ) {
-        let Some(round) = cx.rounds.get_mut(id) else {
-            return;
-        };
-        match round.kind_mut() {
-            RoundKind::Attempt {
-                held_back: Some(_), ..
-            } if limit != Limit::RanOut => self.on_patience_over(id, leases, cx, now),
-            RoundKind::Attempt { attempt, .. } => {
-                let verdict = match limit {
-                    Limit::Split => attempt.on_split(now.clock),
-                    Limit::Silence => attempt.on_time_limit(now.clock),
-                    Limit::RanOut => attempt.on_overload(now.clock),
-                };
-                if let Some(verdict) = verdict {
-                    self.attempted(id, verdict, leases, cx, now);
-                }
-            }
-            RoundKind::WriteBack { extension, .. } => {
-                if let Some(verdict) = extension.on_time_limit(now.clock) {
-                    self.settled(id, verdict, leases, cx, now);
-                }
-                cx.forget_if_over(id);
-            }
-            _ => {}
-        }
-    }
-
     /// Notes what a node said of a claim's tick; returns whether this ends the claim at once.
     fn note_claim(&mut self, id: u64, node: usize, reply: &Reply, cx: &Context, now: Now) -> bool {
         let acquisition = self.acquisitions.get_mut(id);
@@ -234,7 +195,7 @@ impl Acquisitions {
             return false;
         };
         // A wrong clock has no say.
-        let votes = cx.nodes.members().vote(node, now.clock).is_ok();
+        let votes = cx.nodes.vote(node, now.clock).is_ok();
         claiming.note(reply, votes)
     }
 

@@ -118,7 +118,7 @@ impl Acquisitions {
     }
 
     /// Takes in that a round of requests to confirm was decided.
-    pub(super) fn settled(
+    pub(in super::super) fn settled(
         &mut self,
         round: u64,
         verdict: ExtensionVerdict,

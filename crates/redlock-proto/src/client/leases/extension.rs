@@ -108,7 +108,7 @@ impl Leases {
     }
 
     /// Takes in that a round of extension was decided.
-    pub(super) fn extended(
+    pub(in super::super) fn extended(
         &mut self,
         round: u64,
         verdict: ExtensionVerdict,
@@ -183,7 +183,7 @@ impl Leases {
     }
 
     /// Gives the key to a node that has lost it, so that the lease outlives the loss of others.
-    pub(super) fn heal(
+    pub(in super::super) fn heal(
         &mut self,
         lease: u64,
         node: usize,

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 pub(super) use self::{
     held::{Held, WonAttempt},
-    release::send_release,
+    release::{released, send_release},
 };
-use super::{Acquire, Effect, Notice, Now, context::Context, rounds::RoundKind, timers::Timer};
-use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, Places, Reply, TokenBlock};
+use super::{Acquire, Effect, Notice, Now, context::Context, timers::Timer};
+use crate::{Instant, LeaseAction, LeaseState, OwnerId, Places, TokenBlock};
 
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
@@ -159,80 +159,6 @@ impl Leases {
         held.timer = None;
         let action = held.state.on_timer(now.clock);
         self.follow(id, action, cx, now);
-    }
-
-    /// Takes in that a node's outcome in a round about a lease became known.
-    pub(super) fn on_outcome(
-        &mut self,
-        id: u64,
-        heard: (usize, NodeOutcome, Option<&Reply>),
-        cx: &mut Context,
-        now: Now,
-    ) {
-        let (node, outcome, reply) = heard;
-        let Some(round) = cx.rounds.get_mut(id) else {
-            return;
-        };
-        match round.kind_mut() {
-            RoundKind::Extension {
-                extension,
-                lease,
-                is_undisputed,
-                ..
-            } => {
-                let is_granted = matches!(outcome, NodeOutcome::Granted { .. });
-                *is_undisputed &= !is_granted || reply == Some(&Reply::Undisputed);
-                let lease = *lease;
-                if let Some(held) = self.held.get_mut(lease) {
-                    held.on_extension_outcome(node, outcome);
-                }
-                if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
-                    self.extended(id, verdict, cx, now);
-                } else if let Some(verdict) = extension.verdict() {
-                    self.heal(lease, node, verdict, outcome, cx, now);
-                }
-            }
-            RoundKind::Give { lease } => {
-                if let Some(held) = self.held.get_mut(*lease) {
-                    held.on_late_outcome(node, outcome);
-                }
-            }
-            RoundKind::Release { release, .. } => {
-                if let Some(verdict) = release.on_outcome(node, outcome, now.clock) {
-                    release::released(id, verdict, cx, now);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes in that a round about a lease has reached its time limit.
-    pub(super) fn on_limit(&mut self, id: u64, cx: &mut Context, now: Now) {
-        let Some(round) = cx.rounds.get_mut(id) else {
-            return;
-        };
-        match round.kind_mut() {
-            RoundKind::Extension {
-                extension,
-                is_narrow,
-                ..
-            } => {
-                if *is_narrow {
-                    cx.nodes.on_late(extension.votes());
-                }
-                if let Some(verdict) = extension.on_time_limit(now.clock) {
-                    self.extended(id, verdict, cx, now);
-                }
-            }
-            RoundKind::Release { release, .. } => {
-                if let Some(verdict) = release.on_time_limit(now.clock) {
-                    release::released(id, verdict, cx, now);
-                }
-                // Whatever is still owed to a node is its link's business.
-                cx.rounds.forget(id);
-            }
-            _ => {}
-        }
     }
 
     /// Does what a lease asks for.

@@ -71,7 +71,7 @@ pub(in super::super) fn send_release(
 ///
 /// The client waits for its other nodes up to its time limit all the same, so that closing the client does not cut them
 /// off.
-pub(super) fn released(round: u64, verdict: ReleaseVerdict, cx: &mut Context, now: Now) {
+pub(in super::super) fn released(round: u64, verdict: ReleaseVerdict, cx: &mut Context, now: Now) {
     let Some(RoundKind::Release { ask, ends, .. }) = cx.rounds.get_mut(round).map(Round::kind_mut)
     else {
         return;

@@ -16,7 +16,7 @@ impl Leases {
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
-        let is_alone = |node: usize| cx.nodes.members().same_server(node).is_none();
+        let is_alone = |node: usize| cx.nodes.same_server(node).is_none();
         let may_answer = |node: &usize| cx.nodes.is_up(*node) && is_alone(*node);
         let lacks = |node: &usize| held.state.lacks(*node) && may_answer(node);
         let nodes: Vec<usize> = cx.nodes.all().filter(lacks).collect();

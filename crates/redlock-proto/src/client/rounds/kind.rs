@@ -2,9 +2,11 @@ use std::sync::Arc;
 
 use super::{
     super::{Ask, job_state::JobReading},
-    HeldBack, Seen,
+    HeldBack,
 };
-use crate::{Attempt, Extension, Instant, Lock, NodeTime, Release, Survey, Timing};
+use crate::{
+    Attempt, ClockReading, Extension, Instant, Lock, NodeTime, Release, RunId, Survey, Timing,
+};
 
 /// What a round is for, and how far it is.
 #[derive(Debug)]
@@ -80,13 +82,18 @@ impl RoundKind {
 
     /// Notes a node's clock as its answer showed it, and which run of a server it is, where votes are counted; and that
     /// it does not vote, where a refusal says that others may have the key.
-    pub(super) fn note(&mut self, node: usize, seen: Option<&Seen>, votes: impl Fn() -> bool) {
+    pub(super) fn note(
+        &mut self,
+        node: usize,
+        seen: Option<&(RunId, ClockReading)>,
+        votes: impl Fn() -> bool,
+    ) {
         if let Self::WriteBack { extension, .. } | Self::Extension { extension, .. } = self
             && (seen.is_none() || !votes())
         {
             extension.note_no_vote(node);
         }
-        let Some(Seen { run, reading }) = seen else {
+        let Some((run, reading)) = seen else {
             return;
         };
         match self {

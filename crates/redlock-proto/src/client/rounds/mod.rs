@@ -2,19 +2,15 @@
 
 mod held_back;
 mod kind;
-mod request_error;
 mod rest;
 mod round;
-mod seen;
 
-pub use self::request_error::RequestError;
 use self::round::NodeProgress;
 pub(super) use self::{
     held_back::HeldBack,
     kind::RoundKind,
     rest::{Limit, Rest},
     round::Round,
-    seen::Seen,
 };
 use std::time::Duration;
 

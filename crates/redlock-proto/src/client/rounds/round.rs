@@ -2,11 +2,11 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{nodes::Nodes, timers::TimerKey},
-    Limit, RequestError, Rest, RoundKind, Seen,
+    Limit, Rest, RoundKind,
 };
 use crate::{
-    Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vote, Votes,
-    membership::Baseline,
+    ClockReading, Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, RequestError,
+    RunId, Vote, Votes, membership::Baseline,
 };
 
 /// One request to every node that is concerned, until each has had its outcome.
@@ -211,7 +211,7 @@ impl Round {
         &mut self,
         node: usize,
         result: &Result<Reply, RequestError>,
-        seen: Option<&Seen>,
+        seen: Option<&(RunId, ClockReading)>,
         vote: impl Fn() -> Result<(), NotAVote>,
     ) -> Option<NodeOutcome> {
         if std::mem::replace(&mut self.nodes.get_mut(node)?.is_over, true) {
@@ -238,7 +238,7 @@ impl Round {
                     Err(reason) if reason.needs_a_change() => {
                         (outcome, NodeAnswer::NotAVote { reason })
                     }
-                    _ => (outcome, error.to_answer()),
+                    _ => (outcome, error.into()),
                 }
             }
         };

@@ -1,21 +1,14 @@
-//! The news of the nodes for an operator: each change once.
+//! The notices of the nodes' votes for an operator: each change once.
 
-use super::super::{Forgot, Majority, Notice, outbox::Outbox};
-use crate::{NotAVote, Quorum, RunId};
+use super::{
+    super::{Forgot, Majority, Now, outbox::Outbox},
+    NodeState, Nodes,
+};
+use crate::{NotAVote, Notice, RunId};
 
-/// The last notices to an operator.
-#[derive(Debug)]
-pub(super) struct News {
-    // invariant: one entry per node
-    nodes: Vec<Told>,
-    /// `None` until each node was reached, or was found not to be.
-    level: Option<Level>,
-    /// Whether no majority has voted since the first look, which found a first start.
-    is_first_start: bool,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Told {
+/// The last notice of a node's vote, and what the client had seen of the node by then.
+#[derive(Debug, Default)]
+pub(super) struct VoteNotice {
     /// The vote in the last notice about this connection.
     vote: Option<Result<(), NotAVote>>,
     /// Whether it voted when it said so last.
@@ -24,58 +17,38 @@ struct Told {
     run: Option<RunId>,
     /// Whether that run was seen to vote.
     voted: bool,
-    /// Whether the news of its quarantine waits for the first look at all nodes.
+    /// Whether the notice of its quarantine waits for the first look at all nodes.
     is_held_back: bool,
 }
 
+/// How many nodes a majority can lose.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Level {
+pub(super) enum Level {
     Lost,
     AtRisk,
     Safe,
 }
 
-impl News {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self {
-            nodes: vec![Told::default(); nodes],
-            level: None,
-            is_first_start: false,
-        }
+impl VoteNotice {
+    /// Takes in that the connection to the node was lost, or could not be made.
+    pub(super) fn on_disconnected(&mut self) {
+        (self.vote, self.votes) = (None, false);
     }
+}
 
-    /// Returns whether no majority has voted yet, because the nodes are new to the namespace or have lost all of it.
-    pub(super) const fn is_first_start(&self) -> bool {
-        self.is_first_start
-    }
-
-    /// Returns whether the majority was not judged yet.
-    pub(super) const fn is_unjudged(&self) -> bool {
-        self.level.is_none()
-    }
-
-    /// Takes in that the connection to a node was lost, or could not be made.
-    pub(super) fn on_disconnected(&mut self, node: usize) {
-        if let Some(told) = self.nodes.get_mut(node) {
-            (told.vote, told.votes) = (None, false);
-        }
-    }
-
+impl Nodes {
     /// Says when a node begins to vote or stops, each change once; returns whether the majority is to be judged.
-    ///
-    /// `vote` is what the node's last answers come to, in that run of a server.
-    pub(super) fn tell(
-        &mut self,
-        node: usize,
-        vote: &Result<(), NotAVote>,
-        run: Option<&RunId>,
-        outbox: &mut Outbox,
-    ) -> bool {
-        let told = &mut self.nodes[node];
+    pub(in super::super) fn tell(&mut self, node: usize, now: Now, outbox: &mut Outbox) -> bool {
+        let vote = &self.vote(node, now.clock);
+        self.on_vote(node, vote.is_ok(), now.clock);
+        let NodeState {
+            session, notice, ..
+        } = &mut self.nodes[node];
+        let run = session.run.as_ref();
         // A node that becomes `Alone` counts as before: the other nodes are down, and are reported instead.
-        let votes = vote.is_ok() || told.votes && matches!(vote, Err(NotAVote::Alone));
-        let changed = std::mem::replace(&mut told.votes, votes) != votes;
-        let is_news = match (told.vote.as_ref(), vote) {
+        let votes = vote.is_ok() || notice.votes && matches!(vote, Err(NotAVote::Alone));
+        let changed = std::mem::replace(&mut notice.votes, votes) != votes;
+        let is_news = match (notice.vote.as_ref(), vote) {
             // A node is `Alone` because the other nodes are down; those are reported instead.
             (_, Err(NotAVote::Alone)) | (None | Some(Ok(())), Ok(())) => false,
             (Some(Err(told)), Err(now)) => {
@@ -83,21 +56,22 @@ impl News {
             }
             _ => true,
         };
-        let forgot = match (&told.run, vote) {
+        let forgot = match (&notice.run, vote) {
             (Some(before), Err(NotAVote::Quarantined { .. })) if Some(before) != run => {
                 Some(Forgot::Restarted)
             }
-            (_, Err(NotAVote::Quarantined { .. })) if told.voted => Some(Forgot::Emptied),
+            (_, Err(NotAVote::Quarantined { .. })) if notice.voted => Some(Forgot::Emptied),
             (_, Err(NotAVote::Quarantined { .. })) => Some(Forgot::Unseen),
             _ => None,
         };
-        told.voted = vote.is_ok() || told.voted && told.run.as_ref() == run && forgot.is_none();
-        told.run = run.cloned();
+        notice.voted =
+            vote.is_ok() || notice.voted && notice.run.as_ref() == run && forgot.is_none();
+        notice.run = run.cloned();
         if !matches!(vote, Err(NotAVote::Alone)) {
-            told.vote = Some(vote.clone());
+            notice.vote = Some(vote.clone());
         }
-        told.is_held_back = self.level.is_none() && forgot == Some(Forgot::Unseen);
-        if is_news && !told.is_held_back {
+        notice.is_held_back = self.level.is_none() && forgot == Some(Forgot::Unseen);
+        if is_news && !notice.is_held_back {
             outbox.notice(match vote {
                 Ok(()) => Notice::Votes { node },
                 Err(reason) => Notice::DoesNotVote {
@@ -110,12 +84,28 @@ impl News {
         changed || self.level.is_none()
     }
 
-    /// Reports what the majority has become now that `votes` nodes vote, if that has changed.
-    pub(super) fn judge(&mut self, votes: usize, quorum: Quorum, outbox: &mut Outbox) {
-        let needed = quorum.majority();
+    /// Reports what the majority has become, if that has changed, once every node was reached or was found not to be.
+    pub(in super::super) fn judge(&mut self, now: Now, outbox: &mut Outbox) {
+        if !self.nodes.iter().all(NodeState::is_settled) {
+            return;
+        }
+        if self.level.is_none() {
+            // The first nodes had no others to compare their clocks with.
+            for node in self
+                .all()
+                .filter(|node| self.is_up(*node))
+                .collect::<Vec<_>>()
+            {
+                self.tell(node, now, outbox);
+            }
+        }
+        let votes = self
+            .all()
+            .filter(|node| self.votes(*node, now) && !self.refuses_writes(*node));
+        let (votes, needed) = (votes.count(), self.quorum.majority());
         let level = match votes.checked_sub(needed) {
             None => Level::Lost,
-            Some(0) if quorum.tolerated() > 0 => Level::AtRisk,
+            Some(0) if self.quorum.tolerated() > 0 => Level::AtRisk,
             Some(_) => Level::Safe,
         };
         if self.level.is_none() && self.begins(votes, needed, outbox) {
@@ -134,17 +124,19 @@ impl News {
         outbox.notice(Notice::Majority { is, votes, needed });
     }
 
+    /// Returns whether no majority has voted yet, because the nodes are new to the namespace or have lost all of it.
+    pub(in super::super) const fn is_first_start(&self) -> bool {
+        self.is_first_start
+    }
+
     /// Tells what waits for the first look at all nodes; returns whether that is a first start, in place of all that.
     fn begins(&mut self, votes: usize, needed: usize, outbox: &mut Outbox) -> bool {
-        let held_back = self
-            .nodes
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(node, told)| {
-                let is_held_back = std::mem::take(&mut told.is_held_back);
-                let reason = told.vote.clone()?.err()?;
-                is_held_back.then_some((node, reason))
-            });
+        let nodes = self.nodes.iter_mut().enumerate();
+        let held_back = nodes.filter_map(|(node, NodeState { notice, .. })| {
+            let is_held_back = std::mem::take(&mut notice.is_held_back);
+            let reason = notice.vote.clone()?.err()?;
+            is_held_back.then_some((node, reason))
+        });
         let held_back: Vec<_> = held_back.collect();
         let waits = held_back.iter().filter_map(|(_, reason)| reason.ready_in());
         let mut waits: Vec<_> = waits.collect();
