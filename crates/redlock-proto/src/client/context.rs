@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::{
     ClientConfig, Effect, Entropy, Notice, Now,
+    effect::Outbox,
     nodes::Nodes,
-    outbox::Outbox,
     rounds::{Round, RoundKind, Rounds},
     timers::{Timer, Timers},
     tokens::Tokens,

@@ -6,17 +6,14 @@
 
 mod acquire;
 mod acquisitions;
-mod backlog;
 mod config;
 mod context;
 mod dispatch;
 mod effect;
-mod fan_out;
 mod job_state;
 mod leases;
 mod nodes;
 mod notice;
-mod outbox;
 mod read_job;
 mod rounds;
 mod timers;
@@ -27,10 +24,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
     acquire::{Acquire, NotAfter, NotClaimed, TickClaim},
-    backlog::Backlog,
-    config::{Ask, ClientConfig, Entropy, Now},
+    config::{Ask, Backlog, ClientConfig, Entropy, FanOut, Now},
     effect::{Confirmed, Effect, NotExtended, NotReleased},
-    fan_out::FanOut,
     job_state::JobState,
     notice::{Forgot, Majority, Notice},
 };

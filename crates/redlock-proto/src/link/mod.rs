@@ -18,7 +18,6 @@
 
 mod config;
 mod event;
-mod op;
 mod pending;
 mod shed;
 mod stray;
@@ -28,7 +27,7 @@ mod traffic;
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-pub use self::{config::LinkConfig, event::LinkEvent, op::Op};
+pub use self::{config::LinkConfig, event::LinkEvent, traffic::Op};
 use self::{
     pending::PendingReleases,
     stray::Stray,

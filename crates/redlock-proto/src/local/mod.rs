@@ -10,12 +10,10 @@
 
 mod hand_over;
 mod queue;
-mod sharing;
 mod streak;
 
 pub use self::{
-    hand_over::{LeaseTerms, ParkedLease},
+    hand_over::{LeaseTerms, OpenLease, ParkedLease},
     queue::{Departure, LocalQueue, NoPlace, QueueLimits, Ticket},
-    sharing::OpenLease,
     streak::Streak,
 };

@@ -1,9 +1,6 @@
 use std::time::Duration;
 
-use super::{
-    clock_reading::{ClockOffset, ClockReading},
-    standstill::{Baseline, Tracks},
-};
+use super::standstill::{Baseline, ClockOffset, ClockReading, Tracks};
 use crate::{Instant, NodeTime, Quorum, RunId};
 
 /// Whose wall clocks agree, by the last answer of each node.

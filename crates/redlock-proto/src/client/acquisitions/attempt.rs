@@ -7,7 +7,7 @@ use super::{
         Acquire, Effect, NotClaimed, Now,
         context::Context,
         leases::{Leases, WonAttempt, send_release},
-        rounds::{HeldBack, RoundKind},
+        rounds::RoundKind,
     },
     Acquisitions, FailedAttempt,
     acquisition::Acquisition,
@@ -56,7 +56,7 @@ impl Acquisitions {
                 if let Some(first) = asked_first(shard, self.acquisitions.len(), cx, now) {
                     first_limit = patience(first.clone(), limit, cx);
                     attempt = attempt.asking(first);
-                    held_back = Some(HeldBack { verb, limit });
+                    held_back = Some((verb, limit));
                 }
                 let lock = Arc::clone(&lock);
                 Request::Lock { verb, lock }
@@ -115,7 +115,7 @@ impl Acquisitions {
                 let baseline = entry.baseline().clone();
                 // A vote that comes late may take the place of a node that does not come to confirm the token.
                 if let Settled::WriteBack { .. } = grant.settled
-                    && let Some(HeldBack { verb, .. }) = held_back
+                    && let Some((verb, _)) = held_back
                 {
                     for node in attempt.widen() {
                         let lock = Arc::clone(&lock);

@@ -3,12 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    super::{
-        FanOut, Now,
-        context::Context,
-        leases::Leases,
-        rounds::{HeldBack, RoundKind},
-    },
+    super::{FanOut, Now, context::Context, leases::Leases, rounds::RoundKind},
     Acquisitions,
 };
 use crate::{NodeAnswer, NodeOutcome, NotAVote, Request, Shard};
@@ -65,7 +60,7 @@ impl Acquisitions {
         else {
             return;
         };
-        let Some(HeldBack { verb, limit }) = held_back.take() else {
+        let Some((verb, limit)) = held_back.take() else {
             return;
         };
         let lock = Arc::clone(lock);

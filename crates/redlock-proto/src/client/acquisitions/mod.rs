@@ -8,7 +8,6 @@ mod claim;
 mod fan_out;
 mod queue;
 mod settle;
-mod settlement;
 
 use std::sync::Arc;
 

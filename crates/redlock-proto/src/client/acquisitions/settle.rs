@@ -11,8 +11,7 @@ use super::{
         timers::Timer,
     },
     Acquisitions, FailedAttempt,
-    acquisition::{Acquisition, AcquisitionPhase},
-    settlement::Settlement,
+    acquisition::{Acquisition, AcquisitionPhase, Settlement},
 };
 use crate::{
     ExtensionVerdict, Failure, FailureKind, Instant, NodeOutcome, TokenBlock, Vote, Votes,

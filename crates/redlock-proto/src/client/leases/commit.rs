@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::{
     super::{Now, TickClaim, context::Context, rounds::RoundKind},
     Leases,
-    claimed::ClaimedRun,
 };
 use crate::{JobEntry, JobVerb, NodeKey, Request, RunRecord, RunState, TokenBlock, Word};
 
@@ -85,4 +84,19 @@ fn tell_of_run(job: &NodeKey, verb: &JobVerb, cx: &mut Context, now: Now) {
         job: job.clone(),
     };
     cx.send_all(round, &request);
+}
+
+/// The run that goes on under a lease.
+#[derive(Clone, Debug)]
+pub(super) struct ClaimedRun {
+    pub(super) job: NodeKey,
+    pub(super) run: RunRecord,
+    pub(super) last: Option<JobEntry>,
+}
+
+impl ClaimedRun {
+    /// Returns the newest run before it.
+    pub(super) fn last(&self) -> Option<RunRecord> {
+        self.last.as_ref().and_then(RunRecord::of)
+    }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::{
     super::{Acquire, Now, timers::TimerKey},
-    claimed::ClaimedRun,
+    commit::ClaimedRun,
 };
 use crate::{
     Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, LeftOver, Lock,

@@ -1,12 +1,10 @@
 //! Leases that are held: renewal, healing, loss and release.
 
-mod claimed;
 mod commit;
 mod extension;
 mod held;
 mod release;
 mod spread;
-mod turns;
 
 use std::time::Duration;
 

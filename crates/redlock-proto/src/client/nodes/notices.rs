@@ -1,7 +1,7 @@
 //! The notices of the nodes' votes for an operator: each change once.
 
 use super::{
-    super::{Forgot, Majority, Now, outbox::Outbox},
+    super::{Forgot, Majority, Now, effect::Outbox},
     NodeState, Nodes,
 };
 use crate::{NotAVote, Notice, RunId};

@@ -1,11 +1,8 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use super::{
-    super::{Ask, job_state::JobReading},
-    HeldBack,
-};
+use super::super::{Ask, job_state::JobReading};
 use crate::{
-    Attempt, ClockReading, Extension, Instant, Lock, NodeTime, Release, RunId, Survey, Timing,
+    Attempt, ClockReading, Extension, Instant, Lock, NodeTime, Release, RunId, Survey, Timing, Verb,
 };
 
 /// What a round is for, and how far it is.
@@ -15,8 +12,8 @@ pub(in super::super) enum RoundKind {
         acquisition: u64,
         lock: Arc<Lock>,
         attempt: Attempt,
-        /// What to send to the nodes that it has not asked, if there are any.
-        held_back: Option<HeldBack>,
+        /// What the nodes would be asked that it has not asked, if there are any, and its time limit as a whole.
+        held_back: Option<(Verb, Duration)>,
     },
     /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
     Decided { lease: Option<(u64, Arc<Lock>)> },

@@ -1,19 +1,15 @@
 //! Rounds of requests: what each is for, what has come of it, and what is still to come.
 
-mod held_back;
 mod kind;
-mod rest;
 mod round;
+
+use std::time::Duration;
 
 use self::round::NodeProgress;
 pub(super) use self::{
-    held_back::HeldBack,
     kind::RoundKind,
-    rest::{Limit, Rest},
-    round::Round,
+    round::{Limit, Rest, Round},
 };
-use std::time::Duration;
-
 use super::timers::TimerKey;
 use crate::{Instant, Slab, membership::Baseline};
 

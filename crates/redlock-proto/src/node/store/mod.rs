@@ -1,4 +1,3 @@
-mod disputes;
 mod jobs;
 mod key;
 mod lock;
@@ -14,8 +13,8 @@ use std::{
 };
 
 use self::{
-    disputes::Disputes,
     key::{StoredKey, Wanted},
+    lock::Disputes,
     mark::StoredMark,
 };
 use crate::{
