@@ -1,6 +1,4 @@
 mod presence;
-#[cfg(test)]
-mod tests;
 
 use std::time::Duration;
 

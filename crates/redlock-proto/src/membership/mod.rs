@@ -1,4 +1,4 @@
-//! What makes a vote of a node's answer: the quorum, the clocks and the counters of the nodes.
+//! The quorum of nodes, their clocks and their counters: all that makes a vote of an answer.
 
 mod clocks;
 mod node_answer;

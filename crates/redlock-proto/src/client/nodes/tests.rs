@@ -1,4 +1,4 @@
-//! Which nodes vote, and which have kept their counters.
+//! Votes of nodes, and counters that they have kept.
 
 use std::num::NonZeroUsize;
 

@@ -1,4 +1,4 @@
-//! Which nodes vote, by their marks, their clocks and what they are.
+//! The votes of nodes, by their marks, their clocks and what they are.
 
 use std::{sync::Arc, time::Duration};
 

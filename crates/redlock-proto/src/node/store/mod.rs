@@ -3,8 +3,6 @@ mod key;
 mod lock;
 mod mark;
 mod slots;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

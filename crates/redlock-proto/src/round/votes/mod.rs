@@ -1,6 +1,3 @@
-#[cfg(test)]
-mod tests;
-
 use std::time::Duration;
 
 use crate::{ClockReading, GiveBack, NodeOutcome, Quorum, RunId, membership::Agreement};

@@ -1,7 +1,11 @@
 //! The jobs of the model of a node.
 
-use super::super::*;
-use crate::{JobVerb, Lock, Mode, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Tick, Window};
+use std::time::Duration;
+
+use redlock_proto::{
+    JobEntry, JobVerb, Keyspace, Lock, Mode, NoClaim, NodeTime, NodeVerb, OwnerId, Quarantine,
+    Reply, Request, RunRecord, Store, Tick, Verb, Window,
+};
 
 const TTL: Duration = Duration::from_secs(10);
 

@@ -1,6 +1,11 @@
-use super::*;
-use crate::Settled;
-use std::num::NonZeroUsize;
+//! A lease, from its grant to its end.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use redlock_proto::{
+    Attempt, AttemptVerdict, ExtensionVerdict, Instant, LeaseAction, LeaseState, Loss, NodeOutcome,
+    Quorum, Timing,
+};
 
 fn ms(ms: u64) -> Instant {
     Instant::from_origin(Duration::from_millis(ms))
@@ -19,15 +24,22 @@ fn lease(ttl: u64, renew: bool) -> LeaseState {
 fn lease_for(ttl: u64, renew: bool, max_hold: Option<Duration>) -> LeaseState {
     let min_validity = Duration::from_millis(1);
     let timing = Timing::new(Duration::from_millis(ttl), 0.01, min_validity).unwrap();
-    let mut votes = Votes::new(quorum());
-    votes.cast(0, GRANTED);
-    votes.cast(1, GRANTED);
-    let grant = Grant {
-        start: ms(0),
-        deadline: timing.deadline(ms(0)),
-        settled: Settled::Agreed(1),
+    won(
+        Attempt::start(quorum(), timing, ms(0)),
+        ms(0),
+        renew,
+        max_hold,
+    )
+}
+
+/// Returns the lease of an attempt that nodes 0 and 1 grant at `now`.
+fn won(mut attempt: Attempt, now: Instant, renew: bool, max_hold: Option<Duration>) -> LeaseState {
+    attempt.on_outcome(0, GRANTED, now);
+    let verdict = attempt.on_outcome(1, GRANTED, now);
+    let Some(AttemptVerdict::Granted(grant)) = verdict else {
+        panic!("{verdict:?}")
     };
-    LeaseState::new(timing, &grant, &votes, renew, max_hold)
+    LeaseState::new(attempt.timing(), &grant, attempt.votes(), renew, max_hold)
 }
 
 /// Returns the nodes that are told, and whether the owner is tombstoned there.
@@ -60,7 +72,8 @@ fn leases_of_one_ttl_are_renewed_at_the_same_moments() {
     let third = Duration::from_secs(10);
     let due = |micros| {
         let start = Instant::from_origin(Duration::from_micros(micros));
-        let due = renewal(timing, start);
+        let attempt = Attempt::start(quorum(), timing, start);
+        let due = won(attempt, start, true, None).next_timer().unwrap();
         assert!(due <= start + third);
         assert!(due + Duration::from_millis(15) > start + third);
         due
@@ -288,16 +301,8 @@ fn a_lease_ends_when_it_was_held_for_as_long_as_it_may_be() {
 #[test]
 fn a_lease_of_a_bare_majority_is_given_to_the_others_once_whoever_holds_it() {
     let timing = Timing::new(Duration::from_secs(3), 0.01, Duration::from_millis(1)).unwrap();
-    let mut votes = Votes::new(quorum());
-    votes.ask_first(0..2);
-    votes.cast(0, GRANTED);
-    votes.cast(1, GRANTED);
-    let grant = Grant {
-        start: ms(0),
-        deadline: timing.deadline(ms(0)),
-        settled: Settled::Agreed(1),
-    };
-    let mut lease = LeaseState::new(timing, &grant, &votes, true, None);
+    let attempt = Attempt::start(quorum(), timing, ms(0)).asking(0..2);
+    let mut lease = won(attempt, ms(0), true, None);
     assert_eq!(lease.next_timer(), Some(ms(100)));
     lease.park();
     assert_eq!(lease.resume(ms(50)), None);
@@ -305,7 +310,8 @@ fn a_lease_of_a_bare_majority_is_given_to_the_others_once_whoever_holds_it() {
     assert_eq!(lease.on_timer(ms(100)), Some(LeaseAction::Spread));
     assert!(lease.lacks(2));
     lease.on_asked(2);
-    assert_eq!(lease.next_timer(), Some(renewal(timing, ms(0))));
+    let lease_of_all = self::lease(3_000, true);
+    assert_eq!(lease.next_timer(), lease_of_all.next_timer());
     lease.park();
     assert_eq!(lease.resume(ms(160)), None);
     assert_eq!(lease.next_timer(), Some(ms(1_000)));

@@ -1,7 +1,8 @@
 //! Where a node stands whose restarts are declared to be delayed.
 
+use redlock_proto::{Keyspace, MarkState, Quarantine, Store};
+
 use super::{TTL, at};
-use crate::{Keyspace, MarkState, Quarantine, Store};
 
 fn delayed() -> Keyspace {
     let quarantine = Quarantine::new(2 * TTL, 0.01);

@@ -1,7 +1,8 @@
 //! The memory of a node for the keys that it refused.
 
+use redlock_proto::{Reply, Store};
+
 use super::{EXTEND, acquire, ask, at, request, voting};
-use crate::{Reply, Store};
 
 fn extend(store: &mut Store, ms: u64) -> Reply {
     ask(store, request(EXTEND, 1), at(ms))

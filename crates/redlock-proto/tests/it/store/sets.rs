@@ -1,7 +1,10 @@
 //! Several keys in one operation: all of them or none.
 
+use redlock_proto::{
+    HolderLabel, KeySet, Lock, Mode, NodeKey, OwnerId, Reply, Request, Shard, Store, Verb,
+};
+
 use super::*;
-use crate::{HolderLabel, Shard};
 
 /// Returns a request about several keys.
 fn several(verb: Verb, keys: &[&str], by: u8) -> Request {

@@ -1,5 +1,9 @@
 //! Keys that several owners share, and owners that wait for them in exclusive mode.
 
+use std::time::Duration;
+
+use redlock_proto::{KeySet, Lock, Mode, NodeKey, Reply, Request, Store, Verb};
+
 use super::*;
 
 const HEAL: Verb = Verb::Heal {

@@ -1,6 +1,8 @@
-use super::*;
-use crate::{Instant, NodeTime};
-use std::num::NonZeroUsize;
+//! Which votes count.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use redlock_proto::{ClockReading, Instant, NodeOutcome, NodeTime, Quorum, Votes};
 
 const GRANTED: NodeOutcome = NodeOutcome::Granted { counter: 1 };
 const QUARANTINED: NodeOutcome = NodeOutcome::NotAVote {
