@@ -25,13 +25,13 @@ pub struct JobState {
 
 /// The answers of nodes to a reading of a job, so far.
 #[derive(Debug, Default)]
-pub(super) struct JobReading {
+pub(super) struct JobAnswers {
     entries: Vec<JobEntry>,
     /// By node, after how long at most it lets the lock go.
     free_in: Vec<(usize, Option<Duration>)>,
 }
 
-impl JobReading {
+impl JobAnswers {
     /// Takes in that a node has answered.
     pub(super) fn note(&mut self, node: usize, reply: Option<Reply>) {
         let Some(Reply::Runs { entries, free_in }) = reply else {

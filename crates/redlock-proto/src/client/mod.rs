@@ -32,7 +32,7 @@ pub use self::{
 use self::{
     acquisitions::Acquisitions,
     context::Context,
-    leases::{Held, Leases},
+    leases::{Leases, WonLease},
     nodes::Nodes,
     rounds::Round,
     timers::Timer,
@@ -124,7 +124,7 @@ impl Client {
     ///
     /// It does not if the lease is over, or if no caller holds it at the moment: such a lease is not extended.
     pub fn look(&mut self, lease: u64, ask: Ask, now: Now) -> bool {
-        let is_renewed = self.leases.get(lease).is_some_and(Held::is_renewed);
+        let is_renewed = self.leases.get(lease).is_some_and(WonLease::is_renewed);
         if is_renewed {
             self.leases.extend(lease, ask, &mut self.cx, now);
         }

@@ -1,12 +1,12 @@
 //! Reading back what nodes remember of a job.
 
-use super::{Ask, Effect, Now, context::Context, job_state::JobReading, rounds::RoundKind};
+use super::{Ask, Effect, Now, context::Context, job_state::JobAnswers, rounds::RoundKind};
 use crate::{JobVerb, NodeKey, Reply, Request};
 
 impl Context {
     /// Asks every node what it remembers of a job, and whether its lock is free.
     pub(super) fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
-        let reading = JobReading::default();
+        let reading = JobAnswers::default();
         let kind = RoundKind::Read { ask, reading };
         let round = self.start_round(kind, self.config.node_timeout, now);
         let request = Request::Job {

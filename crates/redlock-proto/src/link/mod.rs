@@ -31,7 +31,7 @@ pub use self::{config::LinkConfig, event::LinkEvent, traffic::Op};
 use self::{
     pending::PendingReleases,
     stray::Stray,
-    traffic::{InFlight, Traffic},
+    traffic::{CallInFlight, Traffic},
 };
 use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
 
@@ -273,7 +273,7 @@ impl Link {
 
     /// Takes in an answer to a call.
     pub fn on_answer(&mut self, call: u64, answer: Answer, now: Instant) {
-        let Some(InFlight { sent, ops, .. }) = self.traffic.take_answered(call, now) else {
+        let Some(CallInFlight { sent, ops, .. }) = self.traffic.take_answered(call, now) else {
             return;
         };
         if answer.replies.len() != ops.len() {
@@ -309,7 +309,7 @@ impl Link {
 
     /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is lost too.
     pub fn on_call_failed(&mut self, call: u64, error: &RequestError, is_lost: bool, now: Instant) {
-        let Some(InFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
+        let Some(CallInFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
             return;
         };
         if is_lost {

@@ -15,7 +15,7 @@ pub(super) struct Traffic {
     /// Since when each request in the queue waits, releases aside.
     pub(super) waiting: VecDeque<Instant>,
     // By the order in which they were sent, so the first is the oldest.
-    in_flight: BTreeMap<u64, InFlight>,
+    in_flight: BTreeMap<u64, CallInFlight>,
     idle_since: Instant,
     /// Whether the node keeps requests waiting for longer than it may.
     pub(super) lags: bool,
@@ -23,7 +23,7 @@ pub(super) struct Traffic {
 
 /// A call that was sent.
 #[derive(Debug)]
-pub(super) struct InFlight {
+pub(super) struct CallInFlight {
     /// A reading of the client's clock before its first byte was sent.
     pub(super) sent: Instant,
     /// A reading after the call was handed over to be written; `None` before that.
@@ -70,7 +70,7 @@ impl Traffic {
     }
 
     pub(super) fn sent(&mut self, call: u64, sent: Instant, ops: Vec<Op>) {
-        let in_flight = InFlight {
+        let in_flight = CallInFlight {
             sent,
             written: None,
             ops,
@@ -87,7 +87,7 @@ impl Traffic {
     }
 
     /// Takes a call that was answered, or has failed.
-    pub(super) fn take_answered(&mut self, call: u64, now: Instant) -> Option<InFlight> {
+    pub(super) fn take_answered(&mut self, call: u64, now: Instant) -> Option<CallInFlight> {
         let call = self.in_flight.remove(&call)?;
         self.idle_since = now;
         self.lags = false;

@@ -6,7 +6,7 @@ use super::{
         context::Context,
         rounds::{Round, RoundKind},
     },
-    Held, Leases,
+    Leases, WonLease,
 };
 use crate::{ExtensionVerdict, NodeOutcome, Vote};
 
@@ -102,7 +102,7 @@ impl Leases {
     /// Asks all nodes to renew, because a majority was asked in vain, unless the lease is over or has no holder for
     /// now.
     fn widen(&mut self, id: u64, cx: &mut Context, now: Now) {
-        if self.get(id).is_some_and(Held::is_renewed) {
+        if self.get(id).is_some_and(WonLease::is_renewed) {
             self.ask_for_extension(id, None, &[], cx, now);
         }
     }
@@ -220,7 +220,7 @@ impl Leases {
     }
 }
 
-impl Held {
+impl WonLease {
     fn turn(&mut self, cx: &Context, now: Now) -> Vec<usize> {
         let (nodes, majority) = (cx.quorum().nodes(), cx.quorum().majority());
         let is_late = self.state.deadline() < now.clock + self.timing().ttl() / 2;

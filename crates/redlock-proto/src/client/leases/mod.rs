@@ -2,14 +2,14 @@
 
 mod commit;
 mod extension;
-mod held;
+mod lease;
 mod release;
 mod spread;
 
 use std::time::Duration;
 
 pub(super) use self::{
-    held::{Held, WonAttempt},
+    lease::{WonAttempt, WonLease},
     release::{released, send_release},
 };
 use super::{Acquire, Effect, Notice, Now, context::Context, timers::Timer};
@@ -19,7 +19,7 @@ use crate::{Instant, LeaseAction, LeaseState, OwnerId, Places, TokenBlock};
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     // In boxes, so that they stay where they are while others come and go.
-    held: Places<Box<Held>>,
+    held: Places<Box<WonLease>>,
     /// The least drift that any of them allows for, or less: nothing is known of it before the first look.
     least_drift: Duration,
 }
@@ -30,18 +30,18 @@ impl Leases {
         self.held.len()
     }
 
-    pub(super) fn get(&self, lease: u64) -> Option<&Held> {
+    pub(super) fn get(&self, lease: u64) -> Option<&WonLease> {
         self.held.get(lease).map(|held| &**held)
     }
 
-    pub(super) fn get_mut(&mut self, lease: u64) -> Option<&mut Held> {
+    pub(super) fn get_mut(&mut self, lease: u64) -> Option<&mut WonLease> {
         self.held.get_mut(lease).map(|held| &mut **held)
     }
 
     /// Returns the lease of this number if it is this owner's.
     ///
     /// After an attempt that failed, the number of the lease is that of another attempt's.
-    pub(super) fn of_owner(&mut self, lease: u64, owner: OwnerId) -> Option<&mut Held> {
+    pub(super) fn of_owner(&mut self, lease: u64, owner: OwnerId) -> Option<&mut WonLease> {
         self.get_mut(lease).filter(|held| held.owner() == owner)
     }
 
@@ -64,7 +64,7 @@ impl Leases {
             .on_several_keys(keys.is_several());
         self.least_drift = self.least_drift.min(timing.drift());
         self.held
-            .insert(id, Box::new(Held::new(state, tokens, won)));
+            .insert(id, Box::new(WonLease::new(state, tokens, won)));
     }
 
     /// Tells the caller that it has the lease.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     super::{Now, context::Context, rounds::RoundKind},
-    Held, Leases,
+    Leases, WonLease,
 };
 use crate::{Request, Verb};
 
@@ -44,7 +44,7 @@ impl Leases {
         now: Now,
     ) {
         let leases = self.held.iter();
-        let lacks = |held: &Held| held.state.lacks(node);
+        let lacks = |held: &WonLease| held.state.lacks(node);
         let leases = leases.filter(|(lease, held)| lacks(held) && !is_awaited(*lease));
         let leases: Vec<u64> = leases.map(|(lease, _)| lease).collect();
         for lease in leases {
@@ -76,7 +76,7 @@ impl Leases {
     }
 }
 
-impl Held {
+impl WonLease {
     /// Returns what a node is asked that never had the key: the same as in the attempt, with the token that it was won with.
     fn late_acquire(&self) -> Option<Request> {
         let tokens = self.tokens()?;

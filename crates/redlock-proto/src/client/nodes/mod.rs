@@ -15,7 +15,7 @@ pub(super) use self::absence::DidNotWait;
 use self::{
     absence::Absence,
     health::Health,
-    notices::{Level, VoteNotice},
+    notices::{MajorityLevel, VoteNotice},
     pace::Pace,
 };
 use super::{Backlog, ClientConfig, Notice, Now, timers::TimerKey};
@@ -35,7 +35,7 @@ pub(super) struct Nodes {
     // invariant: one entry per node
     nodes: Vec<NodeState>,
     /// The majority in the last notice; `None` until each node was reached, or was found not to be.
-    level: Option<Level>,
+    level: Option<MajorityLevel>,
     /// Whether no majority has voted since the first look, which found a first start.
     is_first_start: bool,
 }
@@ -47,7 +47,7 @@ struct NodeState {
     connection: u64,
     connection_state: ConnectionState,
     /// What the node has said over the present connection.
-    session: Session,
+    session: NodeSession,
     absence: Absence,
     /// Since when it does not answer with a vote; `None` while it does, as far as is known.
     lost: Option<Instant>,
@@ -69,7 +69,7 @@ enum ConnectionState {
 
 /// What a node has said over one connection; another server may be behind the next one.
 #[derive(Debug, Default)]
-struct Session {
+struct NodeSession {
     /// What it is; of the same run of a server as `run`.
     server_info: Option<ServerInfo>,
     run: Option<RunId>,
@@ -149,7 +149,7 @@ impl Nodes {
 
     /// Forgets what was said over a connection.
     fn forget(&mut self, node: usize) {
-        self.nodes[node].session = Session::default();
+        self.nodes[node].session = NodeSession::default();
         self.clocks.forget(node);
     }
 

@@ -23,7 +23,7 @@ pub(super) struct VoteNotice {
 
 /// How many nodes a majority can lose.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Level {
+pub(super) enum MajorityLevel {
     Lost,
     AtRisk,
     Safe,
@@ -104,22 +104,22 @@ impl Nodes {
             .filter(|node| self.votes(*node, now) && !self.refuses_writes(*node));
         let (votes, needed) = (votes.count(), self.quorum.majority());
         let level = match votes.checked_sub(needed) {
-            None => Level::Lost,
-            Some(0) if self.quorum.tolerated() > 0 => Level::AtRisk,
-            Some(_) => Level::Safe,
+            None => MajorityLevel::Lost,
+            Some(0) if self.quorum.tolerated() > 0 => MajorityLevel::AtRisk,
+            Some(_) => MajorityLevel::Safe,
         };
         if self.level.is_none() && self.begins(votes, needed, outbox) {
-            (self.level, self.is_first_start) = (Some(Level::Lost), true);
+            (self.level, self.is_first_start) = (Some(MajorityLevel::Lost), true);
             return;
         }
-        self.is_first_start &= level == Level::Lost;
+        self.is_first_start &= level == MajorityLevel::Lost;
         let is = match (self.level.replace(level), level) {
-            (None, Level::Safe) => return,
+            (None, MajorityLevel::Safe) => return,
             (Some(before), level) if before == level => return,
-            (_, Level::Lost) => Majority::Lost,
-            (Some(Level::Lost), _) => Majority::Regained,
-            (_, Level::AtRisk) => Majority::AtRisk,
-            (_, Level::Safe) => Majority::Safe,
+            (_, MajorityLevel::Lost) => Majority::Lost,
+            (Some(MajorityLevel::Lost), _) => Majority::Regained,
+            (_, MajorityLevel::AtRisk) => Majority::AtRisk,
+            (_, MajorityLevel::Safe) => Majority::Safe,
         };
         outbox.notice(Notice::Majority { is, votes, needed });
     }

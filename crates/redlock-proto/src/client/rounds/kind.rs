@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::super::{Ask, job_state::JobReading};
+use super::super::{Ask, job_state::JobAnswers};
 use crate::{
     Attempt, ClockReading, Extension, Instant, Lock, NodeTime, Release, RunId, Survey, Timing, Verb,
 };
@@ -42,7 +42,7 @@ pub(in super::super) enum RoundKind {
     /// Nodes are asked to record the end of a run.
     Record,
     /// Nodes are asked what they remember of a job.
-    Read { ask: Ask, reading: JobReading },
+    Read { ask: Ask, reading: JobAnswers },
     /// A node is asked where it stands, or what it is.
     Watch,
     /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.

@@ -11,11 +11,11 @@ pub(super) enum StoredKey {
     /// One exclusive owner.
     Held { owner: OwnerId, until: u64 },
     /// Owners that share it, or only the wish of an owner that waits for it in exclusive mode.
-    Shared(Sharing),
+    Shared(SharedOwners),
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sharing {
+pub(super) struct SharedOwners {
     holders: Vec<(OwnerId, u64)>,
     /// The owner that has it exclusively, apart from a shared lease of its own that this one upgrades.
     upgrade: Option<(OwnerId, u64)>,
@@ -128,7 +128,7 @@ impl StoredKey {
         let alone = Self::Held { owner, until };
         let mut sharing = match before {
             Some(Self::Shared(sharing)) => sharing.without(wanted),
-            _ => Sharing::default(),
+            _ => SharedOwners::default(),
         };
         match wanted.mode {
             Mode::Exclusive => return alone,
@@ -189,7 +189,7 @@ impl StoredKey {
     }
 }
 
-impl Sharing {
+impl SharedOwners {
     /// Returns the key, if it has an owner or a wish.
     ///
     /// If the upgraded owner is the only holder, the key becomes an ordinary exclusive key.

@@ -11,7 +11,7 @@ use crate::{
 
 /// A lease that was won and is not released.
 #[derive(Debug)]
-pub(in super::super) struct Held {
+pub(in super::super) struct WonLease {
     pub(super) state: LeaseState,
     lock: Arc<Lock>,
     /// `None` only for a lease that is given back at once.
@@ -37,7 +37,7 @@ pub(in super::super) struct WonAttempt<'a> {
     pub(in super::super) baseline: &'a Baseline,
 }
 
-impl Held {
+impl WonLease {
     pub(super) fn new(state: LeaseState, tokens: Option<TokenBlock>, won: &WonAttempt<'_>) -> Self {
         Self {
             state,
