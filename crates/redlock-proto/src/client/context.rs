@@ -132,15 +132,15 @@ impl Context {
         let vote = || vote.clone();
         // A node is asked once in a round; a second outcome is ignored.
         let outcome = round.note(node, result, seen, vote)?;
-        if round.kind().asks_for_a_vote() {
+        if round.kind.asks_for_a_vote() {
             self.nodes.on_outcome(node, outcome, now.clock);
         }
         match result {
-            Err(error) if round.kind().looks_after(node) => {
+            Err(error) if round.kind.looks_after(node) => {
                 self.nodes.on_trouble(node, error.reason.clone());
             }
             Ok(reply) => {
-                if let Some((lock, tokens)) = round.counts() {
+                if let Some((lock, tokens)) = &round.counts {
                     self.tokens.note(&lock.keys, *tokens, reply);
                 }
             }
@@ -158,7 +158,7 @@ impl Context {
         looked: bool,
         now: Now,
     ) {
-        let kind = self.rounds.get(round).map(Round::kind);
+        let kind = self.rounds.get(round).map(|round| &round.kind);
         let heard = match (result, kind) {
             (Ok(reply), kind) => Ok(matches!(kind, Some(RoundKind::Probe))
                 || matches!(reply, Reply::Taken { .. } | Reply::Claimed { .. })),
@@ -205,7 +205,7 @@ impl Context {
         let Some(round) = self.rounds.get(round) else {
             return Vec::new();
         };
-        let had_time = now.clock >= round.started() + self.config.node_timeout;
+        let had_time = now.clock >= round.started + self.config.node_timeout;
         let unanswered = |node| self.nodes.unanswered(node, had_time, now);
         let answers = self.nodes.all();
         answers

@@ -21,7 +21,7 @@ impl Client {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
-        match round.kind_mut() {
+        match &mut round.kind {
             RoundKind::Attempt { .. } | RoundKind::Decided { .. } | RoundKind::WriteBack { .. } => {
                 let heard = (node, outcome, reply.as_ref());
                 self.acquisitions.on_outcome(id, heard, leases, cx, now);
@@ -36,7 +36,7 @@ impl Client {
                 *is_undisputed &= !is_granted || reply == Some(Reply::Undisputed);
                 let lease = *lease;
                 if let Some(held) = leases.get_mut(lease) {
-                    held.on_extension_outcome(node, outcome);
+                    held.state.on_extension_outcome(node, outcome);
                 }
                 if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
                     leases.extended(id, verdict, cx, now);
@@ -46,7 +46,7 @@ impl Client {
             }
             RoundKind::Give { lease } => {
                 if let Some(held) = leases.get_mut(*lease) {
-                    held.on_late_outcome(node, outcome);
+                    held.state.on_late_outcome(node, outcome);
                 }
             }
             RoundKind::Release { release, .. } => {
@@ -93,7 +93,7 @@ impl Client {
             Rest::Over(limit) => limit,
         };
         round.on_limit(limit);
-        match round.kind_mut() {
+        match &mut round.kind {
             RoundKind::Attempt {
                 held_back: Some(_), ..
             } if limit != Limit::RanOut => acquisitions.on_patience_over(id, leases, cx, now),

@@ -30,11 +30,7 @@ pub use self::{
     notice::{Forgot, Majority, Notice},
 };
 use self::{
-    acquisitions::Acquisitions,
-    context::Context,
-    leases::{Leases, WonLease},
-    nodes::Nodes,
-    rounds::Round,
+    acquisitions::Acquisitions, context::Context, leases::Leases, nodes::Nodes, rounds::RoundKind,
     timers::Timer,
 };
 use crate::{
@@ -124,7 +120,10 @@ impl Client {
     ///
     /// It does not if the lease is over, or if no caller holds it at the moment: such a lease is not extended.
     pub fn look(&mut self, lease: u64, ask: Ask, now: Now) -> bool {
-        let is_renewed = self.leases.get(lease).is_some_and(WonLease::is_renewed);
+        let is_renewed = self
+            .leases
+            .get(lease)
+            .is_some_and(|held| held.state.is_renewed());
         if is_renewed {
             self.leases.extend(lease, ask, &mut self.cx, now);
         }
@@ -294,7 +293,11 @@ impl Client {
         let mut vote = self.cx.nodes.vote_by_mark(node, now.clock);
         for (round, result) in results {
             self.cx.note_health(node, round, &result, looked, now);
-            let opens = self.cx.rounds.get(round).is_some_and(Round::opens);
+            let opens = self
+                .cx
+                .rounds
+                .get(round)
+                .is_some_and(|round| matches!(round.kind, RoundKind::Open { .. }));
             let outcome = self
                 .cx
                 .note(node, round, &result, seen.as_ref(), &vote, now);

@@ -21,10 +21,10 @@ impl Context {
         let Some(round) = self.rounds.get_mut(id) else {
             return;
         };
-        if let RoundKind::Read { reading, .. } = round.kind_mut() {
+        if let RoundKind::Read { reading, .. } = &mut round.kind {
             reading.note(node, reply);
         }
-        if round.open() == 0 {
+        if round.open == 0 {
             self.job_read(id, now);
         }
     }
@@ -36,7 +36,7 @@ impl Context {
         let Some(round) = self.rounds.remove(id) else {
             return;
         };
-        if let RoundKind::Read { ask, reading } = round.into_kind() {
+        if let RoundKind::Read { ask, reading } = round.kind {
             // Asked when all have said what their clocks show.
             let votes = |node| self.nodes.vote(node, now.clock).is_ok();
             let state = reading.state(self.quorum().majority(), votes);

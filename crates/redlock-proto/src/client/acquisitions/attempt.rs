@@ -72,7 +72,7 @@ impl Acquisitions {
         };
         let round = cx.start_round(kind, first_limit, now);
         if let Some(entry) = cx.rounds.get_mut(round) {
-            entry.count(counts);
+            entry.counts = Some(counts);
             entry.ends_by(wait_until.max(now.clock + limit));
         }
         acquisition.attempt(round);
@@ -97,7 +97,7 @@ impl Acquisitions {
             return;
         };
         let decided = RoundKind::Decided { lease: None };
-        let kind = std::mem::replace(entry.kind_mut(), decided);
+        let kind = std::mem::replace(&mut entry.kind, decided);
         let RoundKind::Attempt {
             acquisition: id,
             lock,
@@ -109,10 +109,10 @@ impl Acquisitions {
         };
         match verdict {
             AttemptVerdict::Granted(grant) => {
-                *entry.kind_mut() = RoundKind::Decided {
+                entry.kind = RoundKind::Decided {
                     lease: Some((id, Arc::clone(&lock))),
                 };
-                let baseline = entry.baseline().clone();
+                let baseline = entry.baseline.clone();
                 // A vote that comes late may take the place of a node that does not come to confirm the token.
                 if let Settled::WriteBack { .. } = grant.settled
                     && let Some((verb, _)) = held_back

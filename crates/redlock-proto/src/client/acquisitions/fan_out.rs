@@ -50,13 +50,13 @@ impl Acquisitions {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
-        let started = round.started();
+        let started = round.started;
         let RoundKind::Attempt {
             attempt,
             held_back,
             lock,
             ..
-        } = round.kind_mut()
+        } = &mut round.kind
         else {
             return;
         };
@@ -78,8 +78,7 @@ impl Acquisitions {
         cx: &mut Context,
         now: Now,
     ) {
-        if let Some(RoundKind::Attempt { attempt, .. }) =
-            cx.rounds.get(id).map(|round| round.kind())
+        if let Some(RoundKind::Attempt { attempt, .. }) = cx.rounds.get(id).map(|round| &round.kind)
         {
             cx.nodes.on_late(attempt.votes());
         }

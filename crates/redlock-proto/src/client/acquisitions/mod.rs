@@ -131,7 +131,7 @@ impl Acquisitions {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
-        match round.kind_mut() {
+        match &mut round.kind {
             RoundKind::Attempt {
                 attempt,
                 acquisition,
@@ -167,7 +167,7 @@ impl Acquisitions {
                 let Some((lease, lock)) = lease else { return };
                 let lease = *lease;
                 if let Some(held) = leases.of_owner(lease, lock.owner) {
-                    held.on_late_outcome(node, outcome);
+                    held.state.on_late_outcome(node, outcome);
                     self.voted_late(lease, (node, outcome), leases, cx, now);
                 }
             }
@@ -177,7 +177,7 @@ impl Acquisitions {
                 lock,
             } => {
                 if let Some(held) = leases.of_owner(*lease, lock.owner) {
-                    held.on_extension_outcome(node, outcome);
+                    held.state.on_extension_outcome(node, outcome);
                 }
                 if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
                     self.settled(id, verdict, leases, cx, now);
@@ -256,7 +256,7 @@ fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Contex
             let Some(entry) = cx.rounds.get_mut(round) else {
                 return;
             };
-            let kind = entry.kind_mut();
+            let kind = &mut entry.kind;
             let RoundKind::Attempt { attempt, lock, .. } = kind else {
                 return;
             };
@@ -272,7 +272,7 @@ fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Contex
 
 /// Gives an attempt up, whose outcome is known from elsewhere.
 fn abandoned(round: u64, cx: &mut Context, now: Now) -> Option<AttemptVerdict> {
-    match cx.rounds.get_mut(round)?.kind_mut() {
+    match &mut cx.rounds.get_mut(round)?.kind {
         RoundKind::Attempt { attempt, .. } => attempt.on_abandoned(now.clock),
         _ => None,
     }

@@ -35,7 +35,7 @@ impl Acquisitions {
             round: 0,
             voters: won.votes.counters().map(|(node, _)| node).collect(),
             awaited: nodes(won.votes, |vote| vote == Vote::Pending),
-            until: held.state().deadline(),
+            until: held.state.deadline(),
         };
         self.ask_to_confirm(id, settlement, leases, cx, now);
     }
@@ -55,13 +55,13 @@ impl Acquisitions {
             return;
         };
         let among = [&settlement.voters[..], &settlement.awaited].concat();
-        let extension = held.state().extension(cx.quorum(), now.clock);
+        let extension = held.state.extension(cx.quorum(), now.clock);
         let kind = RoundKind::WriteBack {
             lease: id,
             lock: Arc::clone(&settlement.lock),
             extension: extension.among(&among),
         };
-        let round = cx.start_round(kind, cx.limit_within(held.timing()), now);
+        let round = cx.start_round(kind, cx.limit_within(held.state.timing()), now);
         for node in &settlement.voters {
             ask_one_to_confirm(id, *node, round, leases, cx);
         }
@@ -81,10 +81,10 @@ impl Acquisitions {
         now: Now,
     ) {
         let Some(held) = leases.get(id) else { return };
-        let owner = held.owner();
+        let owner = held.lock.owner;
         let acquisition = self.acquisitions.get_mut(id);
         let phase = acquisition.map(|acquisition| &mut acquisition.phase);
-        let Some((tokens, phase)) = held.tokens().zip(phase) else {
+        let Some((tokens, phase)) = held.tokens.zip(phase) else {
             return;
         };
         let (AcquisitionPhase::Settling(settlement)
@@ -129,11 +129,11 @@ impl Acquisitions {
         let Some(entry) = cx.rounds.get(round) else {
             return;
         };
-        let (started, baseline) = (entry.started(), entry.baseline().clone());
-        let ran_out = entry.ran_out();
+        let (started, baseline) = (entry.started, entry.baseline.clone());
+        let ran_out = entry.ran_out;
         let RoundKind::WriteBack {
             lease, extension, ..
-        } = entry.kind()
+        } = &entry.kind
         else {
             return;
         };
@@ -158,7 +158,7 @@ impl Acquisitions {
             leases.hand_out(id, cx, now);
             return leases.follow(id, action, cx, now);
         }
-        let at = now.clock + held.state().pause_after_failure();
+        let at = now.clock + held.state.pause_after_failure();
         // A node that is asked for a tick may remember it, so another attempt of this claim might find it taken.
         let may_wait = usable && held.is_claimed() && verdict == ExtensionVerdict::Failed;
         if may_wait && at < until && may_come_to_confirm(hopeful, cx, now) {

@@ -35,7 +35,7 @@ impl Leases {
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
-        let ttl = held.timing().key_ttl();
+        let ttl = held.state.timing().key_ttl();
         let Some(ClaimedRun { job, run, .. }) = held.claimed.take().map(|claimed| *claimed) else {
             return;
         };

@@ -2,9 +2,8 @@
 
 use super::{
     super::{
-        Ask, Confirmed, Effect, FanOut, NotExtended, Notice, Now,
-        context::Context,
-        rounds::{Round, RoundKind},
+        Ask, Confirmed, Effect, FanOut, NotExtended, Notice, Now, context::Context,
+        rounds::RoundKind,
     },
     Leases, WonLease,
 };
@@ -74,7 +73,7 @@ impl Leases {
             held.state.extension(cx.quorum(), now.clock),
             held.extension(),
         );
-        let limit = cx.limit_within(held.timing());
+        let limit = cx.limit_within(held.state.timing());
         let is_narrow = !asked.is_empty();
         let kind = RoundKind::Extension {
             lease: id,
@@ -102,7 +101,7 @@ impl Leases {
     /// Asks all nodes to renew, because a majority was asked in vain, unless the lease is over or has no holder for
     /// now.
     fn widen(&mut self, id: u64, cx: &mut Context, now: Now) {
-        if self.get(id).is_some_and(WonLease::is_renewed) {
+        if self.get(id).is_some_and(|held| held.state.is_renewed()) {
             self.ask_for_extension(id, None, &[], cx, now);
         }
     }
@@ -119,14 +118,14 @@ impl Leases {
         let Some(entry) = cx.rounds.get_mut(round) else {
             return;
         };
-        let started = (entry.started(), entry.baseline().clone());
+        let started = (entry.started, entry.baseline.clone());
         let RoundKind::Extension {
             lease,
             ask,
             is_narrow,
             is_undisputed,
             ..
-        } = entry.kind_mut()
+        } = &mut entry.kind
         else {
             return;
         };
@@ -173,7 +172,7 @@ impl Leases {
             cx.notice(Notice::ExtensionFailed { lease: id });
         }
         for node in cx.nodes.all() {
-            let kind = cx.rounds.get(round).map(Round::kind);
+            let kind = cx.rounds.get(round).map(|round| &round.kind);
             if let Some(RoundKind::Extension { extension, .. }) = kind
                 && let Some(Vote::Cast(outcome)) = extension.votes().get(node)
             {
@@ -223,7 +222,7 @@ impl Leases {
 impl WonLease {
     fn turn(&mut self, cx: &Context, now: Now) -> Vec<usize> {
         let (nodes, majority) = (cx.quorum().nodes(), cx.quorum().majority());
-        let is_late = self.state.deadline() < now.clock + self.timing().ttl() / 2;
+        let is_late = self.state.deadline() < now.clock + self.state.timing().ttl() / 2;
         let lacks = |node: usize| self.state.lacks(node) && cx.nodes.is_of_use(node, now);
         let is_spread = !cx.nodes.all().any(lacks);
         if is_late || self.has_failed || !is_spread || majority == nodes {

@@ -5,17 +5,17 @@ use super::{
     commit::ClaimedRun,
 };
 use crate::{
-    Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, LeftOver, Lock,
-    Mode, NodeOutcome, OwnerId, Request, Timing, TokenBlock, Verb, Votes, membership::Baseline,
+    Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, Lock, Mode,
+    NodeOutcome, Request, TokenBlock, Verb, Votes, membership::Baseline,
 };
 
 /// A lease that was won and is not released.
 #[derive(Debug)]
 pub(in super::super) struct WonLease {
-    pub(super) state: LeaseState,
-    lock: Arc<Lock>,
+    pub(in super::super) state: LeaseState,
+    pub(in super::super) lock: Arc<Lock>,
     /// `None` only for a lease that is given back at once.
-    tokens: Option<TokenBlock>,
+    pub(in super::super) tokens: Option<TokenBlock>,
     /// The run that goes on under it, if it was claimed.
     pub(super) claimed: Option<Box<ClaimedRun>>,
     pub(super) timer: Option<TimerKey>,
@@ -52,34 +52,9 @@ impl WonLease {
         }
     }
 
-    pub(in super::super) const fn lock(&self) -> &Arc<Lock> {
-        &self.lock
-    }
-
     /// Shares the keys from the next request on; nodes that hear of it let others share them too.
     pub(super) fn share(&mut self) {
         Arc::make_mut(&mut self.lock).mode = Mode::Shared;
-    }
-
-    pub(in super::super) fn owner(&self) -> OwnerId {
-        self.lock.owner
-    }
-
-    pub(in super::super) const fn timing(&self) -> Timing {
-        self.state.timing()
-    }
-
-    pub(in super::super) const fn tokens(&self) -> Option<TokenBlock> {
-        self.tokens
-    }
-
-    pub(in super::super) const fn state(&self) -> &LeaseState {
-        &self.state
-    }
-
-    /// Returns whether it is extended before it ends; a parked lease is not.
-    pub(in super::super) fn is_renewed(&self) -> bool {
-        self.state.is_renewed()
     }
 
     /// Returns whether a run was claimed with it, so that nodes remember a tick.
@@ -104,16 +79,6 @@ impl WonLease {
         self.state.on_extension(start, verdict, now)
     }
 
-    /// Takes in that a node answered a round of extension, or one that asks for confirmation.
-    pub(in super::super) fn on_extension_outcome(&mut self, node: usize, outcome: NodeOutcome) {
-        self.state.on_extension_outcome(node, outcome);
-    }
-
-    /// Takes in that a node's outcome became known after the attempt had been decided, or that of a healing.
-    pub(in super::super) fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
-        self.state.on_late_outcome(node, outcome);
-    }
-
     /// Ends the lease if the nodes' clocks have gone too far ahead since its round was started.
     pub(super) fn look_at_clocks(&mut self, clocks: &Clocks) -> Option<LeaseAction> {
         self.state.on_jump(clocks.ahead_since(&self.baseline))
@@ -126,11 +91,6 @@ impl WonLease {
         self.state.is_live() && self.state.may_hand_out(now)
     }
 
-    /// Ends the lease; returns what is left of it on the nodes.
-    pub(super) fn release(&mut self) -> LeftOver {
-        self.state.release()
-    }
-
     /// Returns how to ask for an exclusive lease on the same terms beside this shared one; `None` if this is over.
     pub(in super::super) fn upgrade(&self, now: Now) -> Option<Acquire> {
         self.state.is_live().then(|| Acquire {
@@ -138,7 +98,7 @@ impl WonLease {
             mode: Mode::Upgrade {
                 of: self.lock.owner,
             },
-            timing: self.timing(),
+            timing: self.state.timing(),
             renew: self.state.renews(),
             max_hold: self
                 .state
@@ -158,7 +118,7 @@ impl WonLease {
         let tokens = self.tokens?;
         let request = self.commit().unwrap_or_else(|| Request::Lock {
             verb: Verb::Extend {
-                ttl: self.timing().key_ttl(),
+                ttl: self.state.timing().key_ttl(),
                 write_back: Some(tokens.last().get()),
             },
             lock: Arc::clone(&self.lock),
@@ -173,7 +133,7 @@ impl WonLease {
             verb: JobVerb::Commit {
                 lock: self.lock.keys.first().clone(),
                 owner: Box::new(self.lock.owner),
-                ttl: self.timing().key_ttl(),
+                ttl: self.state.timing().key_ttl(),
                 entry: claimed.run.to_entry(),
             },
             job: claimed.job.clone(),
@@ -184,7 +144,7 @@ impl WonLease {
     pub(super) fn extension(&self) -> Request {
         Request::Lock {
             verb: Verb::Extend {
-                ttl: self.timing().key_ttl(),
+                ttl: self.state.timing().key_ttl(),
                 write_back: None,
             },
             lock: Arc::clone(&self.lock),
@@ -205,7 +165,7 @@ impl WonLease {
         self.state.on_healing(node);
         Some(Request::Lock {
             verb: Verb::Heal {
-                ttl: self.timing().key_ttl(),
+                ttl: self.state.timing().key_ttl(),
                 counter: tokens.last().get(),
             },
             lock: Arc::clone(&self.lock),

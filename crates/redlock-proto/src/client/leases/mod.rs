@@ -42,7 +42,7 @@ impl Leases {
     ///
     /// After an attempt that failed, the number of the lease is that of another attempt's.
     pub(super) fn of_owner(&mut self, lease: u64, owner: OwnerId) -> Option<&mut WonLease> {
-        self.get_mut(lease).filter(|held| held.owner() == owner)
+        self.get_mut(lease).filter(|held| held.lock.owner == owner)
     }
 
     /// Takes a lease into care.
@@ -73,7 +73,7 @@ impl Leases {
         let Some(held) = self.held.get_mut(id) else {
             return;
         };
-        let Some(tokens) = held.tokens() else { return };
+        let Some(tokens) = held.tokens else { return };
         let (deadline, ends) = (held.state.deadline(), held.state.ends());
         cx.outbox.push(Effect::Acquired {
             id,
@@ -103,7 +103,7 @@ impl Leases {
         self.least_drift = Duration::MAX;
         let mut ended = Vec::new();
         for (id, held) in self.held.iter_mut() {
-            self.least_drift = self.least_drift.min(held.timing().drift());
+            self.least_drift = self.least_drift.min(held.state.timing().drift());
             if is_awaited(id) {
                 continue;
             }

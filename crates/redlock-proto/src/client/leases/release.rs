@@ -3,11 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    super::{
-        Ask, Effect, NotReleased, Now,
-        context::Context,
-        rounds::{Round, RoundKind},
-    },
+    super::{Ask, Effect, NotReleased, Now, context::Context, rounds::RoundKind},
     Leases,
 };
 use crate::{GiveBack, Lock, Release, ReleaseVerdict, Request, Timing, Verb};
@@ -28,8 +24,8 @@ impl Leases {
         if let Some(timer) = held.timer {
             cx.timers.cancel(timer);
         }
-        let left = held.release();
-        send_release(left.nodes(), held.lock(), held.timing(), ask, cx, now);
+        let left = held.state.release();
+        send_release(left.nodes(), &held.lock, held.state.timing(), ask, cx, now);
     }
 }
 
@@ -72,7 +68,8 @@ pub(in super::super) fn send_release(
 /// The client waits for its other nodes up to its time limit all the same, so that closing the client does not cut them
 /// off.
 pub(in super::super) fn released(round: u64, verdict: ReleaseVerdict, cx: &mut Context, now: Now) {
-    let Some(RoundKind::Release { ask, ends, .. }) = cx.rounds.get_mut(round).map(Round::kind_mut)
+    let Some(RoundKind::Release { ask, ends, .. }) =
+        cx.rounds.get_mut(round).map(|round| &mut round.kind)
     else {
         return;
     };

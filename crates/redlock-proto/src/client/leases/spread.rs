@@ -79,16 +79,16 @@ impl Leases {
 impl WonLease {
     /// Returns what a node is asked that never had the key: the same as in the attempt, with the token that it was won with.
     fn late_acquire(&self) -> Option<Request> {
-        let tokens = self.tokens()?;
+        let tokens = self.tokens?;
         let (first, last) = (tokens.first().get(), tokens.last().get());
         Some(Request::Lock {
             verb: Verb::Acquire {
-                ttl: self.timing().key_ttl(),
+                ttl: self.state.timing().key_ttl(),
                 proposal: first,
                 block: u32::try_from(last - first + 1).unwrap_or(u32::MAX),
                 wish: None,
             },
-            lock: Arc::clone(self.lock()),
+            lock: Arc::clone(&self.lock),
         })
     }
 }

@@ -71,13 +71,13 @@ impl Rounds {
 
     /// Returns how many requests wait for their outcome, with one for each round that is kept though nothing is to come.
     pub(super) fn open_requests(&self) -> usize {
-        let open = |round: &Round| round.open().max(usize::from(round.is_over()));
+        let open = |round: &Round| round.open.max(usize::from(round.is_over()));
         self.rounds.values().map(open).sum()
     }
 
     /// Returns whether none is left that gives back what was taken, or says what came of a run.
     pub(super) fn are_clean(&self) -> bool {
-        let is_cleanup = |round: &Round| round.is_limited() && round.kind().is_cleanup();
+        let is_cleanup = |round: &Round| round.is_limited() && round.kind.is_cleanup();
         !self.rounds.values().any(is_cleanup)
     }
 }

@@ -14,12 +14,12 @@ use crate::{
 /// A round outlives its decision: a late answer still shows whether the node may have the key.
 #[derive(Debug)]
 pub(in super::super) struct Round {
-    kind: RoundKind,
-    started: Instant,
+    pub(in super::super) kind: RoundKind,
+    pub(in super::super) started: Instant,
     /// What the nodes' clocks are compared with that have gone ahead since.
-    baseline: Baseline,
+    pub(in super::super) baseline: Baseline,
     /// The requests whose outcome is still to come.
-    open: usize,
+    pub(in super::super) open: usize,
     /// The time limit, while there is one.
     limit: Option<TimerKey>,
     /// How long a node may say nothing that owes it an outcome.
@@ -27,11 +27,11 @@ pub(in super::super) struct Round {
     /// When it ends though its nodes answer others; `None` if it never does.
     ends: Option<Instant>,
     /// Whether it has ended for that reason.
-    ran_out: bool,
+    pub(in super::super) ran_out: bool,
     /// Whether that limit is for an attempt that has split the votes with another.
     is_split: bool,
     /// For an attempt: the keys whose counters it raises, and by how many tokens.
-    counts: Option<(Arc<Lock>, u32)>,
+    pub(in super::super) counts: Option<(Arc<Lock>, u32)>,
     // invariant: one entry per node
     nodes: Vec<NodeProgress>,
 }
@@ -76,41 +76,9 @@ impl Round {
         }
     }
 
-    pub(in super::super) const fn kind(&self) -> &RoundKind {
-        &self.kind
-    }
-
-    pub(in super::super) const fn kind_mut(&mut self) -> &mut RoundKind {
-        &mut self.kind
-    }
-
-    /// Returns whether nodes are asked to vote in it.
-    pub(in super::super) const fn opens(&self) -> bool {
-        matches!(self.kind, RoundKind::Open { .. })
-    }
-
-    /// Ends the round and returns what it was for.
-    pub(in super::super) fn into_kind(self) -> RoundKind {
-        self.kind
-    }
-
     /// Ends the round and returns the memory of what it has heard.
     pub(super) fn into_spare(self) -> Vec<NodeProgress> {
         self.nodes
-    }
-
-    pub(in super::super) const fn started(&self) -> Instant {
-        self.started
-    }
-
-    /// Returns what the nodes' clocks are compared with that have gone ahead since it was started.
-    pub(in super::super) const fn baseline(&self) -> &Baseline {
-        &self.baseline
-    }
-
-    /// Returns how many of its requests wait for their outcome.
-    pub(in super::super) const fn open(&self) -> usize {
-        self.open
     }
 
     /// Notes that one more request is sent, to this node.
@@ -124,11 +92,6 @@ impl Round {
     /// Ends the round at this moment at the latest.
     pub(in super::super) fn ends_by(&mut self, at: Instant) {
         self.ends = Some(self.ends.map_or(at, |ends| ends.min(at)));
-    }
-
-    /// Returns whether it has ended though its nodes answered others.
-    pub(in super::super) const fn ran_out(&self) -> bool {
-        self.ran_out
     }
 
     /// Returns how much time is left when its timer is due at `now`.
@@ -153,18 +116,6 @@ impl Round {
             _ if at <= now => Rest::Over(Limit::Silence),
             ends => Rest::Until(ends.map_or(at, |ends| ends.min(at))),
         }
-    }
-
-    /// Lets the round's answers show how far nodes have counted.
-    ///
-    /// The round is an attempt that raises the counters of these keys by this number of tokens.
-    pub(in super::super) fn count(&mut self, counts: (Arc<Lock>, u32)) {
-        self.counts = Some(counts);
-    }
-
-    /// Returns the keys whose counters it raises, and by how many tokens.
-    pub(in super::super) const fn counts(&self) -> Option<&(Arc<Lock>, u32)> {
-        self.counts.as_ref()
     }
 
     /// Returns whether it has a time limit still.

@@ -33,8 +33,8 @@ pub(in super::super) fn surveyed(id: u64, cx: &mut Context, now: Now) {
     let Some(round) = cx.rounds.remove(id) else {
         return;
     };
-    let age = now.clock.saturating_since(round.started());
-    match round.into_kind() {
+    let age = now.clock.saturating_since(round.started);
+    match round.kind {
         RoundKind::Survey { survey, since } => {
             let fresh = age <= 2 * cx.config.node_timeout;
             seed(&survey, since, fresh, cx, now);
@@ -57,7 +57,7 @@ pub(in super::super) fn opened(
         cx.nodes.watch(node).surveys = 0;
         cx.nodes.on_opened(node);
     }
-    if cx.rounds.get(id).is_some_and(|round| round.open() == 0) {
+    if cx.rounds.get(id).is_some_and(|round| round.open == 0) {
         opening_over(id, cx, now);
     }
 }
@@ -68,7 +68,7 @@ pub(in super::super) fn opening_over(id: u64, cx: &mut Context, now: Now) {
     let Some(round) = cx.rounds.remove(id) else {
         return;
     };
-    let RoundKind::Open { ask, nodes } = round.kind() else {
+    let RoundKind::Open { ask, nodes } = &round.kind else {
         return;
     };
     for node in nodes {
