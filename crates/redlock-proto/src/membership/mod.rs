@@ -2,16 +2,14 @@
 
 mod clocks;
 mod node_answer;
-mod standstill;
 mod survey;
 
 use std::num::NonZeroUsize;
 
-pub(crate) use self::{clocks::Agreement, standstill::Baseline};
+pub(crate) use self::clocks::{Agreement, Baseline};
 pub use self::{
-    clocks::Clocks,
+    clocks::{ClockReading, Clocks},
     node_answer::{NodeAnswer, NotAVote},
-    standstill::ClockReading,
     survey::{Counters, Floor, Survey},
 };
 

@@ -1,9 +1,14 @@
+mod reading;
+mod standstill;
+
 use std::time::Duration;
 
-use super::standstill::{Baseline, ClockOffset, ClockReading, Tracks};
+pub use self::reading::ClockReading;
+use self::reading::{ClockOffset, Track};
+pub(crate) use self::standstill::Baseline;
 use crate::{Instant, NodeTime, Quorum, RunId};
 
-/// Whose wall clocks agree, by the last answer of each node.
+/// The wall clocks of the nodes, and which of them agree, by the last answer of each node.
 ///
 /// Nodes expire keys by their wall clocks, so a node whose clock is set forward expires keys of leases that are valid.
 /// Every answer carries the node's clock.
@@ -14,10 +19,25 @@ use crate::{Instant, NodeTime, Quorum, RunId};
 #[derive(Clone, Debug)]
 pub struct Clocks {
     quorum: Quorum,
-    /// The last answer of each node over the present connection.
     // invariant: one entry per node
-    readings: Vec<Option<ClockReading>>,
-    tracks: Tracks,
+    nodes: Vec<NodeClock>,
+    /// The last baseline, and when it was made, unless a clock has moved for certain since, or is known better by much.
+    latest: Option<(Instant, Baseline)>,
+}
+
+/// The wall clock of a node.
+#[derive(Clone, Debug, Default)]
+struct NodeClock {
+    /// Its last answer over the present connection.
+    reading: Option<ClockReading>,
+    /// Of which run of a server it is, and what all its answers tell, over any connection.
+    track: Option<(RunId, Track)>,
+    /// How many tracks there were, this one included.
+    number: u32,
+    /// The most by which the clock can have been ahead at the first answer of this track.
+    first: i64,
+    /// The least by which it was ahead for certain when leases were looked at last, or since.
+    looked_at: i64,
 }
 
 impl Clocks {
@@ -31,50 +51,29 @@ impl Clocks {
     pub fn new(quorum: Quorum) -> Self {
         Self {
             quorum,
-            readings: vec![None; quorum.nodes()],
-            tracks: Tracks::new(quorum),
+            nodes: vec![NodeClock::default(); quorum.nodes()],
+            latest: None,
         }
     }
 
     /// Notes the time that a node's clock showed, in this run of the server.
     pub fn note(&mut self, node: usize, run: &RunId, reading: ClockReading) {
-        let Some(last) = self.readings.get_mut(node) else {
-            return;
-        };
-        *last = Some(reading);
-        self.tracks.note(node, run, &reading);
+        if let Some(clock) = self.nodes.get_mut(node) {
+            clock.reading = Some(reading);
+            self.track(node, run, &reading);
+        }
     }
 
     /// Forgets the clock of a node whose connection was lost, because another server may be behind the next one.
     pub fn forget(&mut self, node: usize) {
-        if let Some(last) = self.readings.get_mut(node) {
-            *last = None;
+        if let Some(clock) = self.nodes.get_mut(node) {
+            clock.reading = None;
         }
-    }
-
-    /// Returns what the clocks are compared with later that have gone ahead since now.
-    pub(crate) fn baseline(&mut self, now: Instant) -> Baseline {
-        self.tracks.baseline(now)
-    }
-
-    /// Returns by how many microseconds the clocks of a majority have gone ahead of the client's for certain since then.
-    pub(crate) fn ahead_since(&self, baseline: &Baseline) -> i64 {
-        self.tracks.ahead_since(baseline)
-    }
-
-    /// Returns whether a node's clock has gone ahead by more than this since leases were looked at last.
-    pub(crate) fn is_news(&self, node: usize, by: Duration) -> bool {
-        self.tracks.is_news(node, by)
-    }
-
-    /// Notes that all leases were looked at.
-    pub(crate) fn on_look(&mut self) {
-        self.tracks.on_look();
     }
 
     /// Returns what a node's clock showed in its last answer.
     pub fn time(&self, node: usize) -> Option<NodeTime> {
-        Some(self.readings.get(node)?.as_ref()?.time)
+        Some(self.nodes.get(node)?.reading.as_ref()?.time)
     }
 
     /// Returns what a node's clock shows now, unless nothing was heard of it for long.
@@ -122,8 +121,8 @@ impl Clocks {
 
     /// Returns by how much each node's clock is ahead, unless nothing was heard of it for long.
     fn fresh(&self, now: Instant) -> impl Iterator<Item = Option<ClockOffset>> + Clone {
-        self.readings.iter().map(move |reading| {
-            let reading = (*reading)?;
+        self.nodes.iter().map(move |clock| {
+            let reading = clock.reading?;
             let age = now.saturating_since(reading.received);
             (age <= Self::LONGEST_AGE).then(|| reading.ahead_by(now))
         })
