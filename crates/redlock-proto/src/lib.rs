@@ -53,8 +53,7 @@ mod token;
 pub use self::{
     client::{
         Acquire, Ask, Backlog, Client, ClientConfig, Confirmed, Effect, Entropy, FanOut, Forgot,
-        JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now,
-        RequestError, TickClaim,
+        JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
     },
     key::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId,
@@ -62,18 +61,16 @@ pub use self::{
     },
     lease::{LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
-    local::{Left, LocalQueue, NoPlace, OpenLease, ParkedLease, Streak, Terms, Ticket},
-    membership::{
-        ClockReading, Clocks, Counters, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey,
-    },
+    local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Streak, Ticket},
+    membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, GiveBack, Keyspace, Lock, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply,
-        Request, RunId, ServerInfo, Standing, Store, Unfit, Verb,
+        Request, RequestError, RunId, ServerInfo, Standing, Store, Unfit, Verb,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,
-        FailureKind, Grant, Next, Release, ReleaseVerdict, Releasing, RetryPolicy, Rule, Vote,
-        Votes, Winning,
+        FailureKind, Grant, Release, ReleaseVerdict, Releasing, RetryDecision, RetryPolicy, Rule,
+        Vote, Votes, Winning,
     },
     slab::{Places, Slab},
     tick::{JobEntry, JobVerb, NoClaim, RunRecord, RunState, Tick, Window, Word},

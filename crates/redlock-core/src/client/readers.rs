@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use redlock_proto::{Instant, OpenLease, Terms};
+use redlock_proto::{Instant, LeaseTerms, OpenLease};
 
 use super::Redlock;
 use crate::{
@@ -121,7 +121,7 @@ impl Readers {
     pub(super) fn join(
         &self,
         keys: &ResourceKeys,
-        terms: &Terms,
+        terms: &LeaseTerms,
         now: Instant,
     ) -> Option<LockGuard> {
         let held = {
@@ -143,7 +143,13 @@ impl Readers {
     }
 
     /// Lets others join a lease that was won at `now`.
-    pub(super) fn open(&self, keys: &ResourceKeys, guard: &LockGuard, terms: Terms, now: Instant) {
+    pub(super) fn open(
+        &self,
+        keys: &ResourceKeys,
+        guard: &LockGuard,
+        terms: LeaseTerms,
+        now: Instant,
+    ) {
         let Some(lease) = OpenLease::new(terms, now) else {
             return;
         };

@@ -37,7 +37,7 @@ pub(crate) struct EngineConfig {
 
 /// The task that carries out what the protocol decides, and tells it what happens.
 pub(super) struct Driver {
-    pub(super) client: Client<Source>,
+    pub(super) client: Client,
     pub(super) origin: Origin,
     pub(super) meter: Meter,
     /// The counts of leases that are not yet reported.

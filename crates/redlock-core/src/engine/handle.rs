@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{NodeAnswer, NodeKey, NodeTime, Slab, Terms};
+use redlock_proto::{LeaseTerms, NodeAnswer, NodeKey, NodeTime, Slab};
 use tokio::{
     runtime::Handle,
     sync::{
@@ -132,7 +132,7 @@ impl EngineHandle {
             ..
         } = request;
         let limit = wait + acquire.timing.key_ttl();
-        let terms = Terms::of(&acquire);
+        let terms = LeaseTerms::of(&acquire);
         let command = |id, caller| Command::Acquire {
             id,
             acquire,
@@ -149,7 +149,7 @@ impl EngineHandle {
         &self,
         lease: u64,
         subject: Subject,
-        terms: Terms,
+        terms: LeaseTerms,
     ) -> AcquireAnswer {
         let limit = subject.timing.key_ttl();
         let command = |id, caller| Command::Upgrade { id, lease, caller };
@@ -161,7 +161,7 @@ impl EngineHandle {
         &self,
         limit: Duration,
         subject: Subject,
-        terms: Terms,
+        terms: LeaseTerms,
         is_part: bool,
         command: impl FnOnce(u64, AcquireCaller) -> Command,
     ) -> AcquireAnswer {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, ParkedLease, Terms, TokenBlock, Word};
+use redlock_proto::{Instant, LeaseTerms, ParkedLease, TokenBlock, Word};
 use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 use tracing::Span;
 
@@ -28,7 +28,7 @@ pub(crate) struct HeldLease {
     lease: Lease,
     engine: EngineHandle,
     tokens: TokenBlock,
-    terms: Terms,
+    terms: LeaseTerms,
     /// How many guards there are.
     guards: AtomicUsize,
     stage: Mutex<HeldStage>,
@@ -75,7 +75,7 @@ impl HeldLease {
         lease: Lease,
         engine: EngineHandle,
         tokens: TokenBlock,
-        terms: Terms,
+        terms: LeaseTerms,
     ) -> Self {
         Self {
             id,
@@ -471,7 +471,7 @@ impl Parked {
     pub(crate) fn take_over(
         mut self,
         subject: Subject,
-        terms: Terms,
+        terms: LeaseTerms,
         clock: Clock,
     ) -> Option<HeldLease> {
         let was_lost = || self.before.was_lost();
@@ -531,7 +531,7 @@ mod fixtures {
             (held, commands, clock)
         }
 
-        pub(in super::super) fn terms(&self) -> Terms {
+        pub(in super::super) fn terms(&self) -> LeaseTerms {
             self.terms
         }
     }
@@ -548,8 +548,8 @@ mod fixtures {
         }
     }
 
-    pub(super) fn terms() -> Terms {
-        Terms::of(&Acquire {
+    pub(super) fn terms() -> LeaseTerms {
+        LeaseTerms::of(&Acquire {
             mode: Mode::Exclusive.into(),
             keys: KeySet::from("key"),
             timing: subject().timing,

@@ -15,7 +15,7 @@ use futures_util::{FutureExt, future::BoxFuture, task::AtomicWaker};
 use redlock_proto::{Answer, Backlog, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
 use tokio::sync::watch;
 
-use super::{entropy::Source, log::Origin, watched::watched};
+use super::{log::Origin, watched::watched};
 use crate::{
     clock::Clock,
     meter::NodeMeter,
@@ -34,7 +34,7 @@ pub(crate) enum LinkState {
 /// A node, the connection to it, and what is on its way.
 pub(super) struct NodeLink {
     node: Arc<dyn Node>,
-    link: redlock_proto::Link<Source>,
+    link: redlock_proto::Link,
     origin: Origin,
     meter: NodeMeter,
     keyspace: Arc<Keyspace>,
@@ -78,7 +78,7 @@ type Connected = (Box<dyn Session>, Answer, Instant);
 impl NodeLink {
     pub(super) fn new(
         node: Arc<dyn Node>,
-        link: redlock_proto::Link<Source>,
+        link: redlock_proto::Link,
         origin: Origin,
         meter: NodeMeter,
         keyspace: Arc<Keyspace>,

@@ -22,7 +22,8 @@ mod watched;
 use std::time::Duration;
 
 use redlock_proto::{
-    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, Terms, TickClaim, Word,
+    Acquire, JobState, LeaseTerms, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim,
+    Word,
 };
 use tokio::sync::oneshot::Sender;
 
@@ -108,7 +109,7 @@ enum Command {
 #[derive(Debug)]
 struct AcquireCaller {
     subject: Subject,
-    terms: Terms,
+    terms: LeaseTerms,
     /// How many attempts were begun.
     attempts: u32,
     /// Whether it is a part of a search for a slot.

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, Left, LocalQueue, NoPlace, Ticket};
+use redlock_proto::{Departure, Instant, LocalQueue, NoPlace, Ticket};
 use tokio::sync::oneshot;
 
 use crate::{ResourceKey, ResourceKeys, clock::Clock};
@@ -253,7 +253,7 @@ impl<P> QueuePlace<P> {
         let keys = self.keys.as_slice();
         let mut state = self.queue.state();
         state.waiting.remove(&self.ticket);
-        let Left { next, unclaimed } = state.queue.leave(keys, self.ticket, now);
+        let Departure { next, unclaimed } = state.queue.leave(keys, self.ticket, now);
         let told = next.into_iter();
         let told: Vec<_> = told
             .filter_map(|next| state.waiting.remove(&next))

@@ -15,7 +15,7 @@ async fn refuses(fixture: &mut Fixture) {
     let requests = [
         request(acquire(), "new", 2),
         request(extend(None), "held", 1),
-        Request::Node(NodeVerb::Tick),
+        Request::Node(NodeVerb::Look),
         Request::Node(NodeVerb::Survey),
         Request::Node(NodeVerb::Inspect),
         open(since, 0),

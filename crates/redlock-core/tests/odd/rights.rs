@@ -44,7 +44,7 @@ async fn everything(url: &str) -> Vec<Arc<str>> {
             Default::default()
         }
     };
-    let node = [NodeVerb::Tick, NodeVerb::Inspect, NodeVerb::Survey].map(Request::Node);
+    let node = [NodeVerb::Look, NodeVerb::Inspect, NodeVerb::Survey].map(Request::Node);
     let calls: [&[Request]; 18] = [
         &node,
         &[open(since, 5)],
@@ -79,7 +79,7 @@ async fn everything(url: &str) -> Vec<Arc<str>> {
 }
 
 async fn standing(session: &mut dyn Session) -> Result<MarkState, Arc<str>> {
-    let tick = [Request::Node(NodeVerb::Tick)];
+    let tick = [Request::Node(NodeVerb::Look)];
     let answer = session.call(&keyspace(), &tick).await;
     let answer = answer.map_err(|error| error.reason)?;
     match (answer.standing, answer.replies.into_iter().next()) {

@@ -94,7 +94,7 @@ impl Nodes {
         let mut ask = |request: Request| {
             store.call(&self.keyspace, &[request], now);
         };
-        ask(Request::Node(NodeVerb::Tick));
+        ask(Request::Node(NodeVerb::Look));
         for run in node.runs.into_iter().rev().filter(|(by, _)| *by > 0) {
             let by = run.0;
             ask(acquire(by));

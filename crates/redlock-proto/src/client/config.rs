@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::FanOut;
 use crate::{Instant, Keyspace, OwnerId, Quorum, RetryPolicy};
 
 /// The settings of a client.
@@ -43,8 +42,10 @@ pub struct Now {
     pub wall: u64,
 }
 
-/// The source of a client's randomness.
-pub trait Entropy {
+/// The source of the randomness of a client, or of a link.
+///
+/// With a seeded source, the same inputs give the same effects.
+pub trait Entropy: Send + Sync {
     /// Returns an owner that was never used before, from the operating system's generator.
     fn owner(&mut self) -> OwnerId;
 
@@ -54,3 +55,38 @@ pub trait Entropy {
 
 /// A number by which a driver recognises the answer to something it asked for.
 pub type Ask = u64;
+
+/// The work that a [`Link`](crate::Link) has before it, as the client must know it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must pass on every part of it"
+)]
+pub struct Backlog {
+    /// The number of requests that wait in this client to be sent.
+    pub unsent: usize,
+    /// Since when the node has said nothing although a call was written to it; `None` if it owes no answer.
+    pub awaited: Option<Instant>,
+}
+
+/// The number of nodes that an acquire or a renewal asks at once.
+///
+/// Any strict majority of the nodes decides.
+/// An acquire that asks only a majority saves work on the other nodes and in the client: two fifths of it if there are
+/// five nodes.
+/// An acquire that asks all nodes is faster, because the first answers decide.
+/// Renewals lose nothing if they ask a majority, because no caller waits for them.
+/// The nodes take turns then, so that all keep the key.
+/// Claims of ticks, releases and extensions that a holder asks for go to all nodes that they concern.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum FanOut {
+    /// All while the client has little to do, and a majority first under load: from 8 acquires at once on, and from 64
+    /// leases on for their renewals.
+    #[default]
+    Adaptive,
+    /// All, always.
+    All,
+    /// A majority first, always: the fewest commands on the nodes.
+    Majority,
+}

@@ -1,30 +1,32 @@
 use std::time::Duration;
 
 use super::{
-    ClientConfig, Effect, Entropy, Notice, Now, RequestError,
-    nodes::{Heard, Nodes},
-    outbox::Outbox,
-    rounds::{Round, RoundKind, Rounds, Seen},
+    ClientConfig, Effect, Entropy, Notice, Now,
+    effect::Outbox,
+    nodes::Nodes,
+    rounds::{Round, RoundKind, Rounds},
     timers::{Timer, Timers},
     tokens::Tokens,
 };
-use crate::{Instant, NodeAnswer, NodeOutcome, NotAVote, OwnerId, Quorum, Reply, Request, Timing};
+use crate::{
+    ClockReading, Instant, NodeAnswer, NodeOutcome, NotAVote, OwnerId, Quorum, Reply, Request,
+    RequestError, RunId, Timing,
+};
 
 /// What the parts of a client share: its nodes, the rounds in which they are asked, and what the driver is to do.
-#[derive(Debug)]
-pub(super) struct Context<E> {
+pub(super) struct Context {
     pub(super) config: ClientConfig,
     pub(super) nodes: Nodes,
     pub(super) rounds: Rounds,
     pub(super) tokens: Tokens,
     pub(super) timers: Timers,
     pub(super) outbox: Outbox,
-    entropy: E,
+    entropy: Box<dyn Entropy>,
     closing: bool,
 }
 
-impl<E: Entropy> Context<E> {
-    pub(super) fn new(config: ClientConfig, entropy: E) -> Self {
+impl Context {
+    pub(super) fn new(config: ClientConfig, entropy: Box<dyn Entropy>) -> Self {
         Self {
             nodes: Nodes::new(&config),
             config,
@@ -122,7 +124,7 @@ impl<E: Entropy> Context<E> {
         node: usize,
         id: u64,
         result: &Result<Reply, RequestError>,
-        seen: Option<&Seen>,
+        seen: Option<&(RunId, ClockReading)>,
         vote: &Result<(), NotAVote>,
         now: Now,
     ) -> Option<NodeOutcome> {
@@ -130,15 +132,15 @@ impl<E: Entropy> Context<E> {
         let vote = || vote.clone();
         // A node is asked once in a round; a second outcome is ignored.
         let outcome = round.note(node, result, seen, vote)?;
-        if round.kind().asks_for_a_vote() {
+        if round.kind.asks_for_a_vote() {
             self.nodes.on_outcome(node, outcome, now.clock);
         }
         match result {
-            Err(error) if round.kind().looks_after(node) => {
+            Err(error) if round.kind.looks_after(node) => {
                 self.nodes.on_trouble(node, error.reason.clone());
             }
             Ok(reply) => {
-                if let Some((lock, tokens)) = round.counts() {
+                if let Some((lock, tokens)) = &round.counts {
                     self.tokens.note(&lock.keys, *tokens, reply);
                 }
             }
@@ -156,18 +158,13 @@ impl<E: Entropy> Context<E> {
         looked: bool,
         now: Now,
     ) {
-        let kind = self.rounds.get(round).map(Round::kind);
-        let granted = matches!(result, Ok(Reply::Taken { .. } | Reply::Claimed { .. }));
+        let kind = self.rounds.get(round).map(|round| &round.kind);
         let heard = match (result, kind) {
-            (Ok(_), Some(RoundKind::Probe)) => Heard::Done { wrote: true },
-            (Ok(_), _) => Heard::Done { wrote: granted },
+            (Ok(reply), kind) => Ok(matches!(kind, Some(RoundKind::Probe))
+                || matches!(reply, Reply::Taken { .. } | Reply::Claimed { .. })),
             // A release may take as long as the node needs, and a probe goes to a node that is in trouble already.
             (Err(_), None | Some(RoundKind::Probe | RoundKind::Release { .. })) => return,
-            (Err(error), Some(_)) => Heard::Error {
-                reason: &error.reason,
-                // What it ran, and looked at its mark for, can have failed only because it does not write.
-                refuses_writes: looked || error.refuses_writes,
-            },
+            (Err(error), Some(_)) => Err(error),
         };
         if let Some(notice) = self.nodes.on_heard(node, heard, looked, now.clock) {
             self.notice(notice);
@@ -208,7 +205,7 @@ impl<E: Entropy> Context<E> {
         let Some(round) = self.rounds.get(round) else {
             return Vec::new();
         };
-        let had_time = now.clock >= round.started() + self.config.node_timeout;
+        let had_time = now.clock >= round.started + self.config.node_timeout;
         let unanswered = |node| self.nodes.unanswered(node, had_time, now);
         let answers = self.nodes.all();
         answers

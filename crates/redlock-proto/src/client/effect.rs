@@ -1,6 +1,6 @@
 //! The instructions of a client to its driver.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use super::{Ask, JobState, NotClaimed, Notice};
 use crate::{Failure, Instant, Loss, NodeAnswer, Request, RunRecord, TokenBlock};
@@ -140,4 +140,26 @@ pub struct NotReleased {
     pub ends_within: Duration,
     /// The answer of each node.
     pub answers: Vec<NodeAnswer>,
+}
+
+/// What the driver is to do, in order.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    effects: VecDeque<Effect>,
+}
+
+impl Outbox {
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push_back(effect);
+    }
+
+    /// Tells an operator something.
+    pub(super) fn notice(&mut self, notice: Notice) {
+        self.push(Effect::Notice(notice));
+    }
+
+    /// Takes the first effect.
+    pub(super) fn pop(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
 }

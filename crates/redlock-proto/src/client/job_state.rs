@@ -23,15 +23,15 @@ pub struct JobState {
     pub free_in: Option<Duration>,
 }
 
-/// The answers so far.
+/// The answers of nodes to a reading of a job, so far.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct JobAnswers {
     entries: Vec<JobEntry>,
     /// By node, after how long at most it lets the lock go.
     free_in: Vec<(usize, Option<Duration>)>,
 }
 
-impl Reading {
+impl JobAnswers {
     /// Takes in that a node has answered.
     pub(super) fn note(&mut self, node: usize, reply: Option<Reply>) {
         let Some(Reply::Runs { entries, free_in }) = reply else {

@@ -1,21 +1,19 @@
 //! The client as a state machine: acquisitions, leases, rounds and the watch over the nodes.
 //!
-//! [`Client`] routes; each part owns its state.
+//! [`Client`] routes, and [`dispatch`] routes what becomes of a round; each part owns its state.
 //! From below: [`nodes`], [`tokens`] and [`rounds`], which all others share as the [`context`]; then [`leases`] and the
 //! [`watch`] over the nodes; and [`acquisitions`], which end in leases.
 
 mod acquire;
 mod acquisitions;
-mod backlog;
 mod config;
 mod context;
+mod dispatch;
 mod effect;
-mod fan_out;
 mod job_state;
 mod leases;
 mod nodes;
 mod notice;
-mod outbox;
 mod read_job;
 mod rounds;
 mod timers;
@@ -26,25 +24,17 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
     acquire::{Acquire, NotAfter, NotClaimed, TickClaim},
-    backlog::Backlog,
-    config::{Ask, ClientConfig, Entropy, Now},
+    config::{Ask, Backlog, ClientConfig, Entropy, FanOut, Now},
     effect::{Confirmed, Effect, NotExtended, NotReleased},
-    fan_out::FanOut,
     job_state::JobState,
     notice::{Forgot, Majority, Notice},
-    rounds::RequestError,
 };
 use self::{
-    acquisitions::Acquisitions,
-    context::Context,
-    leases::{Held, Leases},
-    nodes::Nodes,
-    rounds::{Rest, Round, RoundKind, Seen},
+    acquisitions::Acquisitions, context::Context, leases::Leases, nodes::Nodes, rounds::RoundKind,
     timers::Timer,
-    watch::Watch,
 };
 use crate::{
-    Answer, ClockReading, Instant, MarkState, NodeAnswer, NodeKey, NodeOutcome, NodeTime, Reply,
+    Answer, ClockReading, Instant, MarkState, NodeAnswer, NodeKey, NodeTime, Reply, RequestError,
     Standing, Word,
 };
 
@@ -62,21 +52,19 @@ use crate::{
 /// * requests to one node are sent in the order of their effects, over one connection at a time, and those meant
 ///   for another connection in the form that this needs;
 /// * the outcome of each request is reported exactly once, and an error that says it was not executed is a promise.
-pub struct Client<E> {
+pub struct Client {
     acquisitions: Acquisitions,
     leases: Leases,
-    watch: Watch,
-    cx: Context<E>,
+    cx: Context,
 }
 
-impl<E: Entropy> Client<E> {
+impl Client {
     /// Makes a client that knows nothing of its nodes yet.
-    pub fn new(config: ClientConfig, entropy: E) -> Self {
+    pub fn new(config: ClientConfig, entropy: impl Entropy + 'static) -> Self {
         Self {
             acquisitions: Acquisitions::default(),
             leases: Leases::default(),
-            watch: Watch::new(config.quorum.nodes()),
-            cx: Context::new(config, entropy),
+            cx: Context::new(config, Box::new(entropy)),
         }
     }
 
@@ -132,7 +120,10 @@ impl<E: Entropy> Client<E> {
     ///
     /// It does not if the lease is over, or if no caller holds it at the moment: such a lease is not extended.
     pub fn look(&mut self, lease: u64, ask: Ask, now: Now) -> bool {
-        let is_renewed = self.leases.get(lease).is_some_and(Held::is_renewed);
+        let is_renewed = self
+            .leases
+            .get(lease)
+            .is_some_and(|held| held.state.is_renewed());
         if is_renewed {
             self.leases.extend(lease, ask, &mut self.cx, now);
         }
@@ -192,7 +183,7 @@ impl<E: Entropy> Client<E> {
     ///
     /// The caller vouches that none of these nodes has forgotten a lease that may still be valid.
     pub fn bless(&mut self, ask: Ask, now: Now) {
-        self.watch.bless(ask, &mut self.cx, now);
+        watch::bless(ask, &mut self.cx, now);
     }
 
     /// Ends every acquisition; leases stay until they are released.
@@ -227,7 +218,7 @@ impl<E: Entropy> Client<E> {
                 Timer::RoundLimit(id) => self.on_round_limit(id, now),
                 Timer::Retry(id) => self.acquisitions.on_timer(id, leases, cx, now),
                 Timer::Lease(id) => leases.on_timer(id, cx, now),
-                Timer::Watch(node) => self.watch.on_timer(node, cx, now),
+                Timer::Watch(node) => watch::on_timer(node, cx, now),
             }
         }
         // After the renewals, so that these are sent first.
@@ -253,7 +244,7 @@ impl<E: Entropy> Client<E> {
             _ => None,
         };
         let Self { leases, cx, .. } = self;
-        self.watch.on_connected(node, server_info, cx, now);
+        watch::on_connected(node, server_info, cx, now);
         let is_awaited = |id| self.acquisitions.is_under_way(id);
         leases.on_connected(node, is_awaited, cx, now);
     }
@@ -263,7 +254,7 @@ impl<E: Entropy> Client<E> {
     /// The driver reports the results of the requests on it separately.
     pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>, now: Now) {
         self.cx.nodes.on_disconnected(node, reason, now.clock);
-        self.watch.on_disconnected(node, &mut self.cx);
+        watch::on_disconnected(node, &mut self.cx);
         self.cx.judge(now);
         self.on_node_lost(node, now);
     }
@@ -287,22 +278,26 @@ impl<E: Entropy> Client<E> {
             let took = now.clock.saturating_since(sent);
             self.cx.nodes.on_answer(node, took);
         }
-        let seen = standing.as_ref().map(|standing| Seen {
-            run: standing.run.clone(),
-            reading: ClockReading {
+        let seen = standing.as_ref().map(|standing| {
+            let reading = ClockReading {
                 time: standing.time,
                 sent,
                 received: now.clock,
-            },
+            };
+            (standing.run.clone(), reading)
         });
         if let Some(standing) = standing {
             self.on_standing(node, standing, sent, now);
         }
         // It is the same for all requests of the call, but for those behind one that lets the node vote.
-        let mut vote = self.cx.nodes.members().mark(node, now.clock);
+        let mut vote = self.cx.nodes.vote_by_mark(node, now.clock);
         for (round, result) in results {
             self.cx.note_health(node, round, &result, looked, now);
-            let opens = self.cx.rounds.get(round).is_some_and(Round::opens);
+            let opens = self
+                .cx
+                .rounds
+                .get(round)
+                .is_some_and(|round| matches!(round.kind, RoundKind::Open { .. }));
             let outcome = self
                 .cx
                 .note(node, round, &result, seen.as_ref(), &vote, now);
@@ -311,11 +306,11 @@ impl<E: Entropy> Client<E> {
                 self.cx.forget_if_over(round);
             }
             if opens {
-                vote = self.cx.nodes.members().mark(node, now.clock);
+                vote = self.cx.nodes.vote_by_mark(node, now.clock);
             }
         }
         if looked {
-            self.watch.on_standing(node, &mut self.cx, now);
+            watch::on_standing(node, &mut self.cx, now);
         }
     }
 
@@ -323,7 +318,7 @@ impl<E: Entropy> Client<E> {
     /// that give up meanwhile.
     pub fn on_delayed(&mut self, node: usize, round: u64, error: &RequestError) {
         if let Some(round) = self.cx.rounds.get_mut(round) {
-            round.on_delayed(node, error.to_answer());
+            round.on_delayed(node, error.into());
         }
     }
 
@@ -339,13 +334,13 @@ impl<E: Entropy> Client<E> {
 
     /// Returns what the nodes' wall clocks show, as far as their last answers tell, if a majority's agree.
     pub fn node_time(&self, now: Now) -> Option<NodeTime> {
-        self.cx.nodes.members().common_time(now.clock)
+        self.cx.nodes.common_time(now.clock)
     }
 
     /// Returns what the wall clock of one node shows, whether it agrees with the others' or not; `None` if the node was not
     /// heard lately.
     pub fn time_of(&self, node: usize, now: Now) -> Option<NodeTime> {
-        self.cx.nodes.members().node_time(node, now.clock)
+        self.cx.nodes.node_time(node, now.clock)
     }
 
     /// Returns how many requests wait for their outcome, with one for each round that is kept though it awaits none.
@@ -358,7 +353,7 @@ impl<E: Entropy> Client<E> {
     fn on_standing(&mut self, node: usize, standing: Standing, sent: Instant, now: Now) {
         let nodes = &mut self.cx.nodes;
         let step = self.leases.least_step();
-        let votes = |nodes: &Nodes| nodes.members().state(node) == Some(&MarkState::Voting);
+        let votes = |nodes: &Nodes| nodes.mark(node) == Some(&MarkState::Voting);
         let voted = votes(nodes);
         let is_ahead = nodes.on_standing(node, standing, sent, now.clock, step);
         let is_lost = voted && !votes(nodes);
@@ -377,66 +372,9 @@ impl<E: Entropy> Client<E> {
         self.leases
             .on_node_lost(node, is_awaited, &mut self.cx, now);
     }
-
-    /// Passes a node's outcome on to the part that the round belongs to.
-    fn on_outcome(
-        &mut self,
-        id: u64,
-        node: usize,
-        outcome: NodeOutcome,
-        reply: Option<Reply>,
-        now: Now,
-    ) {
-        let Self { leases, cx, .. } = self;
-        let Some(round) = cx.rounds.get(id) else {
-            return;
-        };
-        match round.kind() {
-            RoundKind::Attempt { .. } | RoundKind::Decided { .. } | RoundKind::WriteBack { .. } => {
-                let heard = (node, outcome, reply.as_ref());
-                self.acquisitions.on_outcome(id, heard, leases, cx, now);
-            }
-            RoundKind::Extension { .. } | RoundKind::Give { .. } | RoundKind::Release { .. } => {
-                leases.on_outcome(id, (node, outcome, reply.as_ref()), cx, now);
-            }
-            RoundKind::Watch
-            | RoundKind::Survey { .. }
-            | RoundKind::Bless { .. }
-            | RoundKind::Open { .. } => self.watch.on_outcome(id, node, reply, cx, now),
-            RoundKind::Read { .. } => cx.on_read(id, node, reply, now),
-            RoundKind::Record | RoundKind::Probe => {}
-        }
-    }
-
-    /// Passes the end of a round's time on to the part that the round belongs to.
-    ///
-    /// Nodes have more time if their requests wait in this client, or if they answer others.
-    fn on_round_limit(&mut self, id: u64, now: Now) {
-        let Self { leases, cx, .. } = self;
-        let Some(round) = cx.rounds.get_mut(id) else {
-            return;
-        };
-        let limit = match round.rest(&cx.nodes, now.clock) {
-            Rest::Until(at) => return cx.wait_until(id, at),
-            Rest::Over(limit) => limit,
-        };
-        round.on_limit(limit);
-        match round.kind() {
-            RoundKind::Attempt { .. } | RoundKind::WriteBack { .. } => {
-                self.acquisitions.on_limit(id, limit, leases, cx, now);
-            }
-            RoundKind::Extension { .. } | RoundKind::Release { .. } => leases.on_limit(id, cx, now),
-            RoundKind::Survey { .. } | RoundKind::Bless { .. } | RoundKind::Open { .. } => {
-                self.watch.on_limit(id, cx, now);
-            }
-            RoundKind::Read { .. } => cx.job_read(id, now),
-            RoundKind::Decided { .. } | RoundKind::Give { .. } => {}
-            RoundKind::Watch | RoundKind::Record | RoundKind::Probe => cx.rounds.forget(id),
-        }
-    }
 }
 
-impl<E> fmt::Debug for Client<E> {
+impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("acquisitions", &self.acquisitions.len())

@@ -1,12 +1,12 @@
 //! Reading back what nodes remember of a job.
 
-use super::{Ask, Effect, Entropy, Now, context::Context, job_state::Reading, rounds::RoundKind};
+use super::{Ask, Effect, Now, context::Context, job_state::JobAnswers, rounds::RoundKind};
 use crate::{JobVerb, NodeKey, Reply, Request};
 
-impl<E: Entropy> Context<E> {
+impl Context {
     /// Asks every node what it remembers of a job, and whether its lock is free.
     pub(super) fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
-        let reading = Reading::default();
+        let reading = JobAnswers::default();
         let kind = RoundKind::Read { ask, reading };
         let round = self.start_round(kind, self.config.node_timeout, now);
         let request = Request::Job {
@@ -21,10 +21,10 @@ impl<E: Entropy> Context<E> {
         let Some(round) = self.rounds.get_mut(id) else {
             return;
         };
-        if let RoundKind::Read { reading, .. } = round.kind_mut() {
+        if let RoundKind::Read { reading, .. } = &mut round.kind {
             reading.note(node, reply);
         }
-        if round.open() == 0 {
+        if round.open == 0 {
             self.job_read(id, now);
         }
     }
@@ -36,9 +36,9 @@ impl<E: Entropy> Context<E> {
         let Some(round) = self.rounds.remove(id) else {
             return;
         };
-        if let RoundKind::Read { ask, reading } = round.into_kind() {
+        if let RoundKind::Read { ask, reading } = round.kind {
             // Asked when all have said what their clocks show.
-            let votes = |node| self.nodes.members().vote(node, now.clock).is_ok();
+            let votes = |node| self.nodes.vote(node, now.clock).is_ok();
             let state = reading.state(self.quorum().majority(), votes);
             self.outbox.push(Effect::JobRead {
                 ask,

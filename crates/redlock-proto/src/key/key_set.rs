@@ -7,12 +7,12 @@ use super::{Mode, NodeKey, Shard};
 /// They are in order, each of them once, so that two sets of the same keys are equal.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeySet {
-    keys: Keys,
+    keys: KeyList,
     slots: Option<Arc<SlotCount>>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Keys {
+enum KeyList {
     One(CountedKey),
     // invariant: 2 to MAX_LEN keys, in order, each once
     Several(Arc<[CountedKey]>),
@@ -52,7 +52,7 @@ impl KeySet {
         }
         if keys.len() > 1 {
             let keys = keys.into_iter().map(CountedKey::from);
-            return Ok(Self::of(Keys::Several(keys.collect())));
+            return Ok(Self::of(KeyList::Several(keys.collect())));
         }
         keys.pop().map(Self::from).ok_or(InvalidKeySet { len: 0 })
     }
@@ -60,12 +60,12 @@ impl KeySet {
     /// Returns the key of one of `count` slots, a number that nodes remember under the key `place`.
     pub fn slot(key: NodeKey, place: NodeKey, count: u8) -> Self {
         Self {
-            keys: Keys::One(key.into()),
+            keys: KeyList::One(key.into()),
             slots: Some(Arc::new(SlotCount { place, count })),
         }
     }
 
-    const fn of(keys: Keys) -> Self {
+    const fn of(keys: KeyList) -> Self {
         Self { keys, slots: None }
     }
 
@@ -91,21 +91,21 @@ impl KeySet {
 
     /// Returns whether there are several.
     pub const fn is_several(&self) -> bool {
-        matches!(self.keys, Keys::Several(_))
+        matches!(self.keys, KeyList::Several(_))
     }
 
     /// Returns the keys, in order.
     pub fn iter(&self) -> slice::Iter<'_, CountedKey> {
         match &self.keys {
-            Keys::One(key) => slice::from_ref(key).iter(),
-            Keys::Several(keys) => keys.iter(),
+            KeyList::One(key) => slice::from_ref(key).iter(),
+            KeyList::Several(keys) => keys.iter(),
         }
     }
 
     fn first_counted(&self) -> &CountedKey {
         match &self.keys {
-            Keys::One(key) => key,
-            Keys::Several(keys) => &keys[0],
+            KeyList::One(key) => key,
+            KeyList::Several(keys) => &keys[0],
         }
     }
 }
@@ -143,7 +143,7 @@ impl From<NodeKey> for CountedKey {
 
 impl From<NodeKey> for KeySet {
     fn from(key: NodeKey) -> Self {
-        Self::of(Keys::One(key.into()))
+        Self::of(KeyList::One(key.into()))
     }
 }
 

@@ -2,18 +2,14 @@
 
 mod key_set;
 mod label;
-mod mode;
 mod node_key;
 mod owner;
 mod printable;
-mod shard;
 
 pub use self::{
     key_set::{CountedKey, InvalidKeySet, KeySet, SlotCount},
     label::{HolderLabel, InvalidLabel},
-    mode::Mode,
-    node_key::NodeKey,
-    owner::OwnerId,
+    node_key::{NodeKey, Shard},
+    owner::{Mode, OwnerId},
     printable::Printable,
-    shard::Shard,
 };

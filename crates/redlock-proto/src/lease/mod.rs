@@ -1,15 +1,9 @@
 mod presence;
-mod schedule;
-#[cfg(test)]
-mod tests;
 
 use std::time::Duration;
 
 pub use self::presence::LeftOver;
-use self::{
-    presence::Keys,
-    schedule::{SPREAD, danger, earlier, renewal},
-};
+use self::presence::NodePresences;
 use crate::{Extension, ExtensionVerdict, Grant, Instant, NodeOutcome, Quorum, Timing, Votes};
 
 /// A lease that was granted, until it is released or lost.
@@ -26,14 +20,14 @@ pub struct LeaseState {
     renews: bool,
     /// Whether it has no holder for the moment.
     is_parked: bool,
-    renewal: Renewal,
+    renewal: RenewalPhase,
     /// When the holder is warned that a renewal is failing, unless one succeeds before.
     danger: Option<Instant>,
-    keys: Keys,
+    keys: NodePresences,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Renewal {
+enum RenewalPhase {
     /// Nodes that never had the key are asked for it at this moment; the first round is due later, if there is one.
     Young(Instant),
     /// The next round is due at this moment.
@@ -92,14 +86,14 @@ impl LeaseState {
         renew: bool,
         max_hold: Option<Duration>,
     ) -> Self {
-        let keys = Keys::of(votes);
+        let keys = NodePresences::of(votes);
         let first = renewal(timing, grant.start);
         let renewal = if keys.are_lacking() {
-            Renewal::Young(first.min(grant.start + SPREAD))
+            RenewalPhase::Young(first.min(grant.start + SPREAD))
         } else if renew {
-            Renewal::Due(first)
+            RenewalPhase::Due(first)
         } else {
-            Renewal::Off
+            RenewalPhase::Off
         };
         let ends = max_hold.map(|max_hold| grant.start + max_hold);
         let deadline = earlier(grant.deadline, ends);
@@ -152,9 +146,9 @@ impl LeaseState {
     /// Returns whether it is renewed as things are: it is live and not parked.
     pub const fn is_renewed(&self) -> bool {
         match self.renewal {
-            Renewal::Due(_) | Renewal::UnderWay => true,
-            Renewal::Young(_) => self.renews,
-            Renewal::Off | Renewal::Over => false,
+            RenewalPhase::Due(_) | RenewalPhase::UnderWay => true,
+            RenewalPhase::Young(_) => self.renews,
+            RenewalPhase::Off | RenewalPhase::Over => false,
         }
     }
 
@@ -175,18 +169,18 @@ impl LeaseState {
 
     /// Returns whether the lease was neither lost nor released.
     pub fn is_live(&self) -> bool {
-        self.renewal != Renewal::Over
+        self.renewal != RenewalPhase::Over
     }
 
     /// Returns when [`on_timer`](Self::on_timer) has something to say at the earliest.
     pub fn next_timer(&self) -> Option<Instant> {
         let warning = self.danger.unwrap_or(self.deadline).min(self.deadline);
         match self.renewal {
-            Renewal::Young(at) => Some(at.min(self.deadline)),
-            Renewal::Due(at) => Some(at.min(warning)),
-            Renewal::UnderWay => Some(warning),
-            Renewal::Off => Some(self.deadline),
-            Renewal::Over => None,
+            RenewalPhase::Young(at) => Some(at.min(self.deadline)),
+            RenewalPhase::Due(at) => Some(at.min(warning)),
+            RenewalPhase::UnderWay => Some(warning),
+            RenewalPhase::Off => Some(self.deadline),
+            RenewalPhase::Over => None,
         }
     }
 
@@ -201,16 +195,16 @@ impl LeaseState {
             return self.lose(self.loss_at_deadline());
         }
         match self.renewal {
-            Renewal::Young(at) => (now >= at).then(|| self.spread()),
-            Renewal::Due(at) if now >= at => {
-                self.renewal = Renewal::UnderWay;
+            RenewalPhase::Young(at) => (now >= at).then(|| self.spread()),
+            RenewalPhase::Due(at) if now >= at => {
+                self.renewal = RenewalPhase::UnderWay;
                 Some(LeaseAction::Extend)
             }
-            Renewal::Due(_) | Renewal::UnderWay => {
+            RenewalPhase::Due(_) | RenewalPhase::UnderWay => {
                 self.danger.take_if(|danger| now >= *danger)?;
                 Some(LeaseAction::Warn)
             }
-            Renewal::Off | Renewal::Over => None,
+            RenewalPhase::Off | RenewalPhase::Over => None,
         }
     }
 
@@ -218,19 +212,19 @@ impl LeaseState {
     ///
     /// It may if the lease is live, and its holder has not left it to the next one meanwhile.
     pub fn extend(&mut self) -> bool {
-        if let Renewal::Young(_) = self.renewal {
+        if let RenewalPhase::Young(_) = self.renewal {
             // The round itself asks the nodes that never had the key.
             self.spread();
         }
-        if let Renewal::Due(_) = self.renewal {
-            self.renewal = Renewal::UnderWay;
+        if let RenewalPhase::Due(_) = self.renewal {
+            self.renewal = RenewalPhase::UnderWay;
         }
         self.is_live() && !self.is_parked
     }
 
     /// Takes in that a node was lost: if it was asked for the key and others are still to be, it is time for that.
     pub fn on_node_lost(&mut self, node: usize) -> Option<LeaseAction> {
-        let is_young = matches!(self.renewal, Renewal::Young(_));
+        let is_young = matches!(self.renewal, RenewalPhase::Young(_));
         (is_young && !self.keys.lacks(node)).then(|| self.spread())
     }
 
@@ -238,7 +232,7 @@ impl LeaseState {
     pub fn park(&mut self) {
         self.is_parked = true;
         if self.is_live() {
-            self.renewal = Renewal::Off;
+            self.renewal = RenewalPhase::Off;
         }
     }
 
@@ -249,9 +243,9 @@ impl LeaseState {
         if self.is_live() && (self.renews || lacks) {
             let since = self.since();
             self.renewal = if lacks {
-                Renewal::Young(now.max(since + SPREAD))
+                RenewalPhase::Young(now.max(since + SPREAD))
             } else {
-                Renewal::Due(since + self.timing.ttl() / 3)
+                RenewalPhase::Due(since + self.timing.ttl() / 3)
             };
             // It may have waited for its holder until now, and nothing has failed yet.
             let half = self.deadline.saturating_since(now) / 2;
@@ -300,11 +294,11 @@ impl LeaseState {
             ExtensionVerdict::Failed => now + self.pause_after_failure(),
             ExtensionVerdict::Revoked => return self.lose(Loss::Revoked),
         };
-        if self.renewal == Renewal::UnderWay {
+        if self.renewal == RenewalPhase::UnderWay {
             self.renewal = match self.ends {
                 // Nothing that may be confirmed moves the deadline any more.
-                Some(ends) if self.deadline >= ends => Renewal::Off,
-                _ => Renewal::Due(next),
+                Some(ends) if self.deadline >= ends => RenewalPhase::Off,
+                _ => RenewalPhase::Due(next),
             };
         }
         self.on_timer(now)
@@ -346,7 +340,7 @@ impl LeaseState {
     ///
     /// Nothing is left of a lease that was released before.
     pub fn release(&mut self) -> LeftOver {
-        self.renewal = Renewal::Over;
+        self.renewal = RenewalPhase::Over;
         // What a node says from now on is for the release to settle.
         self.keys.take()
     }
@@ -354,10 +348,10 @@ impl LeaseState {
     /// Goes on to the renewals, once the nodes are asked that never had the key.
     fn spread(&mut self) -> LeaseAction {
         self.renewal = match self.ends {
-            _ if !self.renews => Renewal::Off,
+            _ if !self.renews => RenewalPhase::Off,
             // Nothing that may be confirmed moves the deadline.
-            Some(ends) if self.deadline >= ends => Renewal::Due(ends),
-            _ => Renewal::Due(renewal(self.timing, self.since())),
+            Some(ends) if self.deadline >= ends => RenewalPhase::Due(ends),
+            _ => RenewalPhase::Due(renewal(self.timing, self.since())),
         };
         LeaseAction::Spread
     }
@@ -375,7 +369,7 @@ impl LeaseState {
     }
 
     fn lose(&mut self, loss: Loss) -> Option<LeaseAction> {
-        self.renewal = Renewal::Over;
+        self.renewal = RenewalPhase::Over;
         Some(LeaseAction::Lost(loss))
     }
 
@@ -383,4 +377,28 @@ impl LeaseState {
     pub(crate) fn pause_after_failure(&self) -> Duration {
         (self.timing.ttl() / 20).clamp(Duration::from_millis(5), Duration::from_millis(500))
     }
+}
+
+/// After which time a lease that is still held is given to the nodes that do not have it yet.
+const SPREAD: Duration = Duration::from_millis(100);
+
+/// Returns when the lease is renewed that was won or extended by a round that began at `start`.
+///
+/// This is after a third of the ttl, or less than a two-thousandth of the ttl earlier.
+/// Leases of one ttl are renewed at the same moments, so that their renewals share calls.
+fn renewal(timing: Timing, start: Instant) -> Instant {
+    let due = start + timing.ttl() / 3;
+    let step = (timing.ttl() / 2048).as_nanos().max(1);
+    let early = due.since_origin().as_nanos() % step;
+    due - Duration::from_nanos(u64::try_from(early).unwrap_or(0))
+}
+
+/// Returns when so little of the lease is left that it is in danger, and not before the next renewal is due.
+fn danger(timing: Timing, start: Instant, deadline: Instant) -> Instant {
+    (deadline - timing.warning()).max(start + timing.ttl() / 3)
+}
+
+/// Returns when a lease ends that its holder gives up at `ends` at the latest.
+fn earlier(deadline: Instant, ends: Option<Instant>) -> Instant {
+    ends.map_or(deadline, |ends| deadline.min(ends))
 }

@@ -2,9 +2,9 @@
 
 use crate::{GiveBack, NodeOutcome, Votes};
 
-/// Which nodes have the lease's key, or all its keys.
+/// The presence of the lease's key, or of all its keys, on each node.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(super) struct NodePresences {
     // invariant: one entry per node, or none once the lease was released
     nodes: Vec<Presence>,
     /// Whether there are several, of which a node may have a part.
@@ -30,7 +30,7 @@ enum Presence {
     Unknown,
 }
 
-impl Keys {
+impl NodePresences {
     /// Returns what nodes have after an attempt with these votes.
     pub(super) fn of(votes: &Votes) -> Self {
         let mut nodes = vec![Presence::Never; votes.iter().len()];

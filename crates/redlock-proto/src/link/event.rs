@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Answer, Client, Entropy, Instant, Now, Reply, RequestError, Standing};
+use crate::{Answer, Client, Instant, Now, Reply, RequestError, Standing};
 
 /// Something that a [`Link`](crate::Link) tells the client.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub enum LinkEvent {
 
 impl LinkEvent {
     /// Tells the client what happened on its link to a node.
-    pub fn tell<E: Entropy>(self, client: &mut Client<E>, node: usize, now: Now) {
+    pub fn tell(self, client: &mut Client, node: usize, now: Now) {
         match self {
             Self::Connected { answer, sent } => client.on_connected(node, answer, sent, now),
             Self::Disconnected { reason } => client.on_disconnected(node, reason, now),

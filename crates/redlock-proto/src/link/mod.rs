@@ -18,7 +18,6 @@
 
 mod config;
 mod event;
-mod op;
 mod pending;
 mod shed;
 mod stray;
@@ -28,11 +27,11 @@ mod traffic;
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-pub use self::{config::LinkConfig, event::LinkEvent, op::Op};
+pub use self::{config::LinkConfig, event::LinkEvent, traffic::Op};
 use self::{
     pending::PendingReleases,
     stray::Stray,
-    traffic::{InFlight, Traffic},
+    traffic::{CallInFlight, Traffic},
 };
 use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
 
@@ -51,10 +50,10 @@ use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, Request
 /// * it passes every [`poll_event`](Self::poll_event) to the client, in order.
 ///
 /// The same inputs give the same outputs, so the simulation and the real client run the same link.
-pub struct Link<E> {
+pub struct Link {
     config: LinkConfig,
-    entropy: E,
-    phase: Phase,
+    entropy: Box<dyn Entropy>,
+    phase: LinkPhase,
     /// Why nothing can be sent, unless it is up.
     reason: Arc<str>,
     /// How many connections there were.
@@ -86,7 +85,7 @@ pub struct Call {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+enum LinkPhase {
     /// There is no connection, and the next one is tried at this moment.
     Down { until: Instant },
     /// A connection is being made; it is given up at this moment.
@@ -95,13 +94,13 @@ enum Phase {
     Up { since: Instant },
 }
 
-impl<E: Entropy> Link<E> {
+impl Link {
     /// Makes a link that connects at once.
-    pub fn new(config: LinkConfig, entropy: E) -> Self {
+    pub fn new(config: LinkConfig, entropy: impl Entropy + 'static) -> Self {
         Self {
             config,
-            entropy,
-            phase: Phase::Down {
+            entropy: Box::new(entropy),
+            phase: LinkPhase::Down {
                 until: Instant::ORIGIN,
             },
             reason: "not connected yet".into(),
@@ -125,8 +124,8 @@ impl<E: Entropy> Link<E> {
     /// [`next_call`](Self::next_call) has something to do, if nothing happens before.
     pub fn next_timer(&self) -> Instant {
         match self.phase {
-            Phase::Down { until } | Phase::Connecting { until } => until,
-            Phase::Up { .. } => {
+            LinkPhase::Down { until } | LinkPhase::Connecting { until } => until,
+            LinkPhase::Up { .. } => {
                 let check = self.traffic.next_check(&self.config);
                 let others = [self.pending.due(), self.stray.due()];
                 others.into_iter().flatten().fold(check, Instant::min)
@@ -140,11 +139,11 @@ impl<E: Entropy> Link<E> {
     /// Everything that had arrived at `now` must have been heard before: what lay unread in a socket is an answer.
     pub fn on_timer(&mut self, now: Instant) {
         match self.phase {
-            Phase::Connecting { until } if now >= until => {
+            LinkPhase::Connecting { until } if now >= until => {
                 let limit = self.config.connect_timeout;
                 self.on_lost(format!("no connection within {limit:?}").into(), now);
             }
-            Phase::Up { .. } => {
+            LinkPhase::Up { .. } => {
                 if let Some((reason, is_known)) = self.stray.take_due(now) {
                     return self.leave(reason, is_known, now);
                 }
@@ -154,16 +153,16 @@ impl<E: Entropy> Link<E> {
                 }
                 self.traffic.lags |= self.traffic.lag(&self.config, now).is_some();
             }
-            Phase::Down { .. } | Phase::Connecting { .. } => {}
+            LinkPhase::Down { .. } | LinkPhase::Connecting { .. } => {}
         }
     }
 
     /// Begins to connect if it is time, and returns whether it does.
     pub fn begin_connect(&mut self, now: Instant) -> bool {
-        let is_due = matches!(self.phase, Phase::Down { until } if now >= until);
+        let is_due = matches!(self.phase, LinkPhase::Down { until } if now >= until);
         if is_due {
             let until = now + self.config.connect_timeout;
-            self.phase = Phase::Connecting { until };
+            self.phase = LinkPhase::Connecting { until };
         }
         is_due
     }
@@ -182,7 +181,7 @@ impl<E: Entropy> Link<E> {
             Some(Err(reason)) => return self.on_lost(Arc::clone(reason), now),
             _ => return self.on_lost("the node does not say what it is".into(), now),
         }
-        self.phase = Phase::Up { since: now };
+        self.phase = LinkPhase::Up { since: now };
         self.connections += 1;
         self.traffic.on_connected(now);
         self.pending.on_connected(now);
@@ -192,9 +191,9 @@ impl<E: Entropy> Link<E> {
     /// Takes in that the connection was lost, or could not be made.
     pub fn on_lost(&mut self, reason: Arc<str>, now: Instant) {
         match self.phase {
-            Phase::Down { .. } => return,
-            Phase::Connecting { .. } => {}
-            Phase::Up { since } => {
+            LinkPhase::Down { .. } => return,
+            LinkPhase::Connecting { .. } => {}
+            LinkPhase::Up { since } => {
                 self.fail_all(&reason, now);
                 if now.saturating_since(since) >= self.config.longest_pause {
                     self.failures = 0;
@@ -209,7 +208,7 @@ impl<E: Entropy> Link<E> {
             failures => now + self.config.pause(failures, self.entropy.bits()),
         };
         self.failures = self.failures.saturating_add(1);
-        self.phase = Phase::Down { until };
+        self.phase = LinkPhase::Down { until };
     }
 
     /// Takes requests that are to be sent behind those that wait.
@@ -222,7 +221,7 @@ impl<E: Entropy> Link<E> {
                 op.be_for_another_connection();
             }
             match self.phase {
-                Phase::Up { .. } => self.traffic.push(op, now),
+                LinkPhase::Up { .. } => self.traffic.push(op, now),
                 _ => {
                     let error = RequestError::not_executed(Arc::clone(&self.reason));
                     self.fail(op, &error, now);
@@ -274,7 +273,7 @@ impl<E: Entropy> Link<E> {
 
     /// Takes in an answer to a call.
     pub fn on_answer(&mut self, call: u64, answer: Answer, now: Instant) {
-        let Some(InFlight { sent, ops, .. }) = self.traffic.take_answered(call, now) else {
+        let Some(CallInFlight { sent, ops, .. }) = self.traffic.take_answered(call, now) else {
             return;
         };
         if answer.replies.len() != ops.len() {
@@ -282,7 +281,7 @@ impl<E: Entropy> Link<E> {
             return self.give_up_call(ops, &RequestError::unknown(reason), now);
         }
         let Answer { standing, replies } = answer;
-        if let Phase::Up { since } = self.phase {
+        if let LinkPhase::Up { since } = self.phase {
             for reply in &replies {
                 if let Ok(Reply::ServerInfo(server_info)) = reply {
                     self.stray
@@ -310,7 +309,7 @@ impl<E: Entropy> Link<E> {
 
     /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is lost too.
     pub fn on_call_failed(&mut self, call: u64, error: &RequestError, is_lost: bool, now: Instant) {
-        let Some(InFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
+        let Some(CallInFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
             return;
         };
         if is_lost {
@@ -326,19 +325,19 @@ impl<E: Entropy> Link<E> {
     /// The link leaves such a server at the next [`on_timer`](Self::on_timer), but keeps each connection for a second
     /// at least; the next one leads to where the node's name leads by then.
     pub fn on_wrong_server(&mut self, reason: Arc<str>, now: Instant) {
-        if let Phase::Up { since } = self.phase {
+        if let LinkPhase::Up { since } = self.phase {
             self.stray.on_refusal(reason, since, &self.config, now);
         }
     }
 
     /// Returns whether there is a connection.
     pub const fn is_up(&self) -> bool {
-        matches!(self.phase, Phase::Up { .. })
+        matches!(self.phase, LinkPhase::Up { .. })
     }
 
     /// Returns whether a connection is being made.
     pub const fn is_connecting(&self) -> bool {
-        matches!(self.phase, Phase::Connecting { .. })
+        matches!(self.phase, LinkPhase::Connecting { .. })
     }
 
     /// Returns how many requests were shed because the node could not keep up.
@@ -373,7 +372,7 @@ impl<E: Entropy> Link<E> {
         }
         self.fail_all(&reason, now);
         self.reason = reason;
-        self.phase = Phase::Down { until: now };
+        self.phase = LinkPhase::Down { until: now };
     }
 
     /// Says that all requests failed, because their connection ends.
@@ -414,7 +413,7 @@ fn no_answer(silence: std::time::Duration) -> Arc<str> {
     format!("no answer for {} ms", silence.as_millis()).into()
 }
 
-impl<E> fmt::Debug for Link<E> {
+impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("phase", &self.phase)

@@ -13,7 +13,7 @@ use crate::{Instant, RequestError};
 #[derive(Debug, Default)]
 pub(super) struct PendingReleases {
     /// By the order in which they were added.
-    releases: BTreeMap<u64, Pending>,
+    releases: BTreeMap<u64, PendingRelease>,
     added: u64,
     /// When each is due or has become pointless, whichever is first.
     agenda: BTreeSet<(Instant, u64)>,
@@ -22,7 +22,7 @@ pub(super) struct PendingReleases {
 }
 
 #[derive(Debug)]
-struct Pending {
+struct PendingRelease {
     op: Op,
     error: RequestError,
     /// Its place on the agenda.
@@ -52,7 +52,8 @@ impl PendingReleases {
         let number = self.added;
         self.added += 1;
         self.agenda.insert((at, number));
-        self.releases.insert(number, Pending { op, error, at });
+        self.releases
+            .insert(number, PendingRelease { op, error, at });
         if self.releases.len() > config.pending_releases {
             let (number, oldest) = self.releases.pop_first()?;
             self.agenda.remove(&(oldest.at, number));
@@ -64,7 +65,7 @@ impl PendingReleases {
 
     /// Makes all pending releases due on a new connection, in the form that this needs.
     pub(super) fn on_connected(&mut self, now: Instant) {
-        for Pending { op, at, .. } in self.releases.values_mut() {
+        for PendingRelease { op, at, .. } in self.releases.values_mut() {
             op.be_for_another_connection();
             *at = now;
         }

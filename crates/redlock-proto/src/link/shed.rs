@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::{Link, LinkEvent, Op, no_answer};
-use crate::{Entropy, Instant, JobVerb, OwnerId, Request, RequestError, Verb};
+use crate::{Instant, JobVerb, OwnerId, Request, RequestError, Verb};
 
-impl<E: Entropy> Link<E> {
+impl Link {
     /// Sheds the requests in the queue of a node that cannot keep up, instead of letting them pile up.
     ///
     /// A node that is silent is one; so is a node that answers, and for which requests wait as long as a connection may be

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use super::{LinkConfig, Op};
-use crate::Instant;
+use super::LinkConfig;
+use crate::{Instant, Request};
 
 /// What waits to be sent over one connection, and what waits for its answer.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Traffic {
     /// Since when each request in the queue waits, releases aside.
     pub(super) waiting: VecDeque<Instant>,
     // By the order in which they were sent, so the first is the oldest.
-    in_flight: BTreeMap<u64, InFlight>,
+    in_flight: BTreeMap<u64, CallInFlight>,
     idle_since: Instant,
     /// Whether the node keeps requests waiting for longer than it may.
     pub(super) lags: bool,
@@ -23,7 +23,7 @@ pub(super) struct Traffic {
 
 /// A call that was sent.
 #[derive(Debug)]
-pub(super) struct InFlight {
+pub(super) struct CallInFlight {
     /// A reading of the client's clock before its first byte was sent.
     pub(super) sent: Instant,
     /// A reading after the call was handed over to be written; `None` before that.
@@ -70,7 +70,7 @@ impl Traffic {
     }
 
     pub(super) fn sent(&mut self, call: u64, sent: Instant, ops: Vec<Op>) {
-        let in_flight = InFlight {
+        let in_flight = CallInFlight {
             sent,
             written: None,
             ops,
@@ -87,7 +87,7 @@ impl Traffic {
     }
 
     /// Takes a call that was answered, or has failed.
-    pub(super) fn take_answered(&mut self, call: u64, now: Instant) -> Option<InFlight> {
+    pub(super) fn take_answered(&mut self, call: u64, now: Instant) -> Option<CallInFlight> {
         let call = self.in_flight.remove(&call)?;
         self.idle_since = now;
         self.lags = false;
@@ -155,5 +155,49 @@ impl Traffic {
     pub(super) fn len(&self) -> usize {
         let sent = self.in_flight.values().map(|call| call.ops.len());
         self.queue.len() + sent.sum::<usize>()
+    }
+}
+
+/// A request on its way to a node.
+#[derive(Clone, Debug)]
+pub struct Op {
+    pub(super) request: Request,
+    /// The round that wants to know what becomes of it.
+    pub(super) round: u64,
+    /// The connection that it is meant for.
+    pub(super) connection: u64,
+    /// For a release: until when it is worth repeating.
+    pub(super) pending_until: Option<Instant>,
+    /// Whether it has failed before.
+    pub(super) is_repeated: bool,
+}
+
+impl Op {
+    /// Makes the operation of an [`Effect::Send`](crate::Effect::Send), which the client made at `now`.
+    pub fn new(round: u64, request: Request, connection: u64, now: Instant) -> Self {
+        // The key of a release has expired by then.
+        let pending_until = request.worth_repeating_for().map(|ttl| now + ttl);
+        Self {
+            request,
+            round,
+            connection,
+            pending_until,
+            is_repeated: false,
+        }
+    }
+
+    /// Returns the round that wants to know what becomes of it.
+    pub const fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// Takes the form that another connection needs.
+    pub(super) fn be_for_another_connection(&mut self) {
+        self.request = self.request.clone().over_another_connection();
+    }
+
+    /// Returns whether the key that it releases has expired.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.pending_until.is_none_or(|until| until <= now)
     }
 }

@@ -4,7 +4,7 @@ use crate::{Acquire, Instant, Mode, SlotCount, Timing, TokenBlock};
 
 /// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Terms {
+pub struct LeaseTerms {
     is_shared: bool,
     timing: Timing,
     renew: bool,
@@ -13,7 +13,7 @@ pub struct Terms {
     slots: Option<u8>,
 }
 
-impl Terms {
+impl LeaseTerms {
     /// Returns the terms of an acquisition.
     pub fn of(acquire: &Acquire) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Terms {
 #[derive(Clone, Copy, Debug)]
 pub struct ParkedLease {
     tokens: TokenBlock,
-    terms: Terms,
+    terms: LeaseTerms,
     deadline: Instant,
 }
 
@@ -63,7 +63,7 @@ impl ParkedLease {
     /// Parks a lease that is held under the first of these tokens and lasts until `deadline`.
     ///
     /// `None` if it cannot be handed over: it has no token left, or may be held for a limited time only.
-    pub fn new(tokens: TokenBlock, terms: Terms, deadline: Instant) -> Option<Self> {
+    pub fn new(tokens: TokenBlock, terms: LeaseTerms, deadline: Instant) -> Option<Self> {
         let tokens = if terms.max_hold.is_none() {
             tokens.hand_over()?
         } else {
@@ -83,9 +83,50 @@ impl ParkedLease {
 
     /// Returns the tokens of the next holder, for a caller that asks for the lease on these terms, if enough of it is
     /// left.
-    pub fn take_over(self, terms: &Terms, now: Instant) -> Option<TokenBlock> {
+    pub fn take_over(self, terms: &LeaseTerms, now: Instant) -> Option<TokenBlock> {
         let fits = *terms == self.terms && terms.may_hand_out(self.deadline, now);
         fits.then_some(self.tokens)
+    }
+}
+
+/// A shared lease that callers of the process which has it may join, for a while.
+///
+/// A caller that joins asks no node, so nodes cannot tell it that a writer of another process waits.
+/// So a lease is joined for a short time only, and a caller that comes later asks the nodes for another one, which they
+/// refuse while a writer waits.
+/// A node remembers a few holders of a key, so the time grows with the age of the oldest lease that the process still has:
+/// a process whose readers hold for long has few leases all the same, and a writer waits for them anyway.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenLease {
+    terms: LeaseTerms,
+    since: Instant,
+}
+
+impl OpenLease {
+    /// The least time after it was won in which a lease may be joined: 10 ms.
+    pub const LEAST: Duration = Duration::from_millis(10);
+
+    /// The part of the oldest lease's age in which a lease may be joined: a third.
+    pub const PART: u32 = 3;
+
+    /// Opens a lease on these terms that was won at `since`; `None` if it is exclusive, or held for a limited time.
+    pub fn new(terms: LeaseTerms, since: Instant) -> Option<Self> {
+        (terms.is_shared() && !terms.is_limited()).then_some(Self { terms, since })
+    }
+
+    /// Returns whether a caller that asks on these terms may join it, while it is valid up to `deadline`.
+    ///
+    /// `oldest` is the oldest lease on the same keys that the process still has; it may be this one.
+    pub fn may_join(
+        &self,
+        terms: &LeaseTerms,
+        oldest: &Self,
+        deadline: Instant,
+        now: Instant,
+    ) -> bool {
+        let part = now.saturating_since(oldest.since) / Self::PART;
+        let is_open = now.saturating_since(self.since) < part.max(Self::LEAST);
+        *terms == self.terms && is_open && terms.may_hand_out(deadline, now)
     }
 }
 
@@ -100,8 +141,8 @@ mod tests {
         Instant::from_origin(Duration::from_millis(ms))
     }
 
-    fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> Terms {
-        Terms::of(&Acquire {
+    fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> LeaseTerms {
+        LeaseTerms::of(&Acquire {
             mode: Mode::Exclusive,
             keys: KeySet::from("key"),
             timing: Timing::new(ttl * MS, 0.01, ttl * MS / 10).unwrap(),

@@ -10,12 +10,10 @@
 
 mod hand_over;
 mod queue;
-mod sharing;
 mod streak;
 
 pub use self::{
-    hand_over::{ParkedLease, Terms},
-    queue::{Left, LocalQueue, NoPlace, Ticket},
-    sharing::OpenLease,
+    hand_over::{LeaseTerms, OpenLease, ParkedLease},
+    queue::{Departure, LocalQueue, NoPlace, Ticket},
     streak::Streak,
 };

@@ -16,7 +16,7 @@ pub struct Survey {
     quorum: Quorum,
     node: usize,
     // invariant: one entry per node
-    readings: Vec<Reading>,
+    readings: Vec<CounterReading>,
 }
 
 /// The state of the counters that a node has stored.
@@ -33,9 +33,9 @@ pub enum Counters {
     Unknown,
 }
 
-/// What is known of one node.
+/// The reading of one node's counters.
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Reading {
+enum CounterReading {
     Pending,
     Read {
         run: RunId,
@@ -64,7 +64,7 @@ impl Survey {
         Self {
             quorum,
             node,
-            readings: vec![Reading::Pending; quorum.nodes()],
+            readings: vec![CounterReading::Pending; quorum.nodes()],
         }
     }
 
@@ -75,8 +75,8 @@ impl Survey {
 
     /// Takes in a node's greatest counter, which run of a server has answered, and whether that one has all its counters.
     pub fn on_reading(&mut self, node: usize, run: RunId, counters: Counters, greatest: u64) {
-        if let Some(reading @ Reading::Pending) = self.readings.get_mut(node) {
-            *reading = Reading::Read {
+        if let Some(reading @ CounterReading::Pending) = self.readings.get_mut(node) {
+            *reading = CounterReading::Read {
                 run,
                 counters,
                 greatest,
@@ -86,8 +86,8 @@ impl Survey {
 
     /// Takes in that a node gave no answer.
     pub fn on_failure(&mut self, node: usize) {
-        if let Some(reading @ Reading::Pending) = self.readings.get_mut(node) {
-            *reading = Reading::Failed;
+        if let Some(reading @ CounterReading::Pending) = self.readings.get_mut(node) {
+            *reading = CounterReading::Failed;
         }
     }
 
@@ -114,12 +114,12 @@ impl Survey {
     fn servers(&self) -> impl Iterator<Item = (usize, Counters)> {
         let readings = self.readings.iter().enumerate();
         readings.filter_map(move |(node, reading)| match reading {
-            Reading::Read { run, counters, .. } => {
+            CounterReading::Read { run, counters, .. } => {
                 let mut before = self.readings.iter().take(node);
                 let is_first = !before.any(|before| before.run() == Some(run));
                 is_first.then_some((node, *counters))
             }
-            Reading::Pending | Reading::Failed => None,
+            CounterReading::Pending | CounterReading::Failed => None,
         })
     }
 
@@ -137,7 +137,7 @@ impl Survey {
 
     /// Returns whether a node was read.
     pub fn has_read(&self, node: usize) -> bool {
-        matches!(self.readings.get(node), Some(Reading::Read { .. }))
+        matches!(self.readings.get(node), Some(CounterReading::Read { .. }))
     }
 
     /// Returns whether every node was read, and each is a server of its own.
@@ -153,8 +153,8 @@ impl Survey {
     /// Returns the greatest counter that was read.
     pub fn greatest(&self) -> u64 {
         let read = self.readings.iter().map(|reading| match reading {
-            Reading::Read { greatest, .. } => *greatest,
-            Reading::Pending | Reading::Failed => 0,
+            CounterReading::Read { greatest, .. } => *greatest,
+            CounterReading::Pending | CounterReading::Failed => 0,
         });
         read.max().unwrap_or(0)
     }
@@ -166,11 +166,11 @@ impl Survey {
 
     /// Returns whether every node has answered or failed.
     pub fn is_complete(&self) -> bool {
-        !self.readings.contains(&Reading::Pending)
+        !self.readings.contains(&CounterReading::Pending)
     }
 }
 
-impl Reading {
+impl CounterReading {
     const fn run(&self) -> Option<&RunId> {
         match self {
             Self::Read { run, .. } => Some(run),

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// The outcome of a request that was meant for one node, as far as it is known.
 ///
@@ -58,4 +58,42 @@ pub struct GiveBack {
     /// `true` if a request may still be on its way that must not take the key any more: the release must tombstone the
     /// owner.
     pub tombstone: bool,
+}
+
+/// The error of a request that has no reply.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must fill in every part of it"
+)]
+pub struct RequestError {
+    /// `true` if the node may have run it, or may run it yet.
+    pub may_have_run: bool,
+    /// `true` if the node said that it refuses to write, instead of running it.
+    ///
+    /// Such a node says where it stands all the same, so only a write shows that it writes again.
+    pub refuses_writes: bool,
+    /// The reason, in words for an operator and without credentials.
+    pub reason: Arc<str>,
+}
+
+impl RequestError {
+    /// Makes the error of a request that was not and will not be run, for a reason that says nothing of what the node
+    /// writes.
+    pub const fn not_executed(reason: Arc<str>) -> Self {
+        Self {
+            may_have_run: false,
+            refuses_writes: false,
+            reason,
+        }
+    }
+
+    /// Makes the error of a request that may have been run.
+    pub const fn unknown(reason: Arc<str>) -> Self {
+        Self {
+            may_have_run: true,
+            refuses_writes: false,
+            reason,
+        }
+    }
 }

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     HolderLabel, JobEntry, JobVerb, KeySet, Mode, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId,
-    ServerInfo,
+    ServerInfo, Standing,
 };
 
 /// One operation on one node.
@@ -96,8 +96,8 @@ pub enum Verb {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum NodeVerb {
-    /// Nothing; the standing that comes with every answer is what is wanted.
-    Tick,
+    /// Nothing: the client wants the standing that comes with every answer.
+    Look,
     /// Asks the node what it is.
     Inspect,
     /// Asks the node for the greatest of its counters.
@@ -262,4 +262,17 @@ impl Reply {
             Self::Tombstoned | Self::PolicyMismatch | Self::NoClaim(_) => NodeOutcome::NotExecuted,
         }
     }
+}
+
+/// The answer of a node to one call.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a client must handle every part of it"
+)]
+pub struct Answer {
+    /// The node's standing; `None` if it was only asked to let keys go, and did not look.
+    pub standing: Option<Standing>,
+    /// The result of each request; the error of one that ended with an error, and changed nothing.
+    pub replies: Vec<Result<Reply, Arc<str>>>,
 }

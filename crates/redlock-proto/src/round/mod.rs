@@ -12,6 +12,6 @@ pub use self::{
     ballot::{Ballot, Rule},
     extension::{Extending, Extension, ExtensionVerdict},
     release::{Release, ReleaseVerdict, Releasing},
-    retry::{Next, RetryPolicy},
+    retry::{RetryDecision, RetryPolicy},
     votes::{Vote, Votes},
 };

@@ -18,7 +18,7 @@ pub struct RetryPolicy {
 /// The step that follows a failed attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every case")]
-pub enum Next {
+pub enum RetryDecision {
     /// Start the next attempt at this moment, with a fresh owner.
     RetryAt(Instant),
     /// The wait is over: report the failure.
@@ -57,9 +57,9 @@ impl RetryPolicy {
         wait_until: Instant,
         now: Instant,
         random: u64,
-    ) -> Next {
+    ) -> RetryDecision {
         if now >= wait_until || failure.kind == FailureKind::Abandoned {
-            return Next::GiveUp;
+            return RetryDecision::GiveUp;
         }
         let low = self.shortest.max(failure.took).min(self.longest);
         let high = low.saturating_mul(1 << attempts.min(16)).min(self.longest);
@@ -71,7 +71,7 @@ impl RetryPolicy {
             let spread = Duration::from_millis(1) + fraction(self.shortest, random);
             at = at.min(free_at.max(now) + spread);
         }
-        Next::RetryAt(at.max(now + self.shortest / 2).min(wait_until))
+        RetryDecision::RetryAt(at.max(now + self.shortest / 2).min(wait_until))
     }
 }
 
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn a_wait_ends_by_its_deadline() {
         let next = policy().next(&contended(1, None), 20, at(1_005), at(1_000), u64::MAX);
-        assert_eq!(next, Next::RetryAt(at(1_005)));
+        assert_eq!(next, RetryDecision::RetryAt(at(1_005)));
         let next = policy().next(&contended(1, None), 21, at(1_005), at(1_005), 0);
-        assert_eq!(next, Next::GiveUp);
+        assert_eq!(next, RetryDecision::GiveUp);
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
             at(1_000),
             u64::MAX / 2,
         );
-        let Next::RetryAt(retry_at) = next else {
+        let RetryDecision::RetryAt(retry_at) = next else {
             panic!("{next:?}")
         };
         assert!(retry_at > at(1_020) && retry_at < at(1_031), "{retry_at}");
@@ -135,7 +135,7 @@ mod tests {
         ) {
             let now = at(2_500);
             let next = policy().next(&contended(took, free_at), attempts, at(1 << 40), now, random);
-            let Next::RetryAt(retry_at) = next else { panic!("{next:?}") };
+            let RetryDecision::RetryAt(retry_at) = next else { panic!("{next:?}") };
             prop_assert!(retry_at.saturating_since(now) >= Duration::from_millis(5));
             prop_assert!(retry_at.saturating_since(now) <= Duration::from_millis(250));
         }

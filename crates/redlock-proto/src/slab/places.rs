@@ -1,4 +1,4 @@
-use super::numbers::{FEW, place};
+use super::{FEW, place};
 
 /// Values that go by the numbers of a [`Slab`](super::Slab).
 ///

@@ -1,7 +1,89 @@
 //! Moments and lengths of time: the client's own clock, the nodes' clocks, and the lengths of a lease.
 
-mod instant;
-mod node_time;
 mod timing;
 
-pub use self::{instant::Instant, node_time::NodeTime, timing::Timing};
+use std::{
+    fmt,
+    ops::{Add, Sub},
+    time::Duration,
+};
+
+pub use self::timing::Timing;
+
+/// A point on the client's clock, as the time since an origin that the client chose.
+///
+/// The protocol never reads a clock; its driver does, and passes the reading.
+/// That clock must be monotonic and should count the time in which the machine is suspended.
+///
+/// Arithmetic saturates, so that no combination of settings can wrap around.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Instant(Duration);
+
+impl Instant {
+    /// The origin of the clock.
+    pub const ORIGIN: Self = Self(Duration::ZERO);
+
+    /// Returns the point that lies `since_origin` after the clock's origin.
+    pub const fn from_origin(since_origin: Duration) -> Self {
+        Self(since_origin)
+    }
+
+    /// Returns the time since the clock's origin.
+    pub const fn since_origin(self) -> Duration {
+        self.0
+    }
+
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is not earlier.
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+
+    fn sub(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(duration))
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// A reading of a node's wall clock, in microseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct NodeTime(u64);
+
+impl NodeTime {
+    /// Returns the time that is this number of microseconds after the epoch.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Returns the microseconds since the epoch.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the whole milliseconds since the epoch, in which nodes expire keys.
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+}
+
+impl fmt::Display for NodeTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} µs", self.0)
+    }
+}

@@ -12,7 +12,7 @@ const TTL: Duration = Duration::from_secs(1);
 
 /// A client, its nodes, and what it has asked of them.
 struct Bench {
-    client: Client<Counting>,
+    client: Client,
     keyspace: Keyspace,
     nodes: Vec<Store>,
     sent: Vec<(usize, u64, Request)>,

@@ -1,6 +1,14 @@
-//! The protocol, event by event over the model of its nodes.
+//! The protocol: its parts by themselves, and the client, event by event, over the model of its nodes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod attempt;
 mod client;
 mod clients;
+mod clocks;
+mod extension;
+mod lease;
 mod outages;
 mod overload;
+mod store;
+mod streak;
+mod votes;

@@ -50,7 +50,7 @@ enum Outage {
 }
 
 struct World {
-    client: Client<Random>,
+    client: Client,
     keyspace: Keyspace,
     nodes: Vec<Store>,
     random: Random,

@@ -31,7 +31,7 @@ impl Entropy for Counting {
 
 /// A client, its nodes, and the links between them, which send what the test lets them send.
 struct Bench {
-    client: Client<Counting>,
+    client: Client,
     keyspace: Keyspace,
     nodes: Vec<Store>,
     unsent: Vec<Vec<(u64, Request)>>,

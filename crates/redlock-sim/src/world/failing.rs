@@ -11,7 +11,7 @@ impl Failing {
     pub(super) fn concerns(self, request: &Request, random: &mut Random) -> bool {
         let reads = matches!(
             request,
-            Request::Node(NodeVerb::Tick | NodeVerb::Inspect | NodeVerb::Survey)
+            Request::Node(NodeVerb::Look | NodeVerb::Inspect | NodeVerb::Survey)
         );
         match self {
             Self::Some => !reads && random.chance(300),
@@ -35,7 +35,7 @@ pub(super) fn call_but(
     // A node looks where it stands unless it is asked for nothing but to let keys go.
     let looks = !requests.iter().all(Request::is_release);
     if looks {
-        others.push(Request::Node(NodeVerb::Tick));
+        others.push(Request::Node(NodeVerb::Look));
     }
     let (standing, replies) = if others.is_empty() {
         (None, Vec::new())

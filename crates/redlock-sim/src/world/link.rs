@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use redlock_proto::{Answer, Request};
 
 use super::news::News;
-use crate::{random::Random, setup::Micros};
+use crate::setup::Micros;
 
 /// Requests that are sent together, and what the node said.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Calls {
 #[derive(Debug)]
 pub(super) struct Connection {
     /// What decides; the rest is the network.
-    pub(super) machine: redlock_proto::Link<Random>,
+    pub(super) machine: redlock_proto::Link,
     /// The client wants something sent that the link has not been asked for yet.
     pub(super) has_requests: bool,
     /// When it looks at its clock next.
@@ -77,7 +77,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(machine: redlock_proto::Link<Random>, server: usize) -> Self {
+    pub(super) fn new(machine: redlock_proto::Link, server: usize) -> Self {
         Self {
             machine,
             has_requests: false,
@@ -104,7 +104,7 @@ impl Connection {
     }
 
     /// Another process has the link, on the same network.
-    pub(super) fn succeed(&mut self, machine: redlock_proto::Link<Random>) {
+    pub(super) fn succeed(&mut self, machine: redlock_proto::Link) {
         self.machine = machine;
         self.has_requests = false;
         self.timer_at = Micros::MAX;

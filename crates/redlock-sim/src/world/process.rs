@@ -2,19 +2,18 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Client, Instant, Mode, Now, Slab, Terms, Ticket, TokenBlock};
+use redlock_proto::{Client, Instant, LeaseTerms, Mode, Now, Slab, Ticket, TokenBlock};
 
 use super::{agenda::Due, callers::Callers};
 use crate::{
     clock::Clock,
-    random::Random,
     setup::{Micros, micros},
 };
 
 /// A process with a client in it.
 #[derive(Debug)]
 pub(super) struct Process {
-    pub(super) client: Client<Random>,
+    pub(super) client: Client,
     pub(super) is_alive: bool,
     /// Which process it is in its place; what was due for another is void.
     pub(super) life: u32,
@@ -81,7 +80,7 @@ pub(super) struct User {
     /// The place of the caller that has the turn.
     pub(super) ticket: Option<Ticket>,
     /// What that caller has asked for.
-    pub(super) terms: Option<Terms>,
+    pub(super) terms: Option<LeaseTerms>,
     /// The mode of the lease that it waits for or has.
     pub(super) mode: Mode,
     /// The upgrade of its shared lease that is under way.
@@ -137,7 +136,7 @@ pub(super) struct Upgrade {
 }
 
 impl Process {
-    pub(super) fn new(client: Client<Random>, keys: usize, clock: Clock, wall: Clock) -> Self {
+    pub(super) fn new(client: Client, keys: usize, clock: Clock, wall: Clock) -> Self {
         let user = User {
             state: State::Idle,
             stamp: 0,
@@ -191,7 +190,7 @@ impl Process {
     }
 
     /// Another process in its place, on the same machine, whose wall clock was set meanwhile.
-    pub(super) fn succeed(&mut self, client: Client<Random>, wall: Option<Clock>) {
+    pub(super) fn succeed(&mut self, client: Client, wall: Option<Clock>) {
         let stepped = if wall.is_some() { 0 } else { self.stepped };
         let wall = wall.unwrap_or(self.wall);
         let mut next = Self::new(client, self.users.len(), self.clock, wall);

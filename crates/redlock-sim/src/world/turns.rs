@@ -1,6 +1,8 @@
 //! The turns of callers of one process.
 
-use redlock_proto::{Acquire, Left, NoPlace, ParkedLease, Streak, Terms, Ticket, TokenBlock};
+use redlock_proto::{
+    Acquire, Departure, LeaseTerms, NoPlace, ParkedLease, Streak, Ticket, TokenBlock,
+};
 
 use super::{
     World,
@@ -101,7 +103,7 @@ impl World {
             return;
         };
         let (key, wait_until) = (caller.key, caller.acquire.wait_until);
-        let terms = Terms::of(&caller.acquire);
+        let terms = LeaseTerms::of(&caller.acquire);
         let keys = self.setup.keys_of(key);
         if let [only] = &keys[..]
             && let Some(parked) = process.callers.queue.inherit(only)
@@ -147,7 +149,7 @@ impl World {
         let key = caller.key;
         let user = &mut process.users[key];
         user.ticket = Some(caller.ticket);
-        let asks_for_another = user.terms != Some(Terms::of(&caller.acquire));
+        let asks_for_another = user.terms != Some(LeaseTerms::of(&caller.acquire));
         let State::Holding(holding) = &mut user.state else {
             return;
         };
@@ -278,7 +280,7 @@ impl World {
         let keys = self.setup.keys_of(key);
         let process = &mut self.processes[client];
         let now = process.now(self.now).clock;
-        let Left { next, unclaimed } = process.callers.queue.leave(&keys, ticket, now);
+        let Departure { next, unclaimed } = process.callers.queue.leave(&keys, ticket, now);
         for ticket in next {
             self.call(client, ticket);
         }

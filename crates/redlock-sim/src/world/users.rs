@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Mode, Terms, Word};
+use redlock_proto::{LeaseTerms, Mode, Word};
 
 use super::{World, agenda::Due, callers::Caller, process::State, ticks::LOST, waiter::waiter_of};
 use crate::{
@@ -123,7 +123,7 @@ impl World {
         // The clocks of nodes may be fast.
         user.rest = rest - rest / 50;
         user.is_limited = acquire.max_hold.is_some();
-        user.terms = Some(Terms::of(&acquire));
+        user.terms = Some(LeaseTerms::of(&acquire));
         user.mode = acquire.mode;
         if self.setup.jobs.is_some() {
             self.claim(client, key, id, acquire);

@@ -216,7 +216,7 @@ mod tests {
         assert!(Form::Function.may_be_short(&releases));
         assert!(!Form::Hash.may_be_short(&releases));
         assert!(!Form::Text.may_be_short(&releases));
-        let mixed = [release, Request::Node(NodeVerb::Tick)];
+        let mixed = [release, Request::Node(NodeVerb::Look)];
         assert!(!Form::Function.may_be_short(&mixed));
     }
 }

@@ -1,11 +1,10 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{Acquire, ClientConfig, Now, TickClaim, nodes::Nodes, timers::TimerKey},
     claim::Claiming,
-    settlement::Settlement,
 };
-use crate::{Failure, FailureKind, Instant, Mode, RetryPolicy};
+use crate::{Failure, FailureKind, Instant, Lock, Mode, RetryPolicy};
 
 /// An acquisition that is under way.
 #[derive(Debug)]
@@ -19,11 +18,11 @@ pub(super) struct Acquisition {
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
     outage: Option<Instant>,
-    pub(super) phase: Phase,
+    pub(super) phase: AcquisitionPhase,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Phase {
+pub(super) enum AcquisitionPhase {
     Attempting {
         round: u64,
     },
@@ -53,7 +52,7 @@ impl Acquisition {
             attempts: 0,
             meets_sharers: false,
             outage: None,
-            phase: Phase::Attempting { round: 0 },
+            phase: AcquisitionPhase::Attempting { round: 0 },
         }
     }
 
@@ -64,7 +63,7 @@ impl Acquisition {
         if let Some(claim) = &mut self.claim {
             claim.ask_anew();
         }
-        self.phase = Phase::Attempting { round };
+        self.phase = AcquisitionPhase::Attempting { round };
     }
 
     /// Returns when to try again: sooner where only sharers are in the way, because no other owner comes to share the
@@ -139,4 +138,22 @@ impl Acquisition {
         };
         now.clock >= since + quorum_wait && !nodes.are_connecting(now)
     }
+}
+
+/// A majority has granted, and a majority is to confirm before the caller has the lease.
+///
+/// Nodes whose votes count are asked, and so is a node whose vote comes late.
+/// So a node that dies between its vote and its confirmation does not matter while a majority is left.
+/// A vote counts if its counter is no greater than the token, which was taken from the votes that were there first.
+#[derive(Clone, Debug)]
+pub(super) struct Settlement {
+    /// Its owner distinguishes outcomes of this attempt from those of an earlier one.
+    pub(super) lock: Arc<Lock>,
+    /// The present round of requests to confirm.
+    pub(super) round: u64,
+    pub(super) voters: Vec<usize>,
+    /// The nodes whose votes are still to come.
+    pub(super) awaited: Vec<usize>,
+    /// Up to when the lease lasts that the votes have granted.
+    pub(super) until: Instant,
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        Acquire, Effect, Entropy, NotClaimed, Now,
+        Acquire, Effect, NotClaimed, Now,
         context::Context,
-        leases::{Leases, Won, send_release},
-        rounds::{HeldBack, RoundKind},
+        leases::{Leases, WonAttempt, send_release},
+        rounds::RoundKind,
     },
-    Acquisitions, Failed,
+    Acquisitions, FailedAttempt,
     acquisition::Acquisition,
-    claim::{Claiming, Decided},
+    claim::{ClaimVerdict, Claiming},
     fan_out::{asked_first, patience},
     not_acquired,
 };
@@ -22,12 +22,12 @@ use crate::{
 
 impl Acquisitions {
     /// Starts an attempt, with a fresh owner.
-    pub(super) fn attempt<E: Entropy>(
+    pub(super) fn attempt(
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let owner = cx.owner().labelled(acquisition.request.label);
@@ -56,7 +56,7 @@ impl Acquisitions {
                 if let Some(first) = asked_first(shard, self.acquisitions.len(), cx, now) {
                     first_limit = patience(first.clone(), limit, cx);
                     attempt = attempt.asking(first);
-                    held_back = Some(HeldBack { verb, limit });
+                    held_back = Some((verb, limit));
                 }
                 let lock = Arc::clone(&lock);
                 Request::Lock { verb, lock }
@@ -72,7 +72,7 @@ impl Acquisitions {
         };
         let round = cx.start_round(kind, first_limit, now);
         if let Some(entry) = cx.rounds.get_mut(round) {
-            entry.count(counts);
+            entry.counts = Some(counts);
             entry.ends_by(wait_until.max(now.clock + limit));
         }
         acquisition.attempt(round);
@@ -84,12 +84,12 @@ impl Acquisitions {
     }
 
     /// Takes in that an attempt was decided.
-    pub(super) fn attempted<E: Entropy>(
+    pub(in super::super) fn attempted(
         &mut self,
         round: u64,
         verdict: AttemptVerdict,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         cx.end_limit(round);
@@ -97,7 +97,7 @@ impl Acquisitions {
             return;
         };
         let decided = RoundKind::Decided { lease: None };
-        let kind = std::mem::replace(entry.kind_mut(), decided);
+        let kind = std::mem::replace(&mut entry.kind, decided);
         let RoundKind::Attempt {
             acquisition: id,
             lock,
@@ -109,20 +109,20 @@ impl Acquisitions {
         };
         match verdict {
             AttemptVerdict::Granted(grant) => {
-                *entry.kind_mut() = RoundKind::Decided {
+                entry.kind = RoundKind::Decided {
                     lease: Some((id, Arc::clone(&lock))),
                 };
-                let baseline = entry.baseline().clone();
+                let baseline = entry.baseline.clone();
                 // A vote that comes late may take the place of a node that does not come to confirm the token.
                 if let Settled::WriteBack { .. } = grant.settled
-                    && let Some(HeldBack { verb, .. }) = held_back
+                    && let Some((verb, _)) = held_back
                 {
                     for node in attempt.widen() {
                         let lock = Arc::clone(&lock);
                         cx.send(node, round, Request::Lock { verb, lock });
                     }
                 }
-                let won = Won {
+                let won = WonAttempt {
                     lock: &lock,
                     grant: &grant,
                     votes: attempt.votes(),
@@ -131,21 +131,21 @@ impl Acquisitions {
                 self.won(id, &won, round, leases, cx, now);
             }
             AttemptVerdict::Failed(failure) => {
-                let members = cx.nodes.members();
-                entry.say_uncounted(attempt.votes(), |node| members.same_server(node));
+                let nodes = &cx.nodes;
+                entry.say_uncounted(attempt.votes(), |node| nodes.same_server(node));
                 let Some(acquisition) = self.acquisitions.remove(id) else {
                     return;
                 };
                 give_back(&failure, &acquisition.request, &lock, cx, now);
                 let not_before = match untimely(&acquisition, attempt.votes(), now) {
                     None => None,
-                    Some(Decided::NotBefore(at)) => Some(at),
-                    Some(Decided::ForGood(why)) => {
+                    Some(ClaimVerdict::NotBefore(at)) => Some(at),
+                    Some(ClaimVerdict::ForGood(why)) => {
                         let answers = cx.answers(round, now);
                         return cx.outbox.push(Effect::NotClaimed { id, why, answers });
                     }
                 };
-                let failed = Failed {
+                let failed = FailedAttempt {
                     failure,
                     round,
                     not_before,
@@ -156,13 +156,13 @@ impl Acquisitions {
     }
 
     /// Hands the lease out that a majority has granted, or has it confirmed first.
-    fn won<E: Entropy>(
+    fn won(
         &mut self,
         id: u64,
-        won: &Won<'_>,
+        won: &WonAttempt<'_>,
         round: u64,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(acquisition) = self.acquisitions.get(id) else {
@@ -208,7 +208,7 @@ impl Acquisitions {
             return leases.hand_out(id, cx, now);
         }
         leases.release(id, None, cx, now);
-        let failed = Failed {
+        let failed = FailedAttempt {
             failure: failure(FailureKind::Expired),
             round,
             not_before: None,
@@ -218,23 +218,23 @@ impl Acquisitions {
 }
 
 /// Returns what follows for a claim from what nodes said of its tick in an attempt that failed, if that decides.
-fn untimely(acquisition: &Acquisition, votes: &Votes, now: Now) -> Option<Decided> {
+fn untimely(acquisition: &Acquisition, votes: &Votes, now: Now) -> Option<ClaimVerdict> {
     let claiming = acquisition.claim.as_deref()?;
     let why = claiming.passed().or_else(|| claiming.untimely(votes))?;
     if let NotClaimed::TooEarly { by } = why
         && now.clock + by < acquisition.request.wait_until
     {
-        return Some(Decided::NotBefore(now.clock + by));
+        return Some(ClaimVerdict::NotBefore(now.clock + by));
     }
-    Some(Decided::ForGood(why))
+    Some(ClaimVerdict::ForGood(why))
 }
 
 /// Tells nodes that have granted, or may yet, to let the key go.
-pub(super) fn give_back<E: Entropy>(
+pub(super) fn give_back(
     failure: &Failure,
     request: &Acquire,
     lock: &Arc<Lock>,
-    cx: &mut Context<E>,
+    cx: &mut Context,
     now: Now,
 ) {
     let nodes = failure.give_back.iter().copied();

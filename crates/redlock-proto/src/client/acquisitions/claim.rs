@@ -20,7 +20,7 @@ pub(super) struct Claiming {
 
 /// What follows from what nodes said of the tick.
 #[derive(Debug)]
-pub(super) enum Decided {
+pub(super) enum ClaimVerdict {
     /// The claim is over.
     ForGood(NotClaimed),
     /// The nodes will say the same up to then.

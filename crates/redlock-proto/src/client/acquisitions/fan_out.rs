@@ -3,25 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    super::{
-        Entropy, FanOut, Now,
-        context::Context,
-        leases::Leases,
-        rounds::{HeldBack, RoundKind},
-    },
+    super::{FanOut, Now, context::Context, leases::Leases, rounds::RoundKind},
     Acquisitions,
 };
 use crate::{NodeAnswer, NodeOutcome, NotAVote, Request, Shard};
 
 impl Acquisitions {
     /// Sends an attempt's request to those of these nodes that it does not hold back.
-    pub(super) fn ask<E: Entropy>(
+    pub(super) fn ask(
         &mut self,
         round: u64,
         nodes: impl Iterator<Item = usize>,
         request: &Request,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let mut twins = Vec::new();
@@ -34,7 +29,7 @@ impl Acquisitions {
                 continue;
             }
             // A server that is asked twice would refuse its vote because of the other request.
-            match cx.nodes.members().same_server(node) {
+            match cx.nodes.same_server(node) {
                 Some(of) => twins.push((node, of)),
                 None => cx.send(node, round, request.clone()),
             }
@@ -51,27 +46,21 @@ impl Acquisitions {
     }
 
     /// Asks the nodes that an attempt has held back.
-    pub(super) fn widen<E: Entropy>(
-        &mut self,
-        id: u64,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn widen(&mut self, id: u64, leases: &mut Leases, cx: &mut Context, now: Now) {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
-        let started = round.started();
+        let started = round.started;
         let RoundKind::Attempt {
             attempt,
             held_back,
             lock,
             ..
-        } = round.kind_mut()
+        } = &mut round.kind
         else {
             return;
         };
-        let Some(HeldBack { verb, limit }) = held_back.take() else {
+        let Some((verb, limit)) = held_back.take() else {
             return;
         };
         let lock = Arc::clone(lock);
@@ -82,15 +71,14 @@ impl Acquisitions {
 
     /// Asks the other nodes, because the nodes that an attempt has asked first keep it waiting; later attempts ask
     /// others first.
-    pub(super) fn on_patience_over<E: Entropy>(
+    pub(in super::super) fn on_patience_over(
         &mut self,
         id: u64,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
-        if let Some(RoundKind::Attempt { attempt, .. }) =
-            cx.rounds.get(id).map(|round| round.kind())
+        if let Some(RoundKind::Attempt { attempt, .. }) = cx.rounds.get(id).map(|round| &round.kind)
         {
             cx.nodes.on_late(attempt.votes());
         }
@@ -102,10 +90,10 @@ impl Acquisitions {
 ///
 /// The order of the nodes is the same for every client: contenders of a key meet at the same nodes, and keys spread
 /// over all.
-pub(super) fn asked_first<E: Entropy>(
+pub(super) fn asked_first(
     shard: Shard,
     others: usize,
-    cx: &Context<E>,
+    cx: &Context,
     now: Now,
 ) -> Option<impl Iterator<Item = usize> + Clone> {
     let asks_all = match cx.config.fan_out {
@@ -126,10 +114,10 @@ pub(super) fn asked_first<E: Entropy>(
 }
 
 /// Returns how long an attempt waits for the nodes that it asks first.
-pub(super) fn patience<E: Entropy>(
+pub(super) fn patience(
     first: impl Iterator<Item = usize>,
     limit: Duration,
-    cx: &Context<E>,
+    cx: &Context,
 ) -> Duration {
     let patience = first.map(|node| cx.nodes.patience(node)).max();
     patience.unwrap_or_default().min(limit / 2)

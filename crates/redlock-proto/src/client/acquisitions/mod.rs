@@ -8,35 +8,32 @@ mod claim;
 mod fan_out;
 mod queue;
 mod settle;
-mod settlement;
 
 use std::sync::Arc;
 
 use self::{
-    acquisition::{Acquisition, Phase},
-    queue::Queue,
+    acquisition::{Acquisition, AcquisitionPhase},
+    queue::AdmissionQueue,
 };
 use super::{
-    Acquire, Effect, Entropy, Now, TickClaim,
-    context::Context,
-    leases::Leases,
-    rounds::{Limit, RoundKind},
+    Acquire, Effect, Now, TickClaim, context::Context, leases::Leases, rounds::RoundKind,
     timers::Timer,
 };
 use crate::{
-    AttemptVerdict, Failure, FailureKind, Instant, Next, NodeAnswer, NodeOutcome, Places, Reply,
+    AttemptVerdict, Failure, FailureKind, Instant, NodeAnswer, NodeOutcome, Places, Reply,
+    RetryDecision,
 };
 
 /// The acquisitions that are under way, by number.
 #[derive(Debug, Default)]
 pub(super) struct Acquisitions {
     acquisitions: Places<Acquisition>,
-    queue: Queue,
+    queue: AdmissionQueue,
 }
 
 /// An attempt that came to nothing.
 #[derive(Debug)]
-struct Failed {
+struct FailedAttempt {
     failure: Failure,
     round: u64,
     /// There is no use in another attempt before this.
@@ -55,13 +52,13 @@ impl Acquisitions {
     }
 
     /// Starts an acquisition; it claims a tick if there is one.
-    pub(super) fn start<E: Entropy>(
+    pub(super) fn start(
         &mut self,
         id: u64,
         request: Box<Acquire>,
         claim: Option<TickClaim>,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         if cx.is_closing() {
@@ -72,12 +69,12 @@ impl Acquisitions {
     }
 
     /// Starts the acquisition of an exclusive lease beside a shared one of the same holder.
-    pub(super) fn upgrade<E: Entropy>(
+    pub(super) fn upgrade(
         &mut self,
         lease: u64,
         id: u64,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         match leases.get(lease).and_then(|shared| shared.upgrade(now)) {
@@ -90,13 +87,7 @@ impl Acquisitions {
     }
 
     /// Gives back whatever an acquisition took, or takes later, because no caller waits for it any more.
-    pub(super) fn abandon<E: Entropy>(
-        &mut self,
-        id: u64,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn abandon(&mut self, id: u64, leases: &mut Leases, cx: &mut Context, now: Now) {
         if let Some(acquisition) = self.acquisitions.remove(id) {
             self.queue.leave(&acquisition.phase);
             stop(id, &acquisition, leases, cx, now);
@@ -104,7 +95,7 @@ impl Acquisitions {
     }
 
     /// Abandons all and says so, because the client is being closed.
-    pub(super) fn close<E: Entropy>(&mut self, leases: &mut Leases, cx: &mut Context<E>, now: Now) {
+    pub(super) fn close(&mut self, leases: &mut Leases, cx: &mut Context, now: Now) {
         let ids: Vec<u64> = self.acquisitions.iter().map(|(id, _)| id).collect();
         for id in ids {
             self.abandon(id, leases, cx, now);
@@ -114,39 +105,33 @@ impl Acquisitions {
 
     /// Goes on after the delay that follows a failed attempt, or a commit that too few have confirmed; or ends a wait for
     /// its turn to ask nodes.
-    pub(super) fn on_timer<E: Entropy>(
-        &mut self,
-        id: u64,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn on_timer(&mut self, id: u64, leases: &mut Leases, cx: &mut Context, now: Now) {
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
         };
-        if let Phase::Unconfirmed { settlement, .. } = &acquisition.phase {
+        if let AcquisitionPhase::Unconfirmed { settlement, .. } = &acquisition.phase {
             let settlement = settlement.clone();
             return self.confirm_again(id, acquisition, settlement, leases, cx, now);
         }
-        if let Phase::Queued { .. } = acquisition.phase {
+        if let AcquisitionPhase::Queued { .. } = acquisition.phase {
             return self.waited_in_vain(id, &acquisition, cx, now);
         }
         self.attempt_in_turn(id, acquisition, leases, cx, now);
     }
 
     /// Takes in that a node's outcome in a round about an acquisition became known.
-    pub(super) fn on_outcome<E: Entropy>(
+    pub(super) fn on_outcome(
         &mut self,
         id: u64,
         (node, outcome, reply): (usize, NodeOutcome, Option<&Reply>),
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
-        match round.kind_mut() {
+        match &mut round.kind {
             RoundKind::Attempt {
                 attempt,
                 acquisition,
@@ -182,7 +167,7 @@ impl Acquisitions {
                 let Some((lease, lock)) = lease else { return };
                 let lease = *lease;
                 if let Some(held) = leases.of_owner(lease, lock.owner) {
-                    held.on_late_outcome(node, outcome);
+                    held.state.on_late_outcome(node, outcome);
                     self.voted_late(lease, (node, outcome), leases, cx, now);
                 }
             }
@@ -192,7 +177,7 @@ impl Acquisitions {
                 lock,
             } => {
                 if let Some(held) = leases.of_owner(*lease, lock.owner) {
-                    held.on_extension_outcome(node, outcome);
+                    held.state.on_extension_outcome(node, outcome);
                 }
                 if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
                     self.settled(id, verdict, leases, cx, now);
@@ -202,76 +187,33 @@ impl Acquisitions {
         }
     }
 
-    /// Takes in that a round about an acquisition has reached a limit.
-    pub(super) fn on_limit<E: Entropy>(
-        &mut self,
-        id: u64,
-        limit: Limit,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        let Some(round) = cx.rounds.get_mut(id) else {
-            return;
-        };
-        match round.kind_mut() {
-            RoundKind::Attempt {
-                held_back: Some(_), ..
-            } if limit != Limit::RanOut => self.on_patience_over(id, leases, cx, now),
-            RoundKind::Attempt { attempt, .. } => {
-                let verdict = match limit {
-                    Limit::Split => attempt.on_split(now.clock),
-                    Limit::Silence => attempt.on_time_limit(now.clock),
-                    Limit::RanOut => attempt.on_overload(now.clock),
-                };
-                if let Some(verdict) = verdict {
-                    self.attempted(id, verdict, leases, cx, now);
-                }
-            }
-            RoundKind::WriteBack { extension, .. } => {
-                if let Some(verdict) = extension.on_time_limit(now.clock) {
-                    self.settled(id, verdict, leases, cx, now);
-                }
-                cx.forget_if_over(id);
-            }
-            _ => {}
-        }
-    }
-
     /// Notes what a node said of a claim's tick; returns whether this ends the claim at once.
-    fn note_claim<E: Entropy>(
-        &mut self,
-        id: u64,
-        node: usize,
-        reply: &Reply,
-        cx: &Context<E>,
-        now: Now,
-    ) -> bool {
+    fn note_claim(&mut self, id: u64, node: usize, reply: &Reply, cx: &Context, now: Now) -> bool {
         let acquisition = self.acquisitions.get_mut(id);
         let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_mut()) else {
             return false;
         };
         // A wrong clock has no say.
-        let votes = cx.nodes.members().vote(node, now.clock).is_ok();
+        let votes = cx.nodes.vote(node, now.clock).is_ok();
         claiming.note(reply, votes)
     }
 
     /// Tries again after an attempt that failed, or says that the acquisition has.
-    fn failed<E: Entropy>(
+    fn failed(
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
-        failed: Failed,
-        cx: &mut Context<E>,
+        failed: FailedAttempt,
+        cx: &mut Context,
         now: Now,
     ) {
-        let Failed {
+        let FailedAttempt {
             failure,
             round,
             not_before,
         } = failed;
         let next = if cx.is_closing() || acquisition.gives_nodes_up(&failure, &cx.nodes, now) {
-            Next::GiveUp
+            RetryDecision::GiveUp
         } else {
             let bits = cx.bits();
             acquisition.retry(&cx.config).next(
@@ -283,13 +225,13 @@ impl Acquisitions {
             )
         };
         match next {
-            Next::RetryAt(at) => {
+            RetryDecision::RetryAt(at) => {
                 let at = not_before.map_or(at, |earliest| earliest.max(at));
                 let timer = cx.timers.set(at, Timer::Retry(id));
-                acquisition.phase = Phase::Pausing { timer };
+                acquisition.phase = AcquisitionPhase::Pausing { timer };
                 self.acquisitions.insert(id, acquisition);
             }
-            Next::GiveUp => {
+            RetryDecision::GiveUp => {
                 let answers = cx.answers(round, now);
                 not_acquired(id, Some(failure), answers, cx);
             }
@@ -298,27 +240,23 @@ impl Acquisitions {
 }
 
 /// Gives back what an acquisition has, or may have.
-fn stop<E: Entropy>(
-    id: u64,
-    acquisition: &Acquisition,
-    leases: &mut Leases,
-    cx: &mut Context<E>,
-    now: Now,
-) {
+fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Context, now: Now) {
     match acquisition.phase {
-        Phase::Pausing { timer } | Phase::Queued { timer, .. } => cx.timers.cancel(timer),
-        Phase::Settling(_) | Phase::Unconfirmed { .. } => {
-            if let Phase::Unconfirmed { timer, .. } = acquisition.phase {
+        AcquisitionPhase::Pausing { timer } | AcquisitionPhase::Queued { timer, .. } => {
+            cx.timers.cancel(timer);
+        }
+        AcquisitionPhase::Settling(_) | AcquisitionPhase::Unconfirmed { .. } => {
+            if let AcquisitionPhase::Unconfirmed { timer, .. } = acquisition.phase {
                 cx.timers.cancel(timer);
             }
             leases.withdraw(id, cx, now);
             leases.release(id, None, cx, now);
         }
-        Phase::Attempting { round } => {
+        AcquisitionPhase::Attempting { round } => {
             let Some(entry) = cx.rounds.get_mut(round) else {
                 return;
             };
-            let kind = entry.kind_mut();
+            let kind = &mut entry.kind;
             let RoundKind::Attempt { attempt, lock, .. } = kind else {
                 return;
             };
@@ -333,15 +271,15 @@ fn stop<E: Entropy>(
 }
 
 /// Gives an attempt up, whose outcome is known from elsewhere.
-fn abandoned<E: Entropy>(round: u64, cx: &mut Context<E>, now: Now) -> Option<AttemptVerdict> {
-    match cx.rounds.get_mut(round)?.kind_mut() {
+fn abandoned(round: u64, cx: &mut Context, now: Now) -> Option<AttemptVerdict> {
+    match &mut cx.rounds.get_mut(round)?.kind {
         RoundKind::Attempt { attempt, .. } => attempt.on_abandoned(now.clock),
         _ => None,
     }
 }
 
 /// Ends the wait for slow nodes at `until`, because an attempt has split the votes.
-fn splits<E: Entropy>(id: u64, until: Instant, cx: &mut Context<E>) {
+fn splits(id: u64, until: Instant, cx: &mut Context) {
     if !cx.rounds.get(id).is_some_and(|round| round.splits(until)) {
         return;
     }
@@ -353,16 +291,11 @@ fn splits<E: Entropy>(id: u64, until: Instant, cx: &mut Context<E>) {
 }
 
 /// Says that an acquisition is over because the client is closed.
-fn is_closed<E: Entropy>(id: u64, cx: &mut Context<E>) {
+fn is_closed(id: u64, cx: &mut Context) {
     not_acquired(id, None, Vec::new(), cx);
 }
 
-fn not_acquired<E: Entropy>(
-    id: u64,
-    failure: Option<Failure>,
-    answers: Vec<NodeAnswer>,
-    cx: &mut Context<E>,
-) {
+fn not_acquired(id: u64, failure: Option<Failure>, answers: Vec<NodeAnswer>, cx: &mut Context) {
     cx.outbox.push(Effect::NotAcquired {
         id,
         failure,

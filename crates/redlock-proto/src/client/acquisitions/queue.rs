@@ -6,21 +6,21 @@
 use std::collections::BTreeMap;
 
 use super::{
-    super::{Entropy, Now, context::Context, leases::Leases, timers::Timer},
+    super::{Now, context::Context, leases::Leases, timers::Timer},
     Acquisitions,
-    acquisition::{Acquisition, Phase},
+    acquisition::{Acquisition, AcquisitionPhase},
     not_acquired,
 };
 use crate::{Failure, FailureKind};
 
 /// The acquisitions that wait for their turn to ask nodes, in order.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct AdmissionQueue {
     waiting: BTreeMap<u64, u64>,
     next: u64,
 }
 
-impl Queue {
+impl AdmissionQueue {
     fn enter(&mut self, id: u64) -> u64 {
         let place = self.next;
         self.next += 1;
@@ -29,8 +29,8 @@ impl Queue {
     }
 
     /// Takes an acquisition out that does not wait any more.
-    pub(super) fn leave(&mut self, phase: &Phase) {
-        if let Phase::Queued { place, .. } = phase {
+    pub(super) fn leave(&mut self, phase: &AcquisitionPhase) {
+        if let AcquisitionPhase::Queued { place, .. } = phase {
             self.waiting.remove(place);
         }
     }
@@ -38,12 +38,12 @@ impl Queue {
 
 impl Acquisitions {
     /// Starts an attempt, once the requests of those before it are sent.
-    pub(super) fn attempt_in_turn<E: Entropy>(
+    pub(super) fn attempt_in_turn(
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         if self.queue.waiting.is_empty() && cx.nodes.have_room(cx.config.node_timeout, now.clock) {
@@ -52,7 +52,7 @@ impl Acquisitions {
         // As long as a caller that waits for no other holder waits for the nodes.
         let least = now.clock + cx.limit_within(acquisition.request.timing);
         let until = acquisition.request.wait_until.max(least);
-        acquisition.phase = Phase::Queued {
+        acquisition.phase = AcquisitionPhase::Queued {
             timer: cx.timers.set(until, Timer::Retry(id)),
             place: self.queue.enter(id),
         };
@@ -60,12 +60,7 @@ impl Acquisitions {
     }
 
     /// Starts the attempts whose turn has come.
-    pub(in super::super) fn admit<E: Entropy>(
-        &mut self,
-        leases: &mut Leases,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(in super::super) fn admit(&mut self, leases: &mut Leases, cx: &mut Context, now: Now) {
         while !self.queue.waiting.is_empty()
             && cx.nodes.have_room(cx.config.node_timeout, now.clock)
             && let Some((_, id)) = self.queue.waiting.pop_first()
@@ -73,7 +68,7 @@ impl Acquisitions {
             let Some(acquisition) = self.acquisitions.remove(id) else {
                 continue;
             };
-            if let Phase::Queued { timer, .. } = acquisition.phase {
+            if let AcquisitionPhase::Queued { timer, .. } = acquisition.phase {
                 cx.timers.cancel(timer);
             }
             self.attempt(id, acquisition, leases, cx, now);
@@ -81,11 +76,11 @@ impl Acquisitions {
     }
 
     /// Says that an acquisition has waited in this client for as long as its caller waits.
-    pub(super) fn waited_in_vain<E: Entropy>(
+    pub(super) fn waited_in_vain(
         &mut self,
         id: u64,
         acquisition: &Acquisition,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         self.queue.leave(&acquisition.phase);

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        Effect, Entropy, NotClaimed, Now,
+        Effect, NotClaimed, Now,
         context::Context,
-        leases::{Leases, Won},
+        leases::{Leases, WonAttempt},
         rounds::RoundKind,
         timers::Timer,
     },
-    Acquisitions, Failed,
-    acquisition::{Acquisition, Phase},
-    settlement::Settlement,
+    Acquisitions, FailedAttempt,
+    acquisition::{Acquisition, AcquisitionPhase, Settlement},
 };
 use crate::{
     ExtensionVerdict, Failure, FailureKind, Instant, NodeOutcome, TokenBlock, Vote, Votes,
@@ -20,12 +19,12 @@ use crate::{
 
 impl Acquisitions {
     /// Asks a majority that has granted an attempt to confirm.
-    pub(super) fn settle<E: Entropy>(
+    pub(super) fn settle(
         &mut self,
         id: u64,
-        won: &Won<'_>,
+        won: &WonAttempt<'_>,
         leases: &Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(held) = leases.get(id) else {
@@ -36,7 +35,7 @@ impl Acquisitions {
             round: 0,
             voters: won.votes.counters().map(|(node, _)| node).collect(),
             awaited: nodes(won.votes, |vote| vote == Vote::Pending),
-            until: held.state().deadline(),
+            until: held.state.deadline(),
         };
         self.ask_to_confirm(id, settlement, leases, cx, now);
     }
@@ -44,51 +43,53 @@ impl Acquisitions {
     /// Asks those whose vote counted, in a round of its own.
     ///
     /// They have kept the lock for this owner ever since, so that what they say of the watermark is still true.
-    fn ask_to_confirm<E: Entropy>(
+    fn ask_to_confirm(
         &mut self,
         id: u64,
         mut settlement: Settlement,
         leases: &Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(held) = leases.get(id) else {
             return;
         };
         let among = [&settlement.voters[..], &settlement.awaited].concat();
-        let extension = held.state().extension(cx.quorum(), now.clock);
+        let extension = held.state.extension(cx.quorum(), now.clock);
         let kind = RoundKind::WriteBack {
             lease: id,
             lock: Arc::clone(&settlement.lock),
             extension: extension.among(&among),
         };
-        let round = cx.start_round(kind, cx.limit_within(held.timing()), now);
+        let round = cx.start_round(kind, cx.limit_within(held.state.timing()), now);
         for node in &settlement.voters {
             ask_one_to_confirm(id, *node, round, leases, cx);
         }
         settlement.round = round;
         if let Some(acquisition) = self.acquisitions.get_mut(id) {
-            acquisition.phase = Phase::Settling(settlement);
+            acquisition.phase = AcquisitionPhase::Settling(settlement);
         }
     }
 
     /// Takes in that a node's vote came after the attempt had been decided that has won this lease.
-    pub(super) fn voted_late<E: Entropy>(
+    pub(super) fn voted_late(
         &mut self,
         id: u64,
         (node, outcome): (usize, NodeOutcome),
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let Some(held) = leases.get(id) else { return };
-        let owner = held.owner();
+        let owner = held.lock.owner;
         let acquisition = self.acquisitions.get_mut(id);
         let phase = acquisition.map(|acquisition| &mut acquisition.phase);
-        let Some((tokens, phase)) = held.tokens().zip(phase) else {
+        let Some((tokens, phase)) = held.tokens.zip(phase) else {
             return;
         };
-        let (Phase::Settling(settlement) | Phase::Unconfirmed { settlement, .. }) = phase else {
+        let (AcquisitionPhase::Settling(settlement)
+        | AcquisitionPhase::Unconfirmed { settlement, .. }) = phase
+        else {
             return;
         };
         let is_awaited = settlement.awaited.contains(&node);
@@ -101,7 +102,7 @@ impl Acquisitions {
             settlement.voters.push(node);
         }
         let round = settlement.round;
-        if matches!(phase, Phase::Unconfirmed { .. }) {
+        if matches!(phase, AcquisitionPhase::Unconfirmed { .. }) {
             // It is asked with the others, after the pause.
             return;
         }
@@ -116,23 +117,23 @@ impl Acquisitions {
     }
 
     /// Takes in that a round of requests to confirm was decided.
-    pub(super) fn settled<E: Entropy>(
+    pub(in super::super) fn settled(
         &mut self,
         round: u64,
         verdict: ExtensionVerdict,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         cx.end_limit(round);
         let Some(entry) = cx.rounds.get(round) else {
             return;
         };
-        let (started, baseline) = (entry.started(), entry.baseline().clone());
-        let ran_out = entry.ran_out();
+        let (started, baseline) = (entry.started, entry.baseline.clone());
+        let ran_out = entry.ran_out;
         let RoundKind::WriteBack {
             lease, extension, ..
-        } = entry.kind()
+        } = &entry.kind
         else {
             return;
         };
@@ -142,7 +143,7 @@ impl Acquisitions {
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
         };
-        let Phase::Settling(settlement) = acquisition.phase.clone() else {
+        let AcquisitionPhase::Settling(settlement) = acquisition.phase.clone() else {
             return;
         };
         let hopeful = settlement.voters.iter().filter(|node| hopeful[**node]);
@@ -157,7 +158,7 @@ impl Acquisitions {
             leases.hand_out(id, cx, now);
             return leases.follow(id, action, cx, now);
         }
-        let at = now.clock + held.state().pause_after_failure();
+        let at = now.clock + held.state.pause_after_failure();
         // A node that is asked for a tick may remember it, so another attempt of this claim might find it taken.
         let may_wait = usable && held.is_claimed() && verdict == ExtensionVerdict::Failed;
         if may_wait && at < until && may_come_to_confirm(hopeful, cx, now) {
@@ -171,7 +172,7 @@ impl Acquisitions {
         };
         leases.withdraw(id, cx, now);
         leases.release(id, None, cx, now);
-        let failed = Failed {
+        let failed = FailedAttempt {
             failure: Failure::after_grant(kind, started, now.clock),
             round,
             not_before: None,
@@ -180,27 +181,27 @@ impl Acquisitions {
     }
 
     /// Sets the timer to ask nodes at `at` again to confirm.
-    fn confirm_at<E: Entropy>(
+    fn confirm_at(
         &mut self,
         id: u64,
         mut acquisition: Acquisition,
         settlement: Settlement,
         at: Instant,
-        cx: &mut Context<E>,
+        cx: &mut Context,
     ) {
         let timer = cx.timers.set(at, Timer::Retry(id));
-        acquisition.phase = Phase::Unconfirmed { timer, settlement };
+        acquisition.phase = AcquisitionPhase::Unconfirmed { timer, settlement };
         self.acquisitions.insert(id, acquisition);
     }
 
     /// Goes on when the pause is over after a round that too few have confirmed.
-    pub(super) fn confirm_again<E: Entropy>(
+    pub(super) fn confirm_again(
         &mut self,
         id: u64,
         acquisition: Acquisition,
         settlement: Settlement,
         leases: &mut Leases,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let held = leases.get_mut(id);
@@ -217,13 +218,7 @@ impl Acquisitions {
     }
 }
 
-fn ask_one_to_confirm<E: Entropy>(
-    id: u64,
-    node: usize,
-    round: u64,
-    leases: &Leases,
-    cx: &mut Context<E>,
-) {
+fn ask_one_to_confirm(id: u64, node: usize, round: u64, leases: &Leases, cx: &mut Context) {
     if let Some(request) = leases.get(id).and_then(|held| held.confirmation()) {
         cx.send(node, round, request);
     }
@@ -232,7 +227,7 @@ fn ask_one_to_confirm<E: Entropy>(
 /// Returns whether the nodes that were asked may still become a majority, or no other client can win one meanwhile.
 ///
 /// If neither is so, the lock is in the way of an attempt that could win.
-fn may_come_to_confirm<E: Entropy>(hopeful: usize, cx: &Context<E>, now: Now) -> bool {
+fn may_come_to_confirm(hopeful: usize, cx: &Context, now: Now) -> bool {
     let quorum = cx.quorum();
     let reachable = cx.nodes.reachable(now);
     hopeful >= quorum.majority() || reachable < quorum.majority()

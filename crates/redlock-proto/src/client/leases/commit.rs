@@ -3,24 +3,23 @@
 use std::time::Duration;
 
 use super::{
-    super::{Entropy, Now, TickClaim, context::Context, rounds::RoundKind},
+    super::{Now, TickClaim, context::Context, rounds::RoundKind},
     Leases,
-    claimed::Claimed,
 };
 use crate::{JobEntry, JobVerb, NodeKey, Request, RunRecord, RunState, TokenBlock, Word};
 
 impl Leases {
     /// Says what came of the run under a lease, which is about to be released.
-    pub(in super::super) fn finish<E: Entropy>(
+    pub(in super::super) fn finish(
         &mut self,
         lease: u64,
         outcome: Word,
         took: Duration,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let held = self.held.get_mut(lease);
-        let Some(Claimed { job, run, .. }) = held.and_then(|held| held.claimed.as_deref_mut())
+        let Some(ClaimedRun { job, run, .. }) = held.and_then(|held| held.claimed.as_deref_mut())
         else {
             return;
         };
@@ -32,17 +31,12 @@ impl Leases {
     /// Tells nodes that may remember the tick to forget it, because it will not be started.
     ///
     /// The request goes ahead of the release, so that no client is given a tick in between.
-    pub(in super::super) fn withdraw<E: Entropy>(
-        &mut self,
-        lease: u64,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(in super::super) fn withdraw(&mut self, lease: u64, cx: &mut Context, now: Now) {
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
-        let ttl = held.timing().key_ttl();
-        let Some(Claimed { job, run, .. }) = held.claimed.take().map(|claimed| *claimed) else {
+        let ttl = held.state.timing().key_ttl();
+        let Some(ClaimedRun { job, run, .. }) = held.claimed.take().map(|claimed| *claimed) else {
             return;
         };
         let entry = run.to_entry();
@@ -50,7 +44,7 @@ impl Leases {
     }
 
     /// Records that the run under a lease is over, because the lease is released and no end of the run was reported.
-    pub(super) fn was_dropped<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn was_dropped(&mut self, lease: u64, cx: &mut Context, now: Now) {
         let claimed = self.held.get(lease).and_then(|held| held.claimed.as_ref());
         if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
             && let Some(outcome) = Word::new(RunRecord::DROPPED)
@@ -78,16 +72,31 @@ impl Leases {
         };
         if let Some(held) = self.held.get_mut(lease) {
             let job = claim.job.clone();
-            held.claimed = Some(Box::new(Claimed { job, run, last }));
+            held.claimed = Some(Box::new(ClaimedRun { job, run, last }));
         }
     }
 }
 
-fn tell_of_run<E: Entropy>(job: &NodeKey, verb: &JobVerb, cx: &mut Context<E>, now: Now) {
+fn tell_of_run(job: &NodeKey, verb: &JobVerb, cx: &mut Context, now: Now) {
     let round = cx.start_round(RoundKind::Record, cx.config.node_timeout, now);
     let request = Request::Job {
         verb: verb.clone(),
         job: job.clone(),
     };
     cx.send_all(round, &request);
+}
+
+/// The run that goes on under a lease.
+#[derive(Clone, Debug)]
+pub(super) struct ClaimedRun {
+    pub(super) job: NodeKey,
+    pub(super) run: RunRecord,
+    pub(super) last: Option<JobEntry>,
+}
+
+impl ClaimedRun {
+    /// Returns the newest run before it.
+    pub(super) fn last(&self) -> Option<RunRecord> {
+        self.last.as_ref().and_then(RunRecord::of)
+    }
 }

@@ -2,23 +2,16 @@
 
 use super::{
     super::{
-        Ask, Confirmed, Effect, Entropy, NotExtended, Notice, Now,
-        context::Context,
-        rounds::{Round, RoundKind},
+        Ask, Confirmed, Effect, FanOut, NotExtended, Notice, Now, context::Context,
+        rounds::RoundKind,
     },
-    Held, Leases,
+    Leases, WonLease,
 };
 use crate::{ExtensionVerdict, NodeOutcome, Vote};
 
 impl Leases {
     /// Extends a lease because its holder asks for it, in a round of its own.
-    pub(in super::super) fn extend<E: Entropy>(
-        &mut self,
-        lease: u64,
-        ask: Ask,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(in super::super) fn extend(&mut self, lease: u64, ask: Ask, cx: &mut Context, now: Now) {
         let live = self
             .held
             .get_mut(lease)
@@ -38,24 +31,18 @@ impl Leases {
     }
 
     /// Shares the keys of a lease with others from now on, which a round of extension tells the nodes.
-    pub(in super::super) fn downgrade<E: Entropy>(
-        &mut self,
-        lease: u64,
-        ask: Ask,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(in super::super) fn downgrade(&mut self, lease: u64, ask: Ask, cx: &mut Context, now: Now) {
         if let Some(held) = self.held.get_mut(lease) {
             held.share();
         }
         self.extend(lease, ask, cx, now);
     }
 
-    pub(super) fn start_extension<E: Entropy>(
+    pub(super) fn start_extension(
         &mut self,
         id: u64,
         ask: Option<Ask>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let asked = if ask.is_some() {
@@ -67,12 +54,12 @@ impl Leases {
     }
 
     /// Asks these nodes to keep the key for longer, or all if there are none.
-    fn ask_for_extension<E: Entropy>(
+    fn ask_for_extension(
         &mut self,
         id: u64,
         ask: Option<Ask>,
         asked: &[usize],
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         if asked.is_empty() {
@@ -86,7 +73,7 @@ impl Leases {
             held.state.extension(cx.quorum(), now.clock),
             held.extension(),
         );
-        let limit = cx.limit_within(held.timing());
+        let limit = cx.limit_within(held.state.timing());
         let is_narrow = !asked.is_empty();
         let kind = RoundKind::Extension {
             lease: id,
@@ -113,32 +100,32 @@ impl Leases {
 
     /// Asks all nodes to renew, because a majority was asked in vain, unless the lease is over or has no holder for
     /// now.
-    fn widen<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
-        if self.get(id).is_some_and(Held::is_renewed) {
+    fn widen(&mut self, id: u64, cx: &mut Context, now: Now) {
+        if self.get(id).is_some_and(|held| held.state.is_renewed()) {
             self.ask_for_extension(id, None, &[], cx, now);
         }
     }
 
     /// Takes in that a round of extension was decided.
-    pub(super) fn extended<E: Entropy>(
+    pub(in super::super) fn extended(
         &mut self,
         round: u64,
         verdict: ExtensionVerdict,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         cx.end_limit(round);
         let Some(entry) = cx.rounds.get_mut(round) else {
             return;
         };
-        let started = (entry.started(), entry.baseline().clone());
+        let started = (entry.started, entry.baseline.clone());
         let RoundKind::Extension {
             lease,
             ask,
             is_narrow,
             is_undisputed,
             ..
-        } = entry.kind_mut()
+        } = &mut entry.kind
         else {
             return;
         };
@@ -185,7 +172,7 @@ impl Leases {
             cx.notice(Notice::ExtensionFailed { lease: id });
         }
         for node in cx.nodes.all() {
-            let kind = cx.rounds.get(round).map(Round::kind);
+            let kind = cx.rounds.get(round).map(|round| &round.kind);
             if let Some(RoundKind::Extension { extension, .. }) = kind
                 && let Some(Vote::Cast(outcome)) = extension.votes().get(node)
             {
@@ -195,13 +182,13 @@ impl Leases {
     }
 
     /// Gives the key to a node that has lost it, so that the lease outlives the loss of others.
-    pub(super) fn heal<E: Entropy>(
+    pub(in super::super) fn heal(
         &mut self,
         lease: u64,
         node: usize,
         verdict: ExtensionVerdict,
         outcome: NodeOutcome,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let held = self.held.get_mut(lease);
@@ -213,3 +200,46 @@ impl Leases {
         cx.send(node, round, request);
     }
 }
+
+impl Leases {
+    /// Returns the nodes that the renewal of a lease asks, if they take turns; none if it asks all.
+    ///
+    /// A majority decides, whichever it is, and a node that is left out keeps the key up to the renewal after this one:
+    /// that is due after two thirds of the time to live, and asks this node first.
+    ///
+    /// All are asked if the renewal comes late, if the one before has failed, or if a node does not have the key yet.
+    pub(super) fn turn(&mut self, id: u64, cx: &Context, now: Now) -> Vec<usize> {
+        let take_turns = match cx.config.fan_out {
+            FanOut::All => false,
+            FanOut::Majority => true,
+            FanOut::Adaptive => self.len() >= MANY,
+        };
+        let held = self.held.get_mut(id).filter(|_| take_turns);
+        held.map(|held| held.turn(cx, now)).unwrap_or_default()
+    }
+}
+
+impl WonLease {
+    fn turn(&mut self, cx: &Context, now: Now) -> Vec<usize> {
+        let (nodes, majority) = (cx.quorum().nodes(), cx.quorum().majority());
+        let is_late = self.state.deadline() < now.clock + self.state.timing().ttl() / 2;
+        let lacks = |node: usize| self.state.lacks(node) && cx.nodes.is_of_use(node, now);
+        let is_spread = !cx.nodes.all().any(lacks);
+        if is_late || self.has_failed || !is_spread || majority == nodes {
+            return Vec::new();
+        }
+        let from = self.next % nodes;
+        let order = (from..nodes).chain(0..from);
+        let mut asked = Vec::with_capacity(majority);
+        let of_use = order.filter(|node| cx.nodes.is_of_use(*node, now));
+        asked.extend(of_use.take(majority));
+        match asked.last() {
+            Some(last) if asked.len() == majority => self.next = last + 1,
+            _ => asked.clear(),
+        }
+        asked
+    }
+}
+
+/// The number of leases from which a client has enough to do for its nodes to take turns.
+const MANY: usize = 64;

@@ -1,29 +1,25 @@
 //! Leases that are held: renewal, healing, loss and release.
 
-mod claimed;
 mod commit;
 mod extension;
-mod held;
+mod lease;
 mod release;
 mod spread;
-mod turns;
 
 use std::time::Duration;
 
 pub(super) use self::{
-    held::{Held, Won},
-    release::send_release,
+    lease::{WonAttempt, WonLease},
+    release::{released, send_release},
 };
-use super::{
-    Acquire, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, timers::Timer,
-};
-use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, Places, Reply, TokenBlock};
+use super::{Acquire, Effect, Notice, Now, context::Context, timers::Timer};
+use crate::{Instant, LeaseAction, LeaseState, OwnerId, Places, TokenBlock};
 
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     // In boxes, so that they stay where they are while others come and go.
-    held: Places<Box<Held>>,
+    held: Places<Box<WonLease>>,
     /// The least drift that any of them allows for, or less: nothing is known of it before the first look.
     least_drift: Duration,
 }
@@ -34,19 +30,19 @@ impl Leases {
         self.held.len()
     }
 
-    pub(super) fn get(&self, lease: u64) -> Option<&Held> {
+    pub(super) fn get(&self, lease: u64) -> Option<&WonLease> {
         self.held.get(lease).map(|held| &**held)
     }
 
-    pub(super) fn get_mut(&mut self, lease: u64) -> Option<&mut Held> {
+    pub(super) fn get_mut(&mut self, lease: u64) -> Option<&mut WonLease> {
         self.held.get_mut(lease).map(|held| &mut **held)
     }
 
     /// Returns the lease of this number if it is this owner's.
     ///
     /// After an attempt that failed, the number of the lease is that of another attempt's.
-    pub(super) fn of_owner(&mut self, lease: u64, owner: OwnerId) -> Option<&mut Held> {
-        self.get_mut(lease).filter(|held| held.owner() == owner)
+    pub(super) fn of_owner(&mut self, lease: u64, owner: OwnerId) -> Option<&mut WonLease> {
+        self.get_mut(lease).filter(|held| held.lock.owner == owner)
     }
 
     /// Takes a lease into care.
@@ -54,7 +50,7 @@ impl Leases {
         &mut self,
         id: u64,
         request: &Acquire,
-        won: &Won<'_>,
+        won: &WonAttempt<'_>,
         tokens: Option<TokenBlock>,
     ) {
         let Acquire {
@@ -68,16 +64,16 @@ impl Leases {
             .on_several_keys(keys.is_several());
         self.least_drift = self.least_drift.min(timing.drift());
         self.held
-            .insert(id, Box::new(Held::new(state, tokens, won)));
+            .insert(id, Box::new(WonLease::new(state, tokens, won)));
     }
 
     /// Tells the caller that it has the lease.
-    pub(super) fn hand_out<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn hand_out(&mut self, id: u64, cx: &mut Context, now: Now) {
         self.set_timer(id, cx);
         let Some(held) = self.held.get_mut(id) else {
             return;
         };
-        let Some(tokens) = held.tokens() else { return };
+        let Some(tokens) = held.tokens else { return };
         let (deadline, ends) = (held.state.deadline(), held.state.ends());
         cx.outbox.push(Effect::Acquired {
             id,
@@ -103,16 +99,11 @@ impl Leases {
     /// Ends the leases that are no longer safe because the clocks of a majority have gone ahead of the client's.
     ///
     /// Leases that no caller has yet, as `is_awaited` says, are checked when they are handed out.
-    pub(super) fn on_jump<E: Entropy>(
-        &mut self,
-        is_awaited: impl Fn(u64) -> bool,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
+    pub(super) fn on_jump(&mut self, is_awaited: impl Fn(u64) -> bool, cx: &mut Context, now: Now) {
         self.least_drift = Duration::MAX;
         let mut ended = Vec::new();
         for (id, held) in self.held.iter_mut() {
-            self.least_drift = self.least_drift.min(held.timing().drift());
+            self.least_drift = self.least_drift.min(held.state.timing().drift());
             if is_awaited(id) {
                 continue;
             }
@@ -128,14 +119,14 @@ impl Leases {
     }
 
     /// Ends a lease and leaves its key to its time to live.
-    pub(super) fn leave<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>) {
+    pub(super) fn leave(&mut self, lease: u64, cx: &mut Context) {
         if let Some(timer) = self.held.remove(lease).and_then(|held| held.timer) {
             cx.timers.cancel(timer);
         }
     }
 
     /// Extends a lease no longer because its holder is gone, and the next one is not there yet.
-    pub(super) fn park<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>) {
+    pub(super) fn park(&mut self, lease: u64, cx: &mut Context) {
         if let Some(held) = self.held.get_mut(lease) {
             held.state.park();
         }
@@ -143,12 +134,7 @@ impl Leases {
     }
 
     /// Gives a parked lease to its next holder; returns up to when it is valid, `None` if it is over.
-    pub(super) fn resume<E: Entropy>(
-        &mut self,
-        lease: u64,
-        cx: &mut Context<E>,
-        now: Now,
-    ) -> Option<Instant> {
+    pub(super) fn resume(&mut self, lease: u64, cx: &mut Context, now: Now) -> Option<Instant> {
         let held = self.held.get_mut(lease)?;
         let action = held.state.resume(now.clock);
         let deadline = held.state.is_live().then(|| held.state.deadline());
@@ -157,14 +143,14 @@ impl Leases {
     }
 
     /// Ends a lease whose deadline was seen to pass.
-    pub(super) fn expire<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn expire(&mut self, lease: u64, cx: &mut Context, now: Now) {
         let held = self.held.get_mut(lease);
         let action = held.and_then(|held| held.state.expire());
         self.follow(lease, action, cx, now);
     }
 
     /// Does what is due for a lease.
-    pub(super) fn on_timer<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn on_timer(&mut self, id: u64, cx: &mut Context, now: Now) {
         let Some(held) = self.held.get_mut(id) else {
             return;
         };
@@ -173,86 +159,12 @@ impl Leases {
         self.follow(id, action, cx, now);
     }
 
-    /// Takes in that a node's outcome in a round about a lease became known.
-    pub(super) fn on_outcome<E: Entropy>(
-        &mut self,
-        id: u64,
-        heard: (usize, NodeOutcome, Option<&Reply>),
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        let (node, outcome, reply) = heard;
-        let Some(round) = cx.rounds.get_mut(id) else {
-            return;
-        };
-        match round.kind_mut() {
-            RoundKind::Extension {
-                extension,
-                lease,
-                is_undisputed,
-                ..
-            } => {
-                let is_granted = matches!(outcome, NodeOutcome::Granted { .. });
-                *is_undisputed &= !is_granted || reply == Some(&Reply::Undisputed);
-                let lease = *lease;
-                if let Some(held) = self.held.get_mut(lease) {
-                    held.on_extension_outcome(node, outcome);
-                }
-                if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
-                    self.extended(id, verdict, cx, now);
-                } else if let Some(verdict) = extension.verdict() {
-                    self.heal(lease, node, verdict, outcome, cx, now);
-                }
-            }
-            RoundKind::Give { lease } => {
-                if let Some(held) = self.held.get_mut(*lease) {
-                    held.on_late_outcome(node, outcome);
-                }
-            }
-            RoundKind::Release { release, .. } => {
-                if let Some(verdict) = release.on_outcome(node, outcome, now.clock) {
-                    release::released(id, verdict, cx, now);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes in that a round about a lease has reached its time limit.
-    pub(super) fn on_limit<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
-        let Some(round) = cx.rounds.get_mut(id) else {
-            return;
-        };
-        match round.kind_mut() {
-            RoundKind::Extension {
-                extension,
-                is_narrow,
-                ..
-            } => {
-                if *is_narrow {
-                    cx.nodes.on_late(extension.votes());
-                }
-                if let Some(verdict) = extension.on_time_limit(now.clock) {
-                    self.extended(id, verdict, cx, now);
-                }
-            }
-            RoundKind::Release { release, .. } => {
-                if let Some(verdict) = release.on_time_limit(now.clock) {
-                    release::released(id, verdict, cx, now);
-                }
-                // Whatever is still owed to a node is its link's business.
-                cx.rounds.forget(id);
-            }
-            _ => {}
-        }
-    }
-
     /// Does what a lease asks for.
-    pub(super) fn follow<E: Entropy>(
+    pub(super) fn follow(
         &mut self,
         id: u64,
         action: Option<LeaseAction>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         match action {
@@ -265,7 +177,7 @@ impl Leases {
         self.set_timer(id, cx);
     }
 
-    fn set_timer<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>) {
+    fn set_timer(&mut self, id: u64, cx: &mut Context) {
         let Some(held) = self.held.get_mut(id) else {
             return;
         };

@@ -3,22 +3,18 @@
 use std::sync::Arc;
 
 use super::{
-    super::{
-        Ask, Effect, Entropy, NotReleased, Now,
-        context::Context,
-        rounds::{Round, RoundKind},
-    },
+    super::{Ask, Effect, NotReleased, Now, context::Context, rounds::RoundKind},
     Leases,
 };
 use crate::{GiveBack, Lock, Release, ReleaseVerdict, Request, Timing, Verb};
 
 impl Leases {
     /// Ends a lease and tells nodes to let its key go.
-    pub(in super::super) fn release<E: Entropy>(
+    pub(in super::super) fn release(
         &mut self,
         lease: u64,
         ask: Option<Ask>,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         self.was_dropped(lease, cx, now);
@@ -28,18 +24,18 @@ impl Leases {
         if let Some(timer) = held.timer {
             cx.timers.cancel(timer);
         }
-        let left = held.release();
-        send_release(left.nodes(), held.lock(), held.timing(), ask, cx, now);
+        let left = held.state.release();
+        send_release(left.nodes(), &held.lock, held.state.timing(), ask, cx, now);
     }
 }
 
 /// Tells nodes to let a key go, behind everything that was sent to them before.
-pub(in super::super) fn send_release<E: Entropy>(
+pub(in super::super) fn send_release(
     nodes: impl Iterator<Item = GiveBack> + Clone,
     lock: &Arc<Lock>,
     timing: Timing,
     ask: Option<Ask>,
-    cx: &mut Context<E>,
+    cx: &mut Context,
     now: Now,
 ) {
     if nodes.clone().next().is_none() {
@@ -71,13 +67,9 @@ pub(in super::super) fn send_release<E: Entropy>(
 ///
 /// The client waits for its other nodes up to its time limit all the same, so that closing the client does not cut them
 /// off.
-pub(super) fn released<E: Entropy>(
-    round: u64,
-    verdict: ReleaseVerdict,
-    cx: &mut Context<E>,
-    now: Now,
-) {
-    let Some(RoundKind::Release { ask, ends, .. }) = cx.rounds.get_mut(round).map(Round::kind_mut)
+pub(in super::super) fn released(round: u64, verdict: ReleaseVerdict, cx: &mut Context, now: Now) {
+    let Some(RoundKind::Release { ask, ends, .. }) =
+        cx.rounds.get_mut(round).map(|round| &mut round.kind)
     else {
         return;
     };
@@ -93,11 +85,7 @@ pub(super) fn released<E: Entropy>(
     release_over(Some(ask), result, cx);
 }
 
-fn release_over<E: Entropy>(
-    ask: Option<Ask>,
-    result: Result<(), NotReleased>,
-    cx: &mut Context<E>,
-) {
+fn release_over(ask: Option<Ask>, result: Result<(), NotReleased>, cx: &mut Context) {
     if let Some(ask) = ask {
         cx.outbox.push(Effect::ReleaseOver { ask, result });
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    super::{Entropy, Now, context::Context, rounds::RoundKind},
-    Held, Leases,
+    super::{Now, context::Context, rounds::RoundKind},
+    Leases, WonLease,
 };
 use crate::{Request, Verb};
 
@@ -12,11 +12,11 @@ impl Leases {
     /// Asks the connected nodes that never had the key of a lease for it, as the attempt would have.
     ///
     /// What they answer counts as any late vote does, and whatever is asked of them next comes behind it.
-    pub(super) fn spread<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
+    pub(super) fn spread(&mut self, lease: u64, cx: &mut Context, now: Now) {
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
-        let is_alone = |node: usize| cx.nodes.members().same_server(node).is_none();
+        let is_alone = |node: usize| cx.nodes.same_server(node).is_none();
         let may_answer = |node: &usize| cx.nodes.is_up(*node) && is_alone(*node);
         let lacks = |node: &usize| held.state.lacks(*node) && may_answer(node);
         let nodes: Vec<usize> = cx.nodes.all().filter(lacks).collect();
@@ -36,15 +36,15 @@ impl Leases {
     /// Asks a node that was connected for the keys of the leases that it never had.
     ///
     /// Leases that were not handed out yet, as `is_awaited` says, are spread once they are.
-    pub(in super::super) fn on_connected<E: Entropy>(
+    pub(in super::super) fn on_connected(
         &mut self,
         node: usize,
         is_awaited: impl Fn(u64) -> bool,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let leases = self.held.iter();
-        let lacks = |held: &Held| held.state.lacks(node);
+        let lacks = |held: &WonLease| held.state.lacks(node);
         let leases = leases.filter(|(lease, held)| lacks(held) && !is_awaited(*lease));
         let leases: Vec<u64> = leases.map(|(lease, _)| lease).collect();
         for lease in leases {
@@ -55,11 +55,11 @@ impl Leases {
     /// Takes in that a node was lost: the connection to it, or its vote.
     ///
     /// Leases that it has the key of, and that other nodes were not asked for yet, are spread now.
-    pub(in super::super) fn on_node_lost<E: Entropy>(
+    pub(in super::super) fn on_node_lost(
         &mut self,
         node: usize,
         is_awaited: impl Fn(u64) -> bool,
-        cx: &mut Context<E>,
+        cx: &mut Context,
         now: Now,
     ) {
         let mut hurried = Vec::new();
@@ -76,19 +76,19 @@ impl Leases {
     }
 }
 
-impl Held {
+impl WonLease {
     /// Returns what a node is asked that never had the key: the same as in the attempt, with the token that it was won with.
     fn late_acquire(&self) -> Option<Request> {
-        let tokens = self.tokens()?;
+        let tokens = self.tokens?;
         let (first, last) = (tokens.first().get(), tokens.last().get());
         Some(Request::Lock {
             verb: Verb::Acquire {
-                ttl: self.timing().key_ttl(),
+                ttl: self.state.timing().key_ttl(),
                 proposal: first,
                 block: u32::try_from(last - first + 1).unwrap_or(u32::MAX),
                 wish: None,
             },
-            lock: Arc::clone(self.lock()),
+            lock: Arc::clone(&self.lock),
         })
     }
 }

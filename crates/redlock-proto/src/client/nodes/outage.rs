@@ -1,110 +1,96 @@
-//! The time since when nodes have not answered with a vote.
+//! An outage: the time since when the nodes that answer with votes are no majority.
 
-use crate::{Instant, NodeOutcome, Quorum};
+use super::{super::Now, Nodes};
+use crate::{Instant, NodeOutcome};
 
-/// Since when the answers of nodes are no votes.
-#[derive(Debug)]
-pub(super) struct Outage {
-    // invariant: one entry per node
-    nodes: Vec<Usefulness>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Usefulness {
-    /// Since when it does not answer with a vote; `None` while it does, as far as is known.
-    lost: Option<Instant>,
-    /// Whether it voted, by its last standing on this connection.
-    votes: bool,
-}
-
-impl Outage {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self {
-            nodes: vec![Usefulness::default(); nodes],
-        }
-    }
-
-    /// Takes in that the connection to a node was lost, or could not be made.
-    pub(super) fn on_disconnected(&mut self, node: usize, at: Instant) {
-        self.on_standing(node, false, at);
-    }
-
+impl Nodes {
     /// Takes in that a node said where it stands: whether it votes.
     ///
     /// That it goes on to vote proves nothing: it may fail whatever it is asked for.
-    pub(super) fn on_standing(&mut self, node: usize, votes: bool, at: Instant) {
-        let Some(known) = self.nodes.get_mut(node) else {
-            return;
-        };
+    pub(super) fn on_vote(&mut self, node: usize, votes: bool, at: Instant) {
+        let node = &mut self.nodes[node];
         if !votes {
-            known.lost.get_or_insert(at);
-        } else if !known.votes {
-            known.lost = None;
+            node.lost.get_or_insert(at);
+        } else if !node.session.votes {
+            node.lost = None;
         }
-        known.votes = votes;
+        node.session.votes = votes;
     }
 
     /// Takes in that a node's outcome in an attempt became known.
-    pub(super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
-        let Some(known) = self.nodes.get_mut(node) else {
-            return;
-        };
+    pub(in super::super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
+        let lost = &mut self.nodes[node].lost;
         match outcome {
             NodeOutcome::Granted { .. } | NodeOutcome::Refused { .. } | NodeOutcome::Missing => {
-                known.lost = None;
+                *lost = None;
             }
             NodeOutcome::NotAVote { .. } | NodeOutcome::NotExecuted | NodeOutcome::Unknown => {
-                known.lost.get_or_insert(at);
+                lost.get_or_insert(at);
             }
         }
     }
 
     /// Returns since when the nodes that answer with votes are no majority; `None` while they are.
-    pub(super) fn since(&self, quorum: Quorum) -> Option<Instant> {
+    pub(in super::super) fn outage(&self) -> Option<Instant> {
         let mut lost: Vec<Instant> = self.nodes.iter().filter_map(|node| node.lost).collect();
         lost.sort_unstable();
-        lost.get(quorum.tolerated()).copied()
+        lost.get(self.quorum.tolerated()).copied()
+    }
+
+    /// Returns whether the first connections that are still being made could complete a majority: whether there is an
+    /// outage shows when they are made, or have failed.
+    pub(in super::super) fn are_connecting(&self, now: Now) -> bool {
+        let connecting = self.nodes.iter().filter(|node| !node.is_settled());
+        let connecting = connecting.count();
+        connecting > 0 && connecting + self.reachable(now) >= self.quorum.majority()
+    }
+
+    /// Returns whether too many nodes are quarantined beyond `end` for the others to be a majority.
+    pub(in super::super) fn are_quarantined_beyond(&self, end: Instant, now: Now) -> bool {
+        let beyond = self.all().filter(|node| {
+            let vote = self.vote(*node, now.clock);
+            let ready_in = vote.err().and_then(|reason| reason.ready_in());
+            ready_in.is_some_and(|ready_in| now.clock + ready_in > end)
+        });
+        beyond.count() > self.quorum.tolerated()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use std::{num::NonZeroUsize, time::Duration};
+    use std::time::Duration;
+
+    use super::{super::tests::three_nodes, *};
 
     fn at(secs: u64) -> Instant {
         Instant::from_origin(Duration::from_secs(secs))
     }
 
-    fn since(outage: &Outage) -> Option<Instant> {
-        outage.since(Quorum::of(NonZeroUsize::new(3).unwrap()))
-    }
-
     #[test]
     fn it_begins_when_the_majority_goes_and_ends_when_it_is_back() {
-        let mut outage = Outage::new(3);
-        outage.on_disconnected(0, at(1));
-        assert_eq!(since(&outage), None);
-        outage.on_disconnected(2, at(5));
-        outage.on_disconnected(0, at(7));
-        assert_eq!(since(&outage), Some(at(5)));
-        outage.on_disconnected(1, at(8));
-        outage.on_standing(2, true, at(9));
-        assert_eq!(since(&outage), Some(at(8)));
-        outage.on_standing(1, true, at(9));
-        assert_eq!(since(&outage), None);
+        let mut nodes = three_nodes();
+        nodes.on_disconnected(0, "gone".into(), at(1));
+        assert_eq!(nodes.outage(), None);
+        nodes.on_disconnected(2, "gone".into(), at(5));
+        nodes.on_disconnected(0, "gone".into(), at(7));
+        assert_eq!(nodes.outage(), Some(at(5)));
+        nodes.on_disconnected(1, "gone".into(), at(8));
+        nodes.on_vote(2, true, at(9));
+        assert_eq!(nodes.outage(), Some(at(8)));
+        nodes.on_vote(1, true, at(9));
+        assert_eq!(nodes.outage(), None);
     }
 
     #[test]
     fn a_node_that_fails_each_request_is_of_no_use_though_it_votes() {
-        let mut outage = Outage::new(3);
+        let mut nodes = three_nodes();
         for node in 0..2 {
-            outage.on_standing(node, true, at(1));
-            outage.on_outcome(node, NodeOutcome::NotExecuted, at(2));
-            outage.on_standing(node, true, at(3));
+            nodes.on_vote(node, true, at(1));
+            nodes.on_outcome(node, NodeOutcome::NotExecuted, at(2));
+            nodes.on_vote(node, true, at(3));
         }
-        assert_eq!(since(&outage), Some(at(2)));
-        outage.on_outcome(0, NodeOutcome::Granted { counter: 1 }, at(4));
-        assert_eq!(since(&outage), None);
+        assert_eq!(nodes.outage(), Some(at(2)));
+        nodes.on_outcome(0, NodeOutcome::Granted { counter: 1 }, at(4));
+        assert_eq!(nodes.outage(), None);
     }
 }

@@ -1,10 +1,9 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use super::{
-    super::{Ask, job_state::Reading},
-    HeldBack, Seen,
+use super::super::{Ask, job_state::JobAnswers};
+use crate::{
+    Attempt, ClockReading, Extension, Instant, Lock, NodeTime, Release, RunId, Survey, Timing, Verb,
 };
-use crate::{Attempt, Extension, Instant, Lock, NodeTime, Release, Survey, Timing};
 
 /// What a round is for, and how far it is.
 #[derive(Debug)]
@@ -13,8 +12,8 @@ pub(in super::super) enum RoundKind {
         acquisition: u64,
         lock: Arc<Lock>,
         attempt: Attempt,
-        /// What to send to the nodes that it has not asked, if there are any.
-        held_back: Option<HeldBack>,
+        /// What the nodes would be asked that it has not asked, if there are any, and its time limit as a whole.
+        held_back: Option<(Verb, Duration)>,
     },
     /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
     Decided { lease: Option<(u64, Arc<Lock>)> },
@@ -43,7 +42,7 @@ pub(in super::super) enum RoundKind {
     /// Nodes are asked to record the end of a run.
     Record,
     /// Nodes are asked what they remember of a job.
-    Read { ask: Ask, reading: Reading },
+    Read { ask: Ask, reading: JobAnswers },
     /// A node is asked where it stands, or what it is.
     Watch,
     /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.
@@ -80,13 +79,18 @@ impl RoundKind {
 
     /// Notes a node's clock as its answer showed it, and which run of a server it is, where votes are counted; and that
     /// it does not vote, where a refusal says that others may have the key.
-    pub(super) fn note(&mut self, node: usize, seen: Option<&Seen>, votes: impl Fn() -> bool) {
+    pub(super) fn note(
+        &mut self,
+        node: usize,
+        seen: Option<&(RunId, ClockReading)>,
+        votes: impl Fn() -> bool,
+    ) {
         if let Self::WriteBack { extension, .. } | Self::Extension { extension, .. } = self
             && (seen.is_none() || !votes())
         {
             extension.note_no_vote(node);
         }
-        let Some(Seen { run, reading }) = seen else {
+        let Some((run, reading)) = seen else {
             return;
         };
         match self {

@@ -1,23 +1,15 @@
 //! Rounds of requests: what each is for, what has come of it, and what is still to come.
 
-mod held_back;
 mod kind;
-mod request_error;
-mod rest;
 mod round;
-mod seen;
 
-pub use self::request_error::RequestError;
-use self::round::Heard;
-pub(super) use self::{
-    held_back::HeldBack,
-    kind::RoundKind,
-    rest::{Limit, Rest},
-    round::Round,
-    seen::Seen,
-};
 use std::time::Duration;
 
+use self::round::NodeProgress;
+pub(super) use self::{
+    kind::RoundKind,
+    round::{Limit, Rest, Round},
+};
 use super::timers::TimerKey;
 use crate::{Instant, Slab, membership::Baseline};
 
@@ -26,7 +18,7 @@ use crate::{Instant, Slab, membership::Baseline};
 pub(super) struct Rounds {
     rounds: Slab<Round>,
     /// The memory of what rounds had heard that are over, for the next ones.
-    spare: Vec<Vec<Heard>>,
+    spare: Vec<Vec<NodeProgress>>,
 }
 
 impl Rounds {
@@ -79,13 +71,13 @@ impl Rounds {
 
     /// Returns how many requests wait for their outcome, with one for each round that is kept though nothing is to come.
     pub(super) fn open_requests(&self) -> usize {
-        let open = |round: &Round| round.open().max(usize::from(round.is_over()));
+        let open = |round: &Round| round.open.max(usize::from(round.is_over()));
         self.rounds.values().map(open).sum()
     }
 
     /// Returns whether none is left that gives back what was taken, or says what came of a run.
     pub(super) fn are_clean(&self) -> bool {
-        let is_cleanup = |round: &Round| round.is_limited() && round.kind().is_cleanup();
+        let is_cleanup = |round: &Round| round.is_limited() && round.kind.is_cleanup();
         !self.rounds.values().any(is_cleanup)
     }
 }

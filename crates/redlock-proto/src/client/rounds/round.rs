@@ -2,11 +2,11 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{nodes::Nodes, timers::TimerKey},
-    Limit, RequestError, Rest, RoundKind, Seen,
+    RoundKind,
 };
 use crate::{
-    Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vote, Votes,
-    membership::Baseline,
+    ClockReading, Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, RequestError,
+    RunId, Vote, Votes, membership::Baseline,
 };
 
 /// One request to every node that is concerned, until each has had its outcome.
@@ -14,12 +14,12 @@ use crate::{
 /// A round outlives its decision: a late answer still shows whether the node may have the key.
 #[derive(Debug)]
 pub(in super::super) struct Round {
-    kind: RoundKind,
-    started: Instant,
+    pub(in super::super) kind: RoundKind,
+    pub(in super::super) started: Instant,
     /// What the nodes' clocks are compared with that have gone ahead since.
-    baseline: Baseline,
+    pub(in super::super) baseline: Baseline,
     /// The requests whose outcome is still to come.
-    open: usize,
+    pub(in super::super) open: usize,
     /// The time limit, while there is one.
     limit: Option<TimerKey>,
     /// How long a node may say nothing that owes it an outcome.
@@ -27,18 +27,18 @@ pub(in super::super) struct Round {
     /// When it ends though its nodes answer others; `None` if it never does.
     ends: Option<Instant>,
     /// Whether it has ended for that reason.
-    ran_out: bool,
+    pub(in super::super) ran_out: bool,
     /// Whether that limit is for an attempt that has split the votes with another.
     is_split: bool,
     /// For an attempt: the keys whose counters it raises, and by how many tokens.
-    counts: Option<(Arc<Lock>, u32)>,
+    pub(in super::super) counts: Option<(Arc<Lock>, u32)>,
     // invariant: one entry per node
-    nodes: Vec<Heard>,
+    nodes: Vec<NodeProgress>,
 }
 
-/// What was heard of a node.
+/// The progress of a round at one node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct NodeProgress {
     /// Whether it was asked.
     is_asked: bool,
     /// Whether it has had its outcome.
@@ -55,11 +55,11 @@ impl Round {
     pub(super) fn new(
         kind: RoundKind,
         (started, baseline): (Instant, Baseline),
-        (nodes, mut spare): (usize, Vec<Heard>),
+        (nodes, mut spare): (usize, Vec<NodeProgress>),
         (patience, limit): (Duration, TimerKey),
     ) -> Self {
         spare.clear();
-        spare.resize(nodes, Heard::default());
+        spare.resize(nodes, NodeProgress::default());
         Self {
             // What takes longer than half the lease is no use.
             ends: kind.timing().map(|timing| started + timing.ttl() / 2),
@@ -76,41 +76,9 @@ impl Round {
         }
     }
 
-    pub(in super::super) const fn kind(&self) -> &RoundKind {
-        &self.kind
-    }
-
-    pub(in super::super) const fn kind_mut(&mut self) -> &mut RoundKind {
-        &mut self.kind
-    }
-
-    /// Returns whether nodes are asked to vote in it.
-    pub(in super::super) const fn opens(&self) -> bool {
-        matches!(self.kind, RoundKind::Open { .. })
-    }
-
-    /// Ends the round and returns what it was for.
-    pub(in super::super) fn into_kind(self) -> RoundKind {
-        self.kind
-    }
-
     /// Ends the round and returns the memory of what it has heard.
-    pub(super) fn into_spare(self) -> Vec<Heard> {
+    pub(super) fn into_spare(self) -> Vec<NodeProgress> {
         self.nodes
-    }
-
-    pub(in super::super) const fn started(&self) -> Instant {
-        self.started
-    }
-
-    /// Returns what the nodes' clocks are compared with that have gone ahead since it was started.
-    pub(in super::super) const fn baseline(&self) -> &Baseline {
-        &self.baseline
-    }
-
-    /// Returns how many of its requests wait for their outcome.
-    pub(in super::super) const fn open(&self) -> usize {
-        self.open
     }
 
     /// Notes that one more request is sent, to this node.
@@ -124,11 +92,6 @@ impl Round {
     /// Ends the round at this moment at the latest.
     pub(in super::super) fn ends_by(&mut self, at: Instant) {
         self.ends = Some(self.ends.map_or(at, |ends| ends.min(at)));
-    }
-
-    /// Returns whether it has ended though its nodes answered others.
-    pub(in super::super) const fn ran_out(&self) -> bool {
-        self.ran_out
     }
 
     /// Returns how much time is left when its timer is due at `now`.
@@ -153,18 +116,6 @@ impl Round {
             _ if at <= now => Rest::Over(Limit::Silence),
             ends => Rest::Until(ends.map_or(at, |ends| ends.min(at))),
         }
-    }
-
-    /// Lets the round's answers show how far nodes have counted.
-    ///
-    /// The round is an attempt that raises the counters of these keys by this number of tokens.
-    pub(in super::super) fn count(&mut self, counts: (Arc<Lock>, u32)) {
-        self.counts = Some(counts);
-    }
-
-    /// Returns the keys whose counters it raises, and by how many tokens.
-    pub(in super::super) const fn counts(&self) -> Option<&(Arc<Lock>, u32)> {
-        self.counts.as_ref()
     }
 
     /// Returns whether it has a time limit still.
@@ -211,7 +162,7 @@ impl Round {
         &mut self,
         node: usize,
         result: &Result<Reply, RequestError>,
-        seen: Option<&Seen>,
+        seen: Option<&(RunId, ClockReading)>,
         vote: impl Fn() -> Result<(), NotAVote>,
     ) -> Option<NodeOutcome> {
         if std::mem::replace(&mut self.nodes.get_mut(node)?.is_over, true) {
@@ -238,7 +189,7 @@ impl Round {
                     Err(reason) if reason.needs_a_change() => {
                         (outcome, NodeAnswer::NotAVote { reason })
                     }
-                    _ => (outcome, error.to_answer()),
+                    _ => (outcome, error.into()),
                 }
             }
         };
@@ -252,14 +203,14 @@ impl Round {
         votes: &Votes,
         same_server: impl Fn(usize) -> Option<usize>,
     ) {
-        let granted = |heard: &Heard| heard.answer == Some(NodeAnswer::Granted);
+        let granted = |heard: &NodeProgress| heard.answer == Some(NodeAnswer::Granted);
         let mut granted = self
             .nodes
             .iter()
             .enumerate()
             .filter(|(_, heard)| granted(heard));
         let is_split = granted.any(|(node, _)| !votes.counts(node) && same_server(node).is_none());
-        for (node, Heard { answer, .. }) in self.nodes.iter_mut().enumerate() {
+        for (node, NodeProgress { answer, .. }) in self.nodes.iter_mut().enumerate() {
             // Where no majority agrees, no clock is known to be right.
             let counts = votes.counts(node) && (votes.is_won() || !is_split);
             if *answer == Some(NodeAnswer::Granted) && !counts {
@@ -372,4 +323,24 @@ impl Round {
         };
         (outcome, answer)
     }
+}
+
+/// How much time a round has left when its timer is due.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum Rest {
+    /// Its nodes have more: it is looked at again at this moment.
+    Until(Instant),
+    /// None.
+    Over(Limit),
+}
+
+/// The limit that a round has reached.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in super::super) enum Limit {
+    /// The one of an attempt that has split the votes.
+    Split,
+    /// Each node that owes an outcome has said nothing for as long as it may.
+    Silence,
+    /// It has lasted for too long, though a node that owes an outcome answers others, or was not sent its request yet.
+    RanOut,
 }

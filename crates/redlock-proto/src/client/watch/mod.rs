@@ -4,181 +4,103 @@ mod opening;
 
 use std::time::Duration;
 
-use super::{
-    Ask, Entropy, Now,
-    context::Context,
-    rounds::RoundKind,
-    timers::{Timer, TimerKey},
-};
-use crate::{
-    Instant, Lock, MarkState, Mode, NodeVerb, OwnerId, Reply, Request, ServerInfo, Survey, Verb,
-};
+use self::opening::ask_all;
+pub(super) use self::opening::{opened, opening_over, surveyed};
+use super::{Ask, Now, context::Context, rounds::RoundKind, timers::Timer};
+use crate::{Lock, MarkState, Mode, NodeVerb, OwnerId, Request, ServerInfo, Survey, Verb};
 
-/// What the client does of its own accord to keep nodes known and voting.
-#[derive(Debug)]
-pub(super) struct Watch {
-    // invariant: one entry per node
-    nodes: Vec<Watched>,
+/// Takes in that a connection to a node was made, and the node said what it is.
+pub(super) fn on_connected(
+    node: usize,
+    server_info: Option<ServerInfo>,
+    cx: &mut Context,
+    now: Now,
+) {
+    cx.nodes.watch(node).inspected = now.clock;
+    if let Some(server_info) = server_info {
+        cx.nodes.on_server_info(node, server_info);
+    }
+    on_standing(node, cx, now);
 }
 
-#[derive(Debug, Default)]
-struct Watched {
-    timer: Option<TimerKey>,
-    inspected: Instant,
-    /// Whether a floor for it is being looked for.
-    surveying: bool,
-    /// How often none was found.
-    surveys: u32,
-    /// Not to be looked for again before this.
-    survey_after: Instant,
+/// Takes in that the connection to a node was lost: what is behind the next one is unknown.
+pub(super) fn on_disconnected(node: usize, cx: &mut Context) {
+    let watched = std::mem::take(cx.nodes.watch(node));
+    if let Some(timer) = watched.timer {
+        cx.timers.cancel(timer);
+    }
 }
 
-impl Watch {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self {
-            nodes: (0..nodes).map(|_| Watched::default()).collect(),
-        }
+/// Takes in that a node said where it stands, and does what follows from it.
+pub(super) fn on_standing(node: usize, cx: &mut Context, now: Now) {
+    if cx.nodes.tell(node, now, &mut cx.outbox) {
+        cx.judge(now);
     }
-
-    /// Takes in that a connection to a node was made, and the node said what it is.
-    pub(super) fn on_connected<E: Entropy>(
-        &mut self,
-        node: usize,
-        server_info: Option<ServerInfo>,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        self.nodes[node].inspected = now.clock;
-        if let Some(server_info) = server_info {
-            cx.nodes.on_server_info(node, server_info);
-        }
-        self.on_standing(node, cx, now);
+    if let Some(MarkState::Aged { since }) = cx.nodes.mark(node).cloned()
+        && let watch = cx.nodes.watch(node)
+        && !watch.surveying
+        && now.clock >= watch.survey_after
+    {
+        watch.surveying = true;
+        let survey = Survey::start(cx.quorum(), node);
+        ask_all(RoundKind::Survey { survey, since }, cx, now);
     }
+    set_timer(node, cx, now);
+}
 
-    /// Takes in that the connection to a node was lost: what is behind the next one is unknown.
-    pub(super) fn on_disconnected<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>) {
-        let watched = std::mem::take(&mut self.nodes[node]);
-        if let Some(timer) = watched.timer {
-            cx.timers.cancel(timer);
-        }
+/// Looks at a node because it is time.
+pub(super) fn on_timer(node: usize, cx: &mut Context, now: Now) {
+    let is_unexamined = cx.nodes.is_unexamined(node);
+    let watch = cx.nodes.watch(node);
+    watch.timer = None;
+    let due = watch.inspected + INSPECT_EVERY;
+    let verb = if now.clock >= due || is_unexamined {
+        watch.inspected = now.clock;
+        NodeVerb::Inspect
+    } else {
+        NodeVerb::Look
+    };
+    let limit = cx.config.node_timeout;
+    let round = cx.start_round(RoundKind::Watch, limit, now);
+    cx.send(node, round, Request::Node(verb));
+    if cx.nodes.refuses_writes(node) {
+        probe(node, cx, now);
     }
+    set_timer(node, cx, now);
+}
 
-    /// Takes in that a node said where it stands, and does what follows from it.
-    pub(super) fn on_standing<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>, now: Now) {
-        if cx.nodes.tell(node, now, &mut cx.outbox) {
-            cx.judge(now);
+/// Lets every node vote at once that is only quarantined.
+pub(super) fn bless(ask: Ask, cx: &mut Context, now: Now) {
+    let survey = Survey::start(cx.quorum(), cx.quorum().nodes());
+    ask_all(RoundKind::Bless { survey, ask }, cx, now);
+}
+
+/// Sets when to look at a node: often in quarantine, so that its time counts, and now and then else.
+fn set_timer(node: usize, cx: &mut Context, now: Now) {
+    let every = match cx.nodes.mark(node) {
+        // Another server has answered.
+        Some(_) if cx.nodes.is_unexamined(node) => EXAMINE_WITHIN,
+        Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {
+            cx.config.keyspace.quarantine().step() / 2
         }
-        let watched = &mut self.nodes[node];
-        if let Some(MarkState::Aged { since }) = cx.nodes.members().state(node)
-            && !watched.surveying
-            && now.clock >= watched.survey_after
-        {
-            watched.surveying = true;
-            let since = *since;
-            let survey = Survey::start(cx.quorum(), node);
-            self.ask_all(RoundKind::Survey { survey, since }, cx, now);
-        }
-        self.set_timer(node, cx, now);
-    }
-
-    /// Looks at a node because it is time.
-    pub(super) fn on_timer<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>, now: Now) {
-        let watched = &mut self.nodes[node];
-        watched.timer = None;
-        let due = watched.inspected + INSPECT_EVERY;
-        let verb = if now.clock >= due || cx.nodes.members().is_unexamined(node) {
-            watched.inspected = now.clock;
-            NodeVerb::Inspect
-        } else {
-            NodeVerb::Tick
-        };
-        let limit = cx.config.node_timeout;
-        let round = cx.start_round(RoundKind::Watch, limit, now);
-        cx.send(node, round, Request::Node(verb));
-        if cx.nodes.refuses_writes(node) {
-            probe(node, cx, now);
-        }
-        self.set_timer(node, cx, now);
-    }
-
-    /// Lets every node vote at once that is only quarantined.
-    pub(super) fn bless<E: Entropy>(&mut self, ask: Ask, cx: &mut Context<E>, now: Now) {
-        let survey = Survey::start(cx.quorum(), cx.quorum().nodes());
-        self.ask_all(RoundKind::Bless { survey, ask }, cx, now);
-    }
-
-    /// Takes in that a node has answered, or failed to, in a round of the watch.
-    pub(super) fn on_outcome<E: Entropy>(
-        &mut self,
-        id: u64,
-        node: usize,
-        reply: Option<Reply>,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        let Some(round) = cx.rounds.get_mut(id) else {
-            return;
-        };
-        match round.kind_mut() {
-            RoundKind::Watch => {
-                if let Some(Reply::ServerInfo(server_info)) = reply {
-                    cx.nodes.on_server_info(node, server_info);
-                }
+        Some(_) => INSPECT_EVERY,
+        None => return,
+    };
+    let at = now.clock + every;
+    match cx.nodes.watch(node).timer {
+        // Whatever makes the node answer counts as a look; the next one may be later, never missing.
+        Some(timer) if timer.at() <= at => {}
+        other => {
+            if let Some(timer) = other {
+                cx.timers.cancel(timer);
             }
-            RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. } => {
-                let members = cx.nodes.members();
-                match (reply, members.run(node)) {
-                    (Some(Reply::Greatest(counter)), Some(run)) => {
-                        survey.on_reading(node, run.clone(), members.counters(node), counter);
-                    }
-                    _ => survey.on_failure(node),
-                }
-                if survey.is_decided() {
-                    self.surveyed(id, cx, now);
-                }
-            }
-            RoundKind::Open { .. } => self.opened(id, node, reply.as_ref(), cx, now),
-            _ => {}
-        }
-    }
-
-    /// Takes in that a round of the watch has reached its time limit.
-    pub(super) fn on_limit<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
-        match cx.rounds.get(id).map(|round| round.kind()) {
-            Some(RoundKind::Survey { .. } | RoundKind::Bless { .. }) => self.surveyed(id, cx, now),
-            Some(RoundKind::Open { .. }) => self.opening_over(id, cx, now),
-            _ => cx.rounds.forget(id),
-        }
-    }
-
-    /// Sets when to look at a node: often in quarantine, so that its time counts, and now and then else.
-    fn set_timer<E: Entropy>(&mut self, node: usize, cx: &mut Context<E>, now: Now) {
-        let every = match cx.nodes.members().state(node) {
-            // Another server has answered.
-            Some(_) if cx.nodes.members().is_unexamined(node) => EXAMINE_WITHIN,
-            Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {
-                cx.config.keyspace.quarantine().step() / 2
-            }
-            Some(_) => INSPECT_EVERY,
-            None => return,
-        };
-        let at = now.clock + every;
-        let watched = &mut self.nodes[node];
-        match watched.timer {
-            // Whatever makes the node answer counts as a look; the next one may be later, never missing.
-            Some(timer) if timer.at() <= at => {}
-            other => {
-                if let Some(timer) = other {
-                    cx.timers.cancel(timer);
-                }
-                watched.timer = Some(cx.timers.set(at, Timer::Watch(node)));
-            }
+            cx.nodes.watch(node).timer = Some(cx.timers.set(at, Timer::Watch(node)));
         }
     }
 }
 
 /// Asks a node to write a tombstone that no client needs.
-fn probe<E: Entropy>(node: usize, cx: &mut Context<E>, now: Now) {
+fn probe(node: usize, cx: &mut Context, now: Now) {
     let owner: OwnerId = cx.owner();
     let tombstone = Request::Lock {
         verb: Verb::Tombstone {

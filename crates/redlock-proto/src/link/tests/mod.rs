@@ -37,13 +37,13 @@ fn hello() -> Answer {
 }
 
 /// Returns a link with a connection since a moment.
-fn up(config: LinkConfig, now: Instant) -> Link<Bits> {
+fn up(config: LinkConfig, now: Instant) -> Link {
     let mut link = Link::new(config, Bits(0));
     connect(&mut link, now);
     link
 }
 
-fn connect(link: &mut Link<Bits>, now: Instant) {
+fn connect(link: &mut Link, now: Instant) {
     assert!(link.begin_connect(now), "it is time to connect");
     link.on_connected(hello(), now, now);
     assert!(link.is_up());
@@ -93,7 +93,7 @@ fn tombstone(owner: u8) -> Request {
 }
 
 /// Pushes requests for the present connection; each has the round of its place, from `first`.
-fn push(link: &mut Link<Bits>, first: u64, requests: Vec<Request>, now: Instant) {
+fn push(link: &mut Link, first: u64, requests: Vec<Request>, now: Instant) {
     let connection = link.connections;
     let ops = (first..)
         .zip(requests)
@@ -101,7 +101,7 @@ fn push(link: &mut Link<Bits>, first: u64, requests: Vec<Request>, now: Instant)
     link.push(ops, now);
 }
 
-fn sent(link: &mut Link<Bits>, now: Instant) -> Vec<Call> {
+fn sent(link: &mut Link, now: Instant) -> Vec<Call> {
     link.on_timer(now);
     let calls = std::iter::from_fn(|| link.next_call(now)).collect();
     link.on_written(now);
@@ -116,7 +116,7 @@ fn answer(replies: Vec<Result<Reply, Arc<str>>>) -> Answer {
 }
 
 /// Returns what the client was told: the word for it, and the round.
-fn told(link: &mut Link<Bits>) -> Vec<(&'static str, u64)> {
+fn told(link: &mut Link) -> Vec<(&'static str, u64)> {
     let mut told = Vec::new();
     while let Some(event) = link.poll_event() {
         match event {
@@ -289,7 +289,7 @@ fn the_time_of_a_node_counts_from_when_its_call_was_written_and_from_its_last_an
 fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
     let mut link = up(config(), at(0));
     push(&mut link, 1, vec![acquire(1), release(1)], at(0));
-    let fails = |link: &mut Link<Bits>, call: &Call, ms| {
+    let fails = |link: &mut Link, call: &Call, ms| {
         let replies = vec![Err("out of memory".into()); call.requests.len()];
         link.on_answer(call.id, answer(replies), at(ms));
     };
@@ -316,7 +316,7 @@ fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
 #[test]
 fn a_release_that_fails_for_the_first_time_has_no_other_repeated_before_its_time() {
     let mut link = up(config(), at(0));
-    let fails = |link: &mut Link<Bits>, ms| {
+    let fails = |link: &mut Link, ms| {
         let calls = sent(link, at(ms));
         for call in &calls {
             let replies = vec![Err("it refuses to write".into()); call.requests.len()];

@@ -1,4 +1,4 @@
-mod circle;
+mod deadlock;
 #[cfg(test)]
 mod tests;
 
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use self::circle::Nested;
+use self::deadlock::WaitGraph;
 use super::Streak;
 use crate::Instant;
 
@@ -26,7 +26,7 @@ use crate::Instant;
 /// A caller that comes back at once has left no gap for other processes, and its streak goes on.
 #[derive(Debug)]
 pub struct LocalQueue<K, P> {
-    queues: HashMap<K, Queue<P>>,
+    queues: HashMap<K, KeyQueue<P>>,
     next_ticket: u64,
     /// Callers that have the turn or wait for it.
     callers: usize,
@@ -35,7 +35,7 @@ pub struct LocalQueue<K, P> {
     /// The keys of each caller that wants several.
     sets: HashMap<Ticket, Vec<K>>,
     /// The callers that hold turns while they wait for another.
-    nested: Nested<K>,
+    wait_graph: WaitGraph<K>,
 }
 
 /// The reason for which a caller has no place.
@@ -58,7 +58,7 @@ pub struct Ticket(u64);
     clippy::exhaustive_structs,
     reason = "a driver must handle every part of it"
 )]
-pub struct Left<P> {
+pub struct Departure<P> {
     /// The callers that have the turn now, if they have it by this: several, if the caller had several keys.
     pub next: Vec<Ticket>,
     /// The lease that was parked, if no caller is left to take it over; it is to be released.
@@ -66,7 +66,7 @@ pub struct Left<P> {
 }
 
 #[derive(Debug)]
-struct Queue<P> {
+struct KeyQueue<P> {
     places: VecDeque<Ticket>,
     /// The lease of the holder before, for the next caller that has the turn; in a box, because most keys have none.
     parked: Option<Box<P>>,
@@ -84,7 +84,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             callers: 0,
             sweep_at: 0,
             sets: HashMap::new(),
-            nested: Nested::new(),
+            wait_graph: WaitGraph::new(),
         }
     }
 
@@ -118,7 +118,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         self.next_ticket += 1;
         for key in keys {
             if !self.queues.contains_key(key) {
-                self.queues.insert(key.clone(), Queue::new(now));
+                self.queues.insert(key.clone(), KeyQueue::new(now));
             }
             if let Some(queue) = self.queues.get_mut(key) {
                 if queue.is_over(now) {
@@ -137,7 +137,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         if keys.len() > 1 {
             self.sets.insert(ticket, keys.to_vec());
         }
-        self.nested.insert(ticket, keys, held);
+        self.wait_graph.insert(ticket, keys, held);
         Ok(ticket)
     }
 
@@ -228,8 +228,8 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// Gives up a caller's places, whether or not it had the turn.
     ///
     /// `keys` are those that it entered with.
-    pub fn leave(&mut self, keys: &[K], ticket: Ticket, now: Instant) -> Left<P> {
-        let mut left = Left {
+    pub fn leave(&mut self, keys: &[K], ticket: Ticket, now: Instant) -> Departure<P> {
+        let mut left = Departure {
             next: Vec::new(),
             unclaimed: None,
         };
@@ -261,7 +261,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
         self.callers -= 1;
         self.sets.remove(&ticket);
-        self.nested.remove(ticket);
+        self.wait_graph.remove(ticket);
         for (head, key) in heads {
             if self.has_turn(self.wanted(head, key), head) && !left.next.contains(&head) {
                 left.next.push(head);
@@ -295,7 +295,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
         // A caller that has its turn contends, and no caller of this process is in its way.
         let waits = |ticket, wanted: &[K]| !self.has_turn(wanted, ticket);
-        let mut search = self.nested.search(held, waits, |ticket, looked_at| {
+        let mut search = self.wait_graph.search(held, waits, |ticket, looked_at| {
             self.ahead_of(ticket, looked_at)
         });
         for key in keys {
@@ -318,7 +318,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// it.
     fn ahead_of(&self, ticket: Ticket, looked_at: &mut HashMap<K, usize>) -> Vec<Ticket> {
         let wanted = self.sets.get(&ticket).map(Vec::as_slice);
-        let wanted = wanted.or_else(|| self.nested.wanted(ticket));
+        let wanted = wanted.or_else(|| self.wait_graph.wanted(ticket));
         let mut ahead = Vec::new();
         for key in wanted.unwrap_or_default() {
             let Some(queue) = self.queues.get(key) else {
@@ -356,7 +356,7 @@ impl<K: Clone + Eq + Hash, P> Default for LocalQueue<K, P> {
     }
 }
 
-impl<P> Queue<P> {
+impl<P> KeyQueue<P> {
     fn new(now: Instant) -> Self {
         Self {
             places: VecDeque::new(),

@@ -190,7 +190,7 @@ fn who_has_its_turn_waits_for_nobody_here() {
     for (key, ticket) in [("a", waits), ("b", nested), ("a", holder)] {
         queue.leave(&[key], ticket, at(1));
     }
-    assert_eq!(queue.nested.wanted(nested), None);
+    assert_eq!(queue.wait_graph.wanted(nested), None);
     assert_eq!(queue.callers(), 0);
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Store, check_range,
-    key::{Key, Wanted},
+    key::{StoredKey, Wanted},
 };
 use crate::{
     JobEntry, JobVerb, Keyspace, Mode, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Tick, Verb,
@@ -163,7 +163,7 @@ impl Store {
     }
 
     pub(super) fn is_owner(&self, lock: &NodeKey, owner: OwnerId) -> bool {
-        self.keys.get(lock).and_then(Key::owner) == Some(owner)
+        self.keys.get(lock).and_then(StoredKey::owner) == Some(owner)
     }
 
     /// Forgets this very run; the run before it has the watermark again, if it was the newest.

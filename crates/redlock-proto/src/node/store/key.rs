@@ -7,15 +7,15 @@ use crate::{HolderLabel, Mode, OwnerId, Verb};
 
 /// The owners of a key, and up to when each has it: in milliseconds since the epoch, up to and in that one.
 #[derive(Clone, Debug)]
-pub(super) enum Key {
+pub(super) enum StoredKey {
     /// One exclusive owner.
     Held { owner: OwnerId, until: u64 },
     /// Owners that share it, or only the wish of an owner that waits for it in exclusive mode.
-    Shared(Sharing),
+    Shared(SharedOwners),
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sharing {
+pub(super) struct SharedOwners {
     holders: Vec<(OwnerId, u64)>,
     /// The owner that has it exclusively, apart from a shared lease of its own that this one upgrades.
     upgrade: Option<(OwnerId, u64)>,
@@ -32,7 +32,7 @@ pub(super) struct Wanted {
     pub(super) now: u64,
 }
 
-impl Key {
+impl StoredKey {
     /// The most owners that share a key.
     pub(super) const MOST: usize = 64;
 
@@ -128,7 +128,7 @@ impl Key {
         let alone = Self::Held { owner, until };
         let mut sharing = match before {
             Some(Self::Shared(sharing)) => sharing.without(wanted),
-            _ => Sharing::default(),
+            _ => SharedOwners::default(),
         };
         match wanted.mode {
             Mode::Exclusive => return alone,
@@ -189,15 +189,17 @@ impl Key {
     }
 }
 
-impl Sharing {
+impl SharedOwners {
     /// Returns the key, if it has an owner or a wish.
     ///
     /// If the upgraded owner is the only holder, the key becomes an ordinary exclusive key.
-    fn into_key(self) -> Option<Key> {
+    fn into_key(self) -> Option<StoredKey> {
         match self.upgrade {
-            Some((owner, until)) if self.holders.is_empty() => Some(Key::Held { owner, until }),
+            Some((owner, until)) if self.holders.is_empty() => {
+                Some(StoredKey::Held { owner, until })
+            }
             None if self.holders.is_empty() && self.wish.is_none() => None,
-            _ => Some(Key::Shared(self)),
+            _ => Some(StoredKey::Shared(self)),
         }
     }
 
@@ -235,7 +237,7 @@ impl Sharing {
     fn full_until(&self, now: u64) -> Option<u64> {
         let ends = self.holders.iter().map(|(_, until)| *until);
         let ends = ends.filter(|until| *until >= now);
-        (ends.clone().count() >= Key::MOST).then(|| ends.min())?
+        (ends.clone().count() >= StoredKey::MOST).then(|| ends.min())?
     }
 
     /// Removes the request's owner and all expired owners.

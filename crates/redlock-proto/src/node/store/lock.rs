@@ -1,10 +1,10 @@
 //! Requests about locks: which owners get the keys, keep them, and release them.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
     Store, check_range,
-    key::{Key, Wanted},
+    key::{StoredKey, Wanted},
     millis, slots,
 };
 use crate::{KeySet, Keyspace, Mode, NodeKey, Reply, Verb, next_counter};
@@ -21,7 +21,7 @@ impl Store {
         let own = held().filter(|held| held.is_owned(wanted)).count();
         let is_owner = own == keys.iter().len();
         let others = held().filter_map(|held| Some((held, held.in_the_way(wanted)?)));
-        let others: Vec<(&Key, u64)> = others.collect();
+        let others: Vec<(&StoredKey, u64)> = others.collect();
         let other = others.iter().max_by_key(|(_, until)| *until);
         let asked = if let Verb::Acquire { .. } = wanted.verb {
             self.counter_of_all(keyspace, keys)
@@ -141,6 +141,41 @@ impl Store {
         }
         let before = self.keys.remove(key);
         self.keys
-            .insert(key.clone(), Key::taken(before, wanted, ttl));
+            .insert(key.clone(), StoredKey::taken(before, wanted, ttl));
     }
+}
+
+/// The keys that a client was refused, each with the last [`PERIOD`] of the node's clock in which that was.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disputes {
+    refused: HashMap<NodeKey, u64>,
+    /// With this many, the entries that are over are swept out.
+    sweep_at: usize,
+}
+
+impl Disputes {
+    /// Notes that a client was refused these keys at `now`, in milliseconds.
+    pub(super) fn note(&mut self, keys: &KeySet, now: u64) {
+        let period = now / PERIOD;
+        if self.refused.len() >= self.sweep_at {
+            self.refused.retain(|_, refused| !is_over(*refused, period));
+            self.sweep_at = (2 * self.refused.len()).max(64);
+        }
+        for key in keys {
+            self.refused.insert(key.key().clone(), period);
+        }
+    }
+
+    /// Returns whether a client was refused one of these keys in this period or in the one before.
+    pub(super) fn concern(&self, keys: &KeySet, now: u64) -> bool {
+        let mut refused = keys.iter().filter_map(|key| self.refused.get(key.key()));
+        refused.any(|refused| !is_over(*refused, now / PERIOD))
+    }
+}
+
+/// In milliseconds.
+const PERIOD: u64 = 4_000;
+
+const fn is_over(refused: u64, period: u64) -> bool {
+    refused.saturating_add(1) < period
 }

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use super::{OWN, Store, check_range, millis};
 use crate::{Keyspace, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, ServerInfo};
 
-/// What a node remembers of its own past.
+/// The mark: what a node remembers of its own past.
 #[derive(Clone, Debug)]
-pub(super) struct Mark {
+pub(super) struct StoredMark {
     pub(super) run: RunId,
     /// Whose data it had.
     data: Arc<str>,
@@ -37,7 +37,7 @@ impl Aging {
     }
 }
 
-impl Mark {
+impl StoredMark {
     fn state(&self, quarantine: &Quarantine) -> MarkState {
         self.quarantine
             .map_or(MarkState::Voting, |aging| aging.state(quarantine))
@@ -66,7 +66,7 @@ impl Store {
             } else {
                 0
             };
-            let mark = Mark {
+            let mark = StoredMark {
                 run: self.run.clone(),
                 data: Arc::clone(&self.data),
                 policy: policy.into(),
@@ -106,7 +106,7 @@ impl Store {
         state: Option<&MarkState>,
     ) -> Result<Reply, Arc<str>> {
         Ok(match verb {
-            NodeVerb::Tick => Reply::Done,
+            NodeVerb::Look => Reply::Done,
             NodeVerb::Inspect => Reply::ServerInfo(ServerInfo {
                 run: self.run.clone(),
                 version: ServerInfo::OLDEST,

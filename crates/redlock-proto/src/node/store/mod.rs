@@ -1,11 +1,8 @@
-mod disputes;
 mod jobs;
 mod key;
 mod lock;
 mod mark;
 mod slots;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -14,9 +11,9 @@ use std::{
 };
 
 use self::{
-    disputes::Disputes,
-    key::{Key, Wanted},
-    mark::Mark,
+    key::{StoredKey, Wanted},
+    lock::Disputes,
+    mark::StoredMark,
 };
 use crate::{
     Answer, FencingToken, JobEntry, KeySet, Keyspace, Lock, MarkState, Mode, NodeKey, NodeTime,
@@ -40,10 +37,10 @@ pub struct Store {
     /// Whether an operator vouches for marks that are missing.
     vouched: bool,
     /// `None` if the process remembers nothing but its data, as servers without functions do.
-    memory: Option<Memory>,
-    keys: HashMap<NodeKey, Key>,
-    marks: HashMap<NodeKey, Mark>,
-    fences: HashMap<NodeKey, Counters>,
+    memory: Option<ProcessMemory>,
+    keys: HashMap<NodeKey, StoredKey>,
+    marks: HashMap<NodeKey, StoredMark>,
+    fences: HashMap<NodeKey, ShardCounters>,
     /// The numbers of slots, and up to when each is remembered, in milliseconds since the epoch.
     slots: HashMap<NodeKey, (u8, u64)>,
     /// The runs of each job, the newest first.
@@ -53,16 +50,17 @@ pub struct Store {
     sweep_at: usize,
 }
 
-/// What the process remembers, and not its data.
+/// The memory of the server's process, which is not part of its data.
 #[derive(Clone, Debug, Default)]
-struct Memory {
+struct ProcessMemory {
     /// The marks that it has looked at, though its data may not have them any more.
     looked: HashSet<NodeKey>,
     disputes: Disputes,
 }
 
+/// The fencing counters of a keyspace, by shard.
 #[derive(Clone, Debug, Default)]
-struct Counters {
+struct ShardCounters {
     shards: BTreeMap<u16, u64>,
     floor: u64,
 }
@@ -74,7 +72,7 @@ impl Store {
             run,
             data: OWN.into(),
             vouched: false,
-            memory: Some(Memory::default()),
+            memory: Some(ProcessMemory::default()),
             keys: HashMap::new(),
             marks: HashMap::new(),
             fences: HashMap::new(),
@@ -166,7 +164,7 @@ impl Store {
             run: self.run.clone(),
             data: data.into(),
             vouched: false,
-            memory: self.memory.as_ref().map(|_| Memory::default()),
+            memory: self.memory.as_ref().map(|_| ProcessMemory::default()),
             ..other.clone()
         };
     }
@@ -193,14 +191,14 @@ impl Store {
         self.run = run;
         self.vouched = false;
         if let Some(memory) = &mut self.memory {
-            *memory = Memory::default();
+            *memory = ProcessMemory::default();
         }
     }
 
     /// Returns the number of lock keys that are there at `time`.
     pub fn locks(&self, time: NodeTime) -> usize {
         let now = time.as_millis();
-        let live = |(key, held): &(&NodeKey, &Key)| held.until() >= now && !is_tomb(key);
+        let live = |(key, held): &(&NodeKey, &StoredKey)| held.until() >= now && !is_tomb(key);
         self.keys.iter().filter(live).count()
     }
 
@@ -254,7 +252,7 @@ impl Store {
     }
 
     fn is_there(&mut self, key: &NodeKey, now: u64) -> bool {
-        let until = self.keys.get(key).map(Key::until);
+        let until = self.keys.get(key).map(StoredKey::until);
         let is_over = until.is_some_and(|until| until < now);
         if is_over {
             self.keys.remove(key);
@@ -305,7 +303,7 @@ fn is_tomb(key: &NodeKey) -> bool {
 const fn is_inspection(request: &Request) -> bool {
     matches!(
         request,
-        Request::Node(NodeVerb::Tick | NodeVerb::Inspect | NodeVerb::Survey)
+        Request::Node(NodeVerb::Look | NodeVerb::Inspect | NodeVerb::Survey)
     )
 }
 

@@ -1,6 +1,3 @@
-#[cfg(test)]
-mod tests;
-
 use std::time::Duration;
 
 use crate::{ClockReading, GiveBack, NodeOutcome, Quorum, RunId, membership::Agreement};
@@ -33,12 +30,12 @@ pub enum Vote {
 pub struct Votes {
     quorum: Quorum,
     // invariant: as many as the quorum has nodes
-    nodes: Vec<Said>,
+    nodes: Vec<NodeVote>,
 }
 
-/// What there is of one node.
+/// The vote of one node, and what makes it count.
 #[derive(Clone, Debug)]
-struct Said {
+struct NodeVote {
     vote: Vote,
     /// Its clock, as its answer showed it.
     reading: Option<ClockReading>,
@@ -50,7 +47,7 @@ struct Said {
     counts: bool,
 }
 
-impl Said {
+impl NodeVote {
     const NOTHING: Self = Self {
         vote: Vote::Pending,
         reading: None,
@@ -81,7 +78,7 @@ impl Votes {
     pub fn new(quorum: Quorum) -> Self {
         Self {
             quorum,
-            nodes: vec![Said::NOTHING; quorum.nodes()],
+            nodes: vec![NodeVote::NOTHING; quorum.nodes()],
         }
     }
 
@@ -165,9 +162,9 @@ impl Votes {
             Some(said) if said.vote == Vote::Pending => {
                 said.vote = Vote::Cast(outcome);
                 if said.granted() {
-                    self.count_again(Said::granted);
+                    self.count_again(NodeVote::granted);
                 } else if said.is_gone() {
-                    self.count_again(Said::is_gone);
+                    self.count_again(NodeVote::is_gone);
                 }
                 true
             }
@@ -194,7 +191,7 @@ impl Votes {
 
     /// Returns the number of nodes that granted, and whose grant counts.
     pub fn granted(&self) -> usize {
-        self.counted(Said::granted)
+        self.counted(NodeVote::granted)
     }
 
     /// Returns whether a node granted, and its grant counts.
@@ -244,7 +241,7 @@ impl Votes {
     /// those whose clocks agree.
     /// It does not matter whether they had the key: a node that votes and has it not grants it to another.
     pub fn is_majority_gone(&self) -> bool {
-        self.counted(Said::is_gone) > self.quorum.tolerated()
+        self.counted(NodeVote::is_gone) > self.quorum.tolerated()
     }
 
     /// Returns whether [`is_majority_gone`](Self::is_majority_gone) may still become true.
@@ -309,13 +306,13 @@ impl Votes {
     }
 
     /// Looks again which of the nodes that say the same count, now that there is one more.
-    fn count_again(&mut self, says: fn(&Said) -> bool) {
+    fn count_again(&mut self, says: fn(&NodeVote) -> bool) {
         for node in 0..self.nodes.len() {
             let said = &self.nodes[node];
             if !says(said) {
                 continue;
             }
-            let twin = |other: &Said| says(other) && other.run == said.run;
+            let twin = |other: &NodeVote| says(other) && other.run == said.run;
             let is_twin = said.run.is_some() && self.nodes[..node].iter().any(twin);
             self.nodes[node].counts = !is_twin;
         }
@@ -331,7 +328,7 @@ impl Votes {
         }
     }
 
-    fn counted(&self, says: fn(&Said) -> bool) -> usize {
+    fn counted(&self, says: fn(&NodeVote) -> bool) -> usize {
         let said = self.nodes.iter();
         said.filter(|said| says(said) && said.counts).count()
     }

@@ -143,7 +143,7 @@ mod tests {
     fn only_what_is_asked_for_all_the_time_is_served() {
         let release = lock(RELEASE);
         assert!(serve(&[acquire(1), extend(None), release.clone()]));
-        let tick = Request::Node(NodeVerb::Tick);
+        let tick = Request::Node(NodeVerb::Look);
         let tombstone = lock(Verb::Tombstone { ttl: TTL });
         let max = FencingToken::MAX.get();
         for other in [tick, tombstone, extend(Some(1)), acquire(max - 15)] {
@@ -169,7 +169,7 @@ mod tests {
         let release = lock(RELEASE);
         assert!(called(&[extend(None), release.clone()]).ends_with("_keep"));
         assert!(called(&[release.clone(), acquire(1)]).ends_with("_take"));
-        let tick = Request::Node(NodeVerb::Tick);
+        let tick = Request::Node(NodeVerb::Look);
         assert!(called(&[release, tick]).ends_with("_call"));
     }
 

@@ -97,7 +97,7 @@ mod tests {
             ttl: TTL,
             counter: 1,
         });
-        for request in [tombstone, heal, Request::Node(NodeVerb::Tick)] {
+        for request in [tombstone, heal, Request::Node(NodeVerb::Look)] {
             let requests = [acquire(1), request];
             assert_eq!(done(b"12 345 0f3a", &requests), None, "{requests:?}");
         }

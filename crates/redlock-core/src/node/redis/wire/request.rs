@@ -174,7 +174,7 @@ fn operation(request: &Request, to: &mut Encoded) {
             }
         }
         Request::Job { verb, .. } => jobs::operation(verb, to),
-        Request::Node(NodeVerb::Tick) => drop(to.args.push("tick")),
+        Request::Node(NodeVerb::Look) => drop(to.args.push("tick")),
         Request::Node(NodeVerb::Inspect) => drop(to.args.push("inspect")),
         Request::Node(NodeVerb::Survey) => drop(to.args.push("survey")),
         Request::Node(NodeVerb::Open {

@@ -145,7 +145,7 @@ fn what_occurs_twice_is_said() {
     assert_eq!(said(&[extend("a"), extend("a")]), "both");
     // The tombstone is the same.
     let tombstones = ["a", "b"].map(|key| lock(Verb::Tombstone { ttl }, key));
-    let tick = Request::Node(NodeVerb::Tick);
+    let tick = Request::Node(NodeVerb::Look);
     assert_eq!(said(&[&tombstones[..], &[tick]].concat()), "keys");
 }
 
@@ -168,7 +168,7 @@ fn what_was_encoded_for_another_node_changes_no_call() {
             verb: Verb::Release { ttl },
             lock: Arc::clone(lock),
         };
-        let tick = Request::Node(NodeVerb::Tick);
+        let tick = Request::Node(NodeVerb::Look);
         for request in [acquire, acquire, &release, &tick, acquire, &release] {
             check(request);
         }

@@ -60,7 +60,7 @@ impl World<'_> {
             | Ask::Record { .. }
             | Ask::Withdraw { .. }
             | Ask::Read { .. } => return self.job_request(keyspace, ask),
-            Ask::Tick => return Request::Node(NodeVerb::Tick),
+            Ask::Tick => return Request::Node(NodeVerb::Look),
             Ask::Inspect => return Request::Node(NodeVerb::Inspect),
             Ask::Survey => return Request::Node(NodeVerb::Survey),
             Ask::Open {

@@ -39,7 +39,7 @@ pub(crate) struct Bench {
 }
 
 struct Peer {
-    client: Client<Counting>,
+    client: Client,
     sent: Vec<Sent>,
     seen: Vec<Effect>,
     last: u64,
