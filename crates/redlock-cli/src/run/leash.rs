@@ -18,16 +18,14 @@ use tokio::{
 
 use super::{
     WARDEN,
-    forward::Signals,
-    handover,
-    line::{News, Until, since_start},
-    own_program, terminal, tree,
+    line::{Until, WardenNews, hand_over, since_start},
+    own_program, tree,
 };
-use crate::context::Context;
+use crate::{context::CommandContext, signals::Signals};
 
 /// How the command ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum CommandEnd {
     /// By itself, with this exit code.
     Exited(u8),
     /// It never began.
@@ -75,7 +73,7 @@ impl Leash {
             .env("REDLOCK_KEY", guard.key().as_str())
             .env("REDLOCK_FENCE", guard.token().to_string())
             .process_group(0);
-        let stream = handover::pass_on(program.as_std_mut())?;
+        let stream = hand_over(program.as_std_mut())?;
         let mut warden = program.spawn()?;
         // Its end of the socket is its own.
         drop(program);
@@ -103,7 +101,7 @@ impl Leash {
             has_started: false,
             stops: 0,
             ends_at: None,
-            has_terminal: terminal::lend(group),
+            has_terminal: tree::lend(group),
             is_to_end: false,
         };
         leash.tell(guard).await?;
@@ -125,8 +123,8 @@ impl Leash {
         &mut self,
         guard: &LockGuard,
         signals: &mut Signals,
-        context: &Context,
-    ) -> End {
+        context: &CommandContext,
+    ) -> CommandEnd {
         let (mut end, mut is_lost) = (None, false);
         // A warden says how the command has ended before it ends itself.
         let mut is_over = false;
@@ -134,18 +132,18 @@ impl Leash {
         loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| line.parse()) {
-                    Some(Ok(News::Ready)) => {}
-                    Some(Ok(News::Started)) => self.has_started = true,
-                    Some(Ok(News::Exited(code))) => {
+                    Some(Ok(WardenNews::Ready)) => {}
+                    Some(Ok(WardenNews::Started)) => self.has_started = true,
+                    Some(Ok(WardenNews::Exited(code))) => {
                         is_over = true;
-                        end = end.or(Some(End::Exited(code)));
+                        end = end.or(Some(CommandEnd::Exited(code)));
                     }
-                    Some(Ok(News::NotStarted { code, reason })) => {
+                    Some(Ok(WardenNews::NotStarted { code, reason })) => {
                         is_over = true;
-                        end = Some(End::NotStarted { code, reason });
+                        end = Some(CommandEnd::NotStarted { code, reason });
                     }
-                    Some(Ok(News::Stopping)) => {
-                        end = Some(End::Stopped);
+                    Some(Ok(WardenNews::Stopping)) => {
+                        end = Some(CommandEnd::Stopped);
                         let message = "the lease cannot be renewed: stops the command";
                         drop(context.output.complain(message));
                     }
@@ -156,14 +154,14 @@ impl Leash {
                 signal = signals.next(), if self.has_started => self.pass_on(signal),
                 _ = guard.lease().lost(), if !is_lost => {
                     is_lost = true;
-                    end = Some(End::Stopped);
+                    end = Some(CommandEnd::Stopped);
                     self.end_all().await;
                 }
                 _ = look.tick() => {
                     // A warden that is gone is noticed by its silence.
                     drop(self.tell(guard).await);
                     if self.is_stuck(context) {
-                        end = end.or(Some(End::Exited(STUCK)));
+                        end = end.or(Some(CommandEnd::Exited(STUCK)));
                         self.end_all().await;
                     }
                     if self.ends_at.is_some_and(|at| since_start() >= at) {
@@ -181,8 +179,8 @@ impl Leash {
             // What has left the group is below this process now; another user's processes cannot be killed.
             let is_all = tree::kill_below(getpid());
             match (is_lost || !guard.lease().is_held()) && is_all {
-                true => End::Stopped,
-                false => End::WardenDied { is_all },
+                true => CommandEnd::Stopped,
+                false => CommandEnd::WardenDied { is_all },
             }
         });
         // It has ended or was killed, and there is nothing to learn from how.
@@ -237,7 +235,7 @@ impl Leash {
     /// Continues the group if it was stopped at the terminal, where its user could not continue it.
     ///
     /// Returns whether that is in vain, because the group wants a terminal that it does not have.
-    fn is_stuck(&mut self, context: &Context) -> bool {
+    fn is_stuck(&mut self, context: &CommandContext) -> bool {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let Ok(Some(status)) = waitid(WaitId::Pid(self.group), stopped) else {
             return false;
@@ -248,7 +246,7 @@ impl Leash {
             .is_some_and(|signal| wants.contains(&signal))
         {
             // A command that was begun in the background may have been brought to the front meanwhile.
-            if terminal::lend(self.group) {
+            if tree::lend(self.group) {
                 self.stops = 0;
             } else {
                 self.stops += 1;

@@ -1,8 +1,24 @@
-//! The lines between this process and the warden, one for each message.
+//! The socket between a process and its child, without a file for it, and the lines on it, one for each message.
 
-use std::{fmt, io, str::FromStr};
+use std::{
+    fmt,
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    process::Command,
+    str::FromStr,
+};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    },
+    time::{ClockId, clock_gettime},
+};
 
 /// An order to the warden: until when the command may run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -20,7 +36,7 @@ impl Until {
 
 /// A message from the warden.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum News {
+pub(super) enum WardenNews {
     /// It catches signals, and waits for an order.
     Ready,
     /// The command runs.
@@ -33,7 +49,7 @@ pub(super) enum News {
     Stopping,
 }
 
-impl News {
+impl WardenNews {
     /// Says why the command could not be started.
     pub(super) fn not_started(error: &io::Error) -> Self {
         let (code, reason) = match error.kind() {
@@ -65,7 +81,7 @@ impl FromStr for Until {
     }
 }
 
-impl fmt::Display for News {
+impl fmt::Display for WardenNews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ready => writeln!(f, "ready"),
@@ -77,7 +93,7 @@ impl fmt::Display for News {
     }
 }
 
-impl FromStr for News {
+impl FromStr for WardenNews {
     type Err = Garbled;
 
     fn from_str(line: &str) -> Result<Self, Garbled> {
@@ -112,6 +128,45 @@ pub(super) fn since_start() -> u64 {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Garbled;
 
+/// Gives a command that will be started this process's standard input, and a socket to this process, which it returns.
+///
+/// The child finds the socket in the place of its standard input, and its standard input in the socket.
+/// The command keeps an end of the socket until it is dropped.
+pub(super) fn hand_over(command: &mut Command) -> io::Result<UnixStream> {
+    let (own, of_child) = UnixStream::pair()?;
+    let stdin = io::stdin();
+    let stdin = [stdin.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&stdin));
+    sendmsg(
+        &own,
+        &[IoSlice::new(&[0])],
+        &mut control,
+        SendFlags::empty(),
+    )?;
+    own.set_nonblocking(true)?;
+    command.stdin(OwnedFd::from(of_child));
+    Ok(own)
+}
+
+/// Returns the socket to the process that started this one, and has its standard input back.
+pub(super) fn take_over() -> io::Result<UnixStream> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    recvmsg(&socket, &mut parts, &mut control, RecvFlags::empty())?;
+    let mut passed = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    let stdin = passed.next().ok_or(io::ErrorKind::InvalidInput)?;
+    rustix::stdio::dup2_stdin(&stdin)?;
+    Ok(socket.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,14 +179,14 @@ mod tests {
         assert_eq!("until 12".parse::<Until>(), Err(Garbled));
         let reason = "no such file".to_owned();
         for news in [
-            News::Ready,
-            News::Started,
-            News::Exited(255),
-            News::NotStarted { code: 127, reason },
-            News::Stopping,
+            WardenNews::Ready,
+            WardenNews::Started,
+            WardenNews::Exited(255),
+            WardenNews::NotStarted { code: 127, reason },
+            WardenNews::Stopping,
         ] {
             assert_eq!(news.to_string().trim_end().parse(), Ok(news));
         }
-        assert_eq!("exited 256".parse::<News>(), Err(Garbled));
+        assert_eq!("exited 256".parse::<WardenNews>(), Err(Garbled));
     }
 }
