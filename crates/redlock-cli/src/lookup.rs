@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Whether a key is held at one node.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum KeyState {
     /// The key has no owner.
     Free,
@@ -136,12 +136,6 @@ impl SharedValue {
             owners: owners.collect(),
             is_wished_for: !wishes.is_empty(),
         })
-    }
-}
-
-impl std::fmt::Debug for Owner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Owner(..)")
     }
 }
 

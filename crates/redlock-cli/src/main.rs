@@ -109,14 +109,12 @@ fn print(error: &clap::Error) {
 /// Executes a verb until it is done or a signal interrupts it, then releases what it still holds.
 async fn run(verb: CommandVerb, output: Output) -> CommandResult {
     let context = CommandContext::new(output);
-    let outcome = match verb {
-        // Signals are the command's that it runs.
-        CommandVerb::Run(args) => run::run(args, &context).await,
-        verb => select! {
-            biased;
-            exit = signals::interrupted() => Ok(exit),
-            outcome = verb_of(verb, &context) => outcome,
-        },
+    // Signals are the command's that `run` runs.
+    let is_run = matches!(verb, CommandVerb::Run(_));
+    let outcome = select! {
+        biased;
+        exit = signals::interrupted(), if !is_run => Ok(exit),
+        outcome = verb_of(verb, &context) => outcome,
     };
     context.close().await;
     outcome

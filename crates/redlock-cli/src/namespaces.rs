@@ -49,7 +49,7 @@ async fn remembered_max_ttl(settings: &NodeSettings) -> Option<Duration> {
 
 /// What a node remembers of a namespace.
 #[derive(Clone, Debug)]
-pub(crate) struct Marked {
+pub(crate) struct NamespaceMark {
     /// Why the node does not vote in it; `None` if it votes.
     pub(crate) objection: Option<String>,
     /// The longest lease of its clients, if that can be read.
@@ -64,7 +64,7 @@ pub(crate) struct Marked {
 pub(crate) async fn on_node(
     place: &ProbedNode,
     verb: &str,
-) -> Result<BTreeMap<String, Marked>, String> {
+) -> Result<BTreeMap<String, NamespaceMark>, String> {
     let mut probe = place.probe.clone()?;
     let info = probe.info().await.map_err(|error| words(&error))?;
     let run = info.text("run_id");
@@ -85,19 +85,19 @@ pub(crate) async fn on_node(
 }
 
 /// Returns what a mark says of a run of the server; `None` if the key has gone, or is no mark.
-async fn read(probe: &mut NodeProbe, key: &str, run: &str) -> Option<Marked> {
+async fn read(probe: &mut NodeProbe, key: &str, run: &str) -> Option<NamespaceMark> {
     let answer = probe.ask(cmd("MGET").arg(key)).await;
     let value: RedisError = match answer.and_then(|answer| Ok(from_redis_value(answer)?)) {
         Ok::<[Option<String>; 1], _>([mark]) => return of_mark(&mark?, run),
         Err(error) => error,
     };
-    Some(Marked {
+    Some(NamespaceMark {
         objection: Some(format!("its mark cannot be read: {}", words(&value))),
         max_ttl: None,
     })
 }
 
-fn of_mark(mark: &str, run: &str) -> Option<Marked> {
+fn of_mark(mark: &str, run: &str) -> Option<NamespaceMark> {
     // What it is, the run, the data, and then the policy.
     let mut parts = mark.split(' ');
     let (state, of_run) = (parts.next()?, parts.next()?);
@@ -107,7 +107,7 @@ fn of_mark(mark: &str, run: &str) -> Option<Marked> {
         "voting" | "quarantined" => Some(UNSEEN.to_owned()),
         _ => return None,
     };
-    Some(Marked {
+    Some(NamespaceMark {
         objection,
         max_ttl: parts.nth(1).and_then(Quarantine::max_ttl_of),
     })
@@ -126,14 +126,14 @@ pub(crate) fn mark_of(namespace: &str) -> String {
 
 /// The other namespaces of the nodes, which a restart of a node concerns, too.
 #[derive(Debug, Default)]
-pub(crate) struct Others {
+pub(crate) struct OtherNamespaces {
     /// By name, the nodes that had its mark, and the longest lease of its clients.
     namespaces: BTreeMap<String, (BTreeSet<usize>, Duration)>,
     /// Why the namespaces of a node are not known.
     pub(crate) unknown: Option<String>,
 }
 
-impl Others {
+impl OtherNamespaces {
     /// Looks at all nodes at once.
     pub(crate) async fn find(settings: &NodeSettings, verb: &str, ignored: &[String]) -> Self {
         let mut others = Self::default();

@@ -19,7 +19,7 @@ use crate::{
     connection::{ConnectionArgs, NodeSettings},
     context::{CommandContext, run_program},
     exit::{CommandError, CommandResult, Exit},
-    namespaces::{ADVICE, Others},
+    namespaces::{ADVICE, OtherNamespaces},
     nodes::{votes, words},
     output::{LineMark, Output},
     probe,
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: RollArgs, context: &CommandContext) -> CommandResu
     let settings = args.connection.settings().await?;
     let client = context.client(settings.builder()).await?;
     let output = context.output;
-    let others = Others::find(&settings, "roll", &args.ignore).await;
+    let others = OtherNamespaces::find(&settings, "roll", &args.ignore).await;
     if let Some(names) = others.names() {
         let message = format!("waits for votes in other namespaces, too: {names}");
         output.progress(&message);
@@ -132,7 +132,7 @@ async fn keep_others_out(client: &Redlock) -> Result<LockGuard, CommandError> {
 struct Roll {
     client: Redlock,
     settings: NodeSettings,
-    others: Others,
+    others: OtherNamespaces,
     /// The time that a node has from its restart to its vote.
     limit: Duration,
     output: Output,

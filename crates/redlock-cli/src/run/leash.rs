@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     WARDEN,
-    line::{Until, WardenNews, hand_over, since_start},
+    line::{CommandDeadline, WardenNews, hand_over, read, since_start, written},
     own_program, tree,
 };
 use crate::{context::CommandContext, signals::Signals};
@@ -45,7 +45,7 @@ pub(super) struct Leash {
     news: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
     grace: Duration,
-    told: Option<Until>,
+    told: Option<CommandDeadline>,
     /// Whether there is a command to which signals can be passed on.
     has_started: bool,
     /// How often the group was stopped because it wants the terminal.
@@ -131,24 +131,24 @@ impl Leash {
         let mut look = interval(LOOK);
         loop {
             tokio::select! {
-                news = self.news.next_line() => match news.ok().flatten().map(|line| line.parse()) {
-                    Some(Ok(WardenNews::Ready)) => {}
-                    Some(Ok(WardenNews::Started)) => self.has_started = true,
-                    Some(Ok(WardenNews::Exited(code))) => {
+                news = self.news.next_line() => match news.ok().flatten().and_then(|line| read(&line)) {
+                    Some(WardenNews::Ready) => {}
+                    Some(WardenNews::Started) => self.has_started = true,
+                    Some(WardenNews::Exited(code)) => {
                         is_over = true;
                         end = end.or(Some(CommandEnd::Exited(code)));
                     }
-                    Some(Ok(WardenNews::NotStarted { code, reason })) => {
+                    Some(WardenNews::NotStarted { code, reason }) => {
                         is_over = true;
                         end = Some(CommandEnd::NotStarted { code, reason });
                     }
-                    Some(Ok(WardenNews::Stopping)) => {
+                    Some(WardenNews::Stopping) => {
                         end = Some(CommandEnd::Stopped);
                         let message = "the lease cannot be renewed: stops the command";
                         drop(context.output.complain(message));
                     }
                     // The warden is gone: no warden writes such a line.
-                    Some(Err(_)) | None => break,
+                    None => break,
                 },
                 // The warden is not ended by it, so before that it would be lost.
                 signal = signals.next(), if self.has_started => self.pass_on(signal),
@@ -194,13 +194,13 @@ impl Leash {
         let now = since_start();
         let left = guard.lease().remaining();
         let kill = now + millis(left).saturating_sub(MARGIN);
-        let until = Until {
+        let until = CommandDeadline {
             term: kill.saturating_sub(millis(self.grace)),
             kill,
         };
         let is_later = self.told.is_none_or(|told| told.kill + 1 < until.kill);
         if is_later && self.ends_at.is_none() {
-            self.orders.write_all(until.to_string().as_bytes()).await?;
+            self.orders.write_all(&written(&until)).await?;
             self.told = Some(until);
         }
         Ok(())
@@ -224,7 +224,7 @@ impl Leash {
         // The warden may have ended meanwhile.
         drop(
             self.orders
-                .write_all(Until::OVER.to_string().as_bytes())
+                .write_all(&written(&CommandDeadline::OVER))
                 .await,
         );
         // It may be stopped with its group, of which nothing else is to go on.

@@ -40,7 +40,7 @@ use tokio::{
 };
 
 use super::{
-    line::{Until, WardenNews, hand_over, since_start, take_over},
+    line::{CommandDeadline, WardenNews, hand_over, read, since_start, take_over, written},
     own_program, tree,
 };
 use crate::signals::Signals;
@@ -76,8 +76,7 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
     let mut signals = Signals::new()?;
     holder.set_nonblocking(true)?;
     let (orders, mut news) = UnixStream::from_std(holder)?.into_split();
-    news.write_all(WardenNews::Ready.to_string().as_bytes())
-        .await?;
+    news.write_all(&written(&WardenNews::Ready)).await?;
     let mut orders = BufReader::new(orders).lines();
     let Some(until) = order(&mut orders).await else {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -111,10 +110,7 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
     give_back(home);
     let code = code_of(status);
     // As above.
-    drop(
-        news.write_all(WardenNews::Exited(code).to_string().as_bytes())
-            .await,
-    );
+    drop(news.write_all(&written(&WardenNews::Exited(code))).await);
     Ok(code.into())
 }
 
@@ -123,7 +119,7 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
 /// Returns how the command ended, and whether it was stopped; or else why it did not begin.
 async fn attend(
     mut child: Child,
-    mut until: Until,
+    mut until: CommandDeadline,
     refusal: impl Future<Output = Option<WardenNews>>,
     (orders, news): (&mut Lines<BufReader<OwnedReadHalf>>, &mut OwnedWriteHalf),
     signals: &mut Signals,
@@ -142,13 +138,13 @@ async fn attend(
                     return Ok(Err(why));
                 }
                 // The process that holds the lock may be gone.
-                None => drop(news.write_all(WardenNews::Started.to_string().as_bytes()).await),
+                None => drop(news.write_all(&written(&WardenNews::Started)).await),
             },
             // A command that has not begun says why before it ends.
             status = child.wait(), if refusal.is_terminated() => break status?,
             told = order(orders) => match told {
                 // No process renews the lease any longer.
-                Some(Until::OVER) | None => {
+                Some(CommandDeadline::OVER) | None => {
                     was_stopped = true;
                     break kill(&mut child, last_resort).await?;
                 }
@@ -164,7 +160,7 @@ async fn attend(
                 if now >= until.term && !was_stopped {
                     was_stopped = true;
                     // As above.
-                    drop(news.write_all(WardenNews::Stopping.to_string().as_bytes()).await);
+                    drop(news.write_all(&written(&WardenNews::Stopping)).await);
                     // The command may be stopped at the terminal, where it would not see the first of them.
                     for signal in [Signal::TERM, Signal::CONT] {
                         to_all(signal);
@@ -190,7 +186,7 @@ async fn kill(child: &mut Child, last_resort: LastResort) -> io::Result<ExitStat
 async fn refusal(mut of_command: UnixStream) -> Option<WardenNews> {
     let mut line = String::new();
     of_command.read_to_string(&mut line).await.ok()?;
-    line.trim_end().parse().ok()
+    read(&line)
 }
 
 /// Passes on to the command what was sent to the group before the command was in it.
@@ -206,8 +202,8 @@ async fn pass_on_early(child: &Child, signals: &mut Signals) {
 }
 
 /// Waits for the next order; `None` if there will be none, or none that can be read.
-async fn order(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<Until> {
-    orders.next_line().await.ok()??.parse().ok()
+async fn order(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<CommandDeadline> {
+    read(&orders.next_line().await.ok()??)
 }
 
 async fn not_started(
@@ -216,7 +212,7 @@ async fn not_started(
     news: &mut OwnedWriteHalf,
 ) -> io::Result<ExitCode> {
     give_back(home);
-    news.write_all(why.to_string().as_bytes()).await?;
+    news.write_all(&written(&why)).await?;
     Ok(ExitCode::FAILURE)
 }
 
@@ -275,7 +271,7 @@ pub(crate) fn leashed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let error = begin(&arguments);
     let news = WardenNews::not_started(&error);
     // The warden may be gone.
-    drop(warden.write_all(news.to_string().as_bytes()));
+    drop(warden.write_all(&written(&news)));
     ExitCode::FAILURE
 }
 
