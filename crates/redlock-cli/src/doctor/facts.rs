@@ -38,6 +38,14 @@ pub(super) struct Facts {
     pub(super) unverified: Vec<&'static str>,
 }
 
+impl Facts {
+    /// Returns how long the server has run.
+    pub(super) fn up(&self) -> Option<Duration> {
+        let seconds = self.info.number("uptime_in_seconds");
+        seconds.map(Duration::from_secs)
+    }
+}
+
 /// A node's clock, beside that of this machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockFacts {

@@ -35,6 +35,14 @@ pub(super) struct Finding {
 pub(super) struct Findings(pub(super) Vec<Finding>);
 
 impl Severity {
+    /// Returns a failure if it is one, or else a warning.
+    pub(super) const fn failure_if(is_failure: bool) -> Self {
+        match is_failure {
+            true => Self::Failure,
+            false => Self::Warning,
+        }
+    }
+
     pub(super) const fn mark(self) -> LineMark {
         match self {
             Self::Note => LineMark::Note,

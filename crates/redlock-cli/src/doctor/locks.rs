@@ -28,12 +28,11 @@ pub(super) async fn check_keys(
         };
         match look(&mut probe.clone(), settings).await {
             Ok(keys) => report(&place.name, keys, settings.max_ttl(), findings),
-            Err(why) => findings.warn(
-                Some(&place.name),
-                "deep",
-                format!("its keys cannot be looked at: {}", words(&why)),
-                "a look at all keys takes +scan, beside what a client needs",
-            ),
+            Err(why) => {
+                let found = format!("its keys cannot be looked at: {}", words(&why));
+                let advice = "a look at all keys takes +scan, beside what a client needs";
+                findings.warn(Some(&place.name), "deep", found, advice);
+            }
         }
     }
 }
@@ -50,14 +49,11 @@ fn report(
         findings.fail(Some(node), "endless-locks", found, advice);
     }
     if too_long > 0 {
-        findings.fail(Some(node),
-            "long-locks",
-            format!(
-                "has {too_long} locks that last longer than max_ttl, which is {}",
-                rounded(max_ttl)
-            ),
-            "find the client that has another max_ttl: after a restart its leases are not waited for",
-        );
+        let max_ttl = rounded(max_ttl);
+        let found =
+            format!("has {too_long} locks that last longer than max_ttl, which is {max_ttl}");
+        let advice = "find the client that has another max_ttl: after a restart its leases are not waited for";
+        findings.fail(Some(node), "long-locks", found, advice);
     }
     if foreign > 0 {
         let found = format!("has {foreign} keys that are no lock's: something else uses it too");
@@ -97,7 +93,7 @@ fn is_a_locks(key: &str) -> bool {
     let rest = key.strip_prefix('{').and_then(|key| key.split_once("}:"));
     rest.is_some_and(|(_, rest)| {
         let class = rest.split(':').next().unwrap_or_default();
-        OWN.contains(&class)
+        OWN.split(' ').any(|own| own == class)
     })
 }
 
@@ -189,29 +185,15 @@ fn budget(scratch: &Scratch, ttl: Duration, findings: &mut Findings) {
     let left = scratch.least_validity;
     // The client's own limits keep it from falling below a half, but for leases whose token must be stored first.
     if left < ttl * 3 / 4 {
-        let found = format!(
-            "of a lease of {} as little as {} is left when it is won",
-            rounded(ttl),
-            rounded(left)
-        );
+        let (ttl, left) = (rounded(ttl), rounded(left));
+        let found = format!("of a lease of {ttl} as little as {left} is left when it is won");
         let advice = "raise ttl, or find out which nodes are slow";
         findings.warn(None, "lease-budget", found, advice);
     }
 }
 
 /// The classes of keys that clients have.
-const OWN: [&str; 10] = [
-    "mark",
-    "fence",
-    "horizon",
-    "tomb",
-    "lock",
-    "lock-sha256",
-    "job",
-    "job-sha256",
-    "slots",
-    "slots-sha256",
-];
+const OWN: &str = "mark fence horizon tomb lock lock-sha256 job job-sha256 slots slots-sha256";
 
 const ACQUIRES: usize = 30;
 const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);

@@ -6,7 +6,7 @@ mod locks;
 mod server;
 mod set;
 
-use std::{cmp::Reverse, io, time::Duration};
+use std::{cmp::Reverse, collections::BTreeSet, io};
 
 use redlock_core::NodeReport;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::{
     exit::{CommandResult, Exit},
     nodes::{self, votes, voting},
     output::{LineMark, Output},
-    probe,
+    probe::{self, Timings},
 };
 
 /// The arguments of `doctor`.
@@ -122,12 +122,13 @@ impl DoctorReport {
             }
         }
         if let Some(scratch) = &self.scratch {
-            let line = format!(
-                "lock acquired, contended, extended, released: {} (99 %: {}), {} of {} left at the least",
-                rounded(scratch.acquire.percentile(50)),
-                rounded(scratch.acquire.percentile(99)),
+            let (left, ttl) = (
                 rounded(scratch.least_validity),
-                rounded(self.settings.ttl())
+                rounded(self.settings.ttl()),
+            );
+            let times = median(&scratch.acquire);
+            let line = format!(
+                "lock acquired, contended, extended, released: {times}, {left} of {ttl} left at the least"
             );
             output.marked(LineMark::Good, &line)?;
         }
@@ -139,15 +140,11 @@ impl DoctorReport {
                 Some(node) => format!("{node} {}", finding.found),
                 None => finding.found.clone(),
             };
-            output.marked(
-                finding.level.mark(),
-                &format!("{found} [{}]", finding.check),
-            )?;
+            let line = format!("{found} [{}]", finding.check);
+            output.marked(finding.level.mark(), &line)?;
             // What is to be done about several nodes is said once.
-            if findings
-                .peek()
-                .is_none_or(|next| next.advice != finding.advice)
-            {
+            let next = findings.peek();
+            if next.is_none_or(|next| next.advice != finding.advice) {
                 output.indented(&format!("-> {}", finding.advice))?;
             }
         }
@@ -160,15 +157,9 @@ impl DoctorReport {
     }
 
     fn unverified(&self) -> String {
-        let all = self
-            .facts
-            .iter()
-            .flatten()
-            .flat_map(|facts| &facts.unverified);
-        let mut all: Vec<&str> = all.copied().collect();
-        all.sort_unstable();
-        all.dedup();
-        all.join(", ")
+        let facts = self.facts.iter().flatten();
+        let all: BTreeSet<&str> = facts.flat_map(|facts| facts.unverified.clone()).collect();
+        all.into_iter().collect::<Vec<_>>().join(", ")
     }
 
     fn to_json(&self) -> Value {
@@ -180,7 +171,7 @@ impl DoctorReport {
                 "node": &*report.node,
                 "votes": votes(report),
                 "version": facts.map(|facts| facts.info.version()),
-                "uptime_seconds": facts.and_then(|facts| facts.info.number::<u64>("uptime_in_seconds")),
+                "uptime_seconds": facts.and_then(Facts::up).map(|up| up.as_secs()),
                 "round_trip_ms": facts.map(|facts| facts.round_trip.to_json()),
                 "script_ms": facts.map(|facts| facts.script.to_json()),
                 "clock_ahead_ms": clock.map(|clock| clock.ahead * 1_000.0),
@@ -210,12 +201,13 @@ fn healthy(node: &str, facts: Option<&Facts>) -> String {
     let Some(facts) = facts else {
         return format!("{node} votes");
     };
-    let up = facts.info.number("uptime_in_seconds").unwrap_or(0);
-    let up = rounded(Duration::from_secs(up));
-    format!(
-        "{node} votes: {}, up {up}, round trip {} (99 %: {})",
-        facts.info.version(),
-        rounded(facts.round_trip.percentile(50)),
-        rounded(facts.round_trip.percentile(99)),
-    )
+    let (version, up) = (facts.info.version(), facts.up().unwrap_or_default());
+    let (up, times) = (rounded(up), median(&facts.round_trip));
+    format!("{node} votes: {version}, up {up}, round trip {times}")
+}
+
+/// Returns the time in the middle, and the one within which nearly all are.
+fn median(times: &Timings) -> String {
+    let [p50, p99] = [50, 99].map(|percent| rounded(times.percentile(percent)));
+    format!("{p50} (99 %: {p99})")
 }

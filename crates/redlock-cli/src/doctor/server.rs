@@ -198,16 +198,10 @@ impl Examined<'_> {
         for (what, times) in times {
             let p99 = times.percentile(99);
             if p99 > limit / 2 {
-                let level = if times.percentile(50) > limit {
-                    Severity::Failure
-                } else {
-                    Severity::Warning
-                };
-                let found = format!(
-                    "{what} takes up to {} (99 %), and its time limit is {}",
-                    rounded(p99),
-                    rounded(limit)
-                );
+                let level = Severity::failure_if(times.percentile(50) > limit);
+                let (p99, limit) = (rounded(p99), rounded(limit));
+                let found =
+                    format!("{what} takes up to {p99} (99 %), and its time limit is {limit}");
                 let advice =
                     "find out what makes it slow, move it nearer, or raise node_timeout and ttl";
                 self.add(level, "latency", found, advice);
@@ -225,11 +219,8 @@ impl Examined<'_> {
             && took > limit / 2
             && ago < RECENT
         {
-            let found = format!(
-                "a command kept it busy for {}, {} ago",
-                rounded(took),
-                rounded(Duration::from_secs(ago.as_secs()))
-            );
+            let (took, ago) = (rounded(took), rounded(Duration::from_secs(ago.as_secs())));
+            let found = format!("a command kept it busy for {took}, {ago} ago");
             let advice = "see SLOWLOG GET there, and give locks a server of their own";
             self.warn("slow-commands", found, advice);
         }
@@ -274,11 +265,7 @@ impl Examined<'_> {
     fn data(&mut self) {
         let appends = self.facts.info.text("aof_enabled") == "1";
         let appends = appends.then(|| "appendonly yes".to_owned());
-        let saves = self
-            .facts
-            .saves
-            .as_ref()
-            .filter(|points| !points.is_empty());
+        let saves = self.facts.saves.iter().filter(|points| !points.is_empty());
         let saves = saves.map(|points| format!("save \"{points}\""));
         let kept: Vec<String> = appends.into_iter().chain(saves).collect();
         if kept.is_empty() {

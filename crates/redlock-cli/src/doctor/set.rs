@@ -1,6 +1,6 @@
 //! The nodes as a set: which of them vote as a client sees them, what they have in common, and their clocks.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use redlock_core::{
     NodeAnswer, NodeReport, NotAVote, Unfit, deadpool_redis::redis::ConnectionAddr,
@@ -78,19 +78,14 @@ fn domains(places: &[ProbedNode], findings: &mut Findings) {
     }
     for (host, nodes) in hosts {
         if nodes > 1 {
-            let (level, advice) = if host == "this machine" {
-                (
-                    Severity::Note,
-                    "fine for a try-out; in production, one machine each",
-                )
-            } else {
-                (
-                    Severity::Warning,
-                    "put each on a machine, a rack and a disk of its own",
-                )
-            };
             let found = format!("{nodes} nodes are on {host}, and fail together");
-            findings.add(level, None, "failure-domains", found, advice);
+            if host == "this machine" {
+                let advice = "fine for a try-out; in production, one machine each";
+                findings.note(None, "failure-domains", found, advice);
+            } else {
+                let advice = "put each on a machine, a rack and a disk of its own";
+                findings.warn(None, "failure-domains", found, advice);
+            }
         }
     }
 }
@@ -129,23 +124,13 @@ fn restarts(
     findings: &mut Findings,
 ) {
     let quarantine = settings.quarantine();
-    let up = |facts: &Facts| {
-        let seconds = facts.info.number("uptime_in_seconds");
-        seconds.map(Duration::from_secs)
-    };
-    let recent =
-        known(places, facts).filter(|(_, facts)| up(facts).is_some_and(|up| up < quarantine));
+    let is_recent = |facts: &Facts| facts.up().is_some_and(|up| up < quarantine);
+    let recent = known(places, facts).filter(|(_, facts)| is_recent(facts));
     let names: Vec<&str> = recent.map(|(place, _)| &*place.name).collect();
-    let waiting = names
-        .iter()
-        .filter(|name| findings.has(name, "quarantine"))
-        .count();
-    if waiting > places.len() - settings.majority() {
-        let found = format!(
-            "{} nodes restarted within {}: more than a minority at once",
-            names.len(),
-            rounded(quarantine)
-        );
+    let waiting = names.iter().filter(|name| findings.has(name, "quarantine"));
+    if waiting.count() > places.len() - settings.majority() {
+        let (nodes, time) = (names.len(), rounded(quarantine));
+        let found = format!("{nodes} nodes restarted within {time}: more than a minority at once");
         let advice = "restart one node at a time, and the next one when it votes: redlock roll";
         findings.fail(None, "restarts", found, advice);
     }
@@ -155,17 +140,18 @@ fn guards(settings: &NodeSettings, findings: &mut Findings) {
     let config = &settings.config;
     if config.delayed_restarts {
         let absence = rounded(settings.policy().trusting_delayed_restarts().absence());
-        findings.note(None,
-            "restart-guard",
-            format!("delayed_restarts is declared: each node must stay away for {absence} whenever it stops, and no doctor can see that"),
-            "have the same unit on every node: redlock guide systemd --delayed",
+        let found = format!(
+            "delayed_restarts is declared: each node must stay away for {absence} whenever it stops, and no doctor can \
+             see that"
         );
+        let advice = "have the same unit on every node: redlock guide systemd --delayed";
+        findings.note(None, "restart-guard", found, advice);
     } else if config.verbatim_keys {
-        findings.note(None,
-            "restart-guard",
-            "verbatim keys may be locked by other clients too, which vote with a node that restarted without its keys",
-            "delay the start of each node if there are any: redlock guide systemd --delayed",
-        );
+        let found = "verbatim keys may be locked by other clients too, which vote with a node that restarted without its \
+                     keys";
+        let advice =
+            "delay the start of each node if there are any: redlock guide systemd --delayed";
+        findings.note(None, "restart-guard", found, advice);
     }
 }
 
@@ -229,10 +215,8 @@ pub(super) fn check_clocks(
         return;
     };
     if middle.abs() > TOLERANCE {
-        let found = format!(
-            "this machine's clock is {} from the nodes'",
-            seconds(-middle)
-        );
+        let off = seconds(-middle);
+        let found = format!("this machine's clock is {off} from the nodes'");
         let advice =
             "synchronise this machine's clock; the nodes' clocks decide about ticks of jobs";
         findings.warn(None, "own-clock", found, advice);
@@ -251,11 +235,7 @@ pub(super) fn check_clocks(
         }
         let least = clock.rate_error.abs() - clock.uncertainty;
         if least > clock_rate_error / 2.0 {
-            let level = if least > clock_rate_error {
-                Severity::Failure
-            } else {
-                Severity::Warning
-            };
+            let level = Severity::failure_if(least > clock_rate_error);
             let found = format!("its clock runs {:+.1} % off", clock.rate_error * 100.0);
             let advice =
                 "stop what slews or steps it (chrony: maxslewrate); leases rest on its rate";
