@@ -140,22 +140,23 @@ impl NodeSettings {
         }
     }
 
+    /// Returns the namespace of the nodes' own keys.
+    fn own_namespace(&self) -> &str {
+        match self.config.verbatim_keys {
+            true => "redlock:verbatim",
+            false => self.namespace(),
+        }
+    }
+
     /// Returns the pattern of the keys that a user of the nodes must be allowed to use.
     pub(crate) fn key_patterns(&self) -> String {
-        if self.config.verbatim_keys {
-            "~* ~{redlock:verbatim}:*".to_owned()
-        } else {
-            format!("~{{{}}}:*", self.namespace())
-        }
+        let all = if self.config.verbatim_keys { "~* " } else { "" };
+        format!("{all}~{{{}}}:*", self.own_namespace())
     }
 
     /// Returns the key under which a node remembers with which policy clients use the namespace.
     pub(crate) fn mark(&self) -> String {
-        let prefix = if self.config.verbatim_keys {
-            "{redlock:verbatim}".to_owned()
-        } else {
-            format!("{{{}}}", self.namespace())
-        };
+        let prefix = format!("{{{}}}", self.own_namespace());
         let keyspace = Keyspace::new(&prefix, self.policy());
         keyspace.mark().as_str().to_owned()
     }

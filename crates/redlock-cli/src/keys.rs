@@ -7,7 +7,6 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use redlock_core::deadpool_redis::redis::RedisError;
 use serde_json::{Value, json};
 
 use crate::{
@@ -18,7 +17,7 @@ use crate::{
     lookup::{self, KeyState, Owner},
     namespaces,
     output::{LineMark, printable},
-    probe::{self, NodeProbe, ProbedNode, Scan, may_not_scan},
+    probe::{self, ProbedNode},
 };
 
 /// The arguments of `ls`.
@@ -182,7 +181,7 @@ async fn on_node(
 ) -> Result<Vec<(String, Owner, Option<Duration>)>, String> {
     let mut probe = place.probe.clone()?;
     let mut found = Vec::new();
-    for key in scan(&mut probe, settings).await? {
+    for key in probe.keys(settings.keys.pattern(), "ls").await? {
         let Some(name) = settings.keys.resource(&key) else {
             continue;
         };
@@ -194,19 +193,6 @@ async fn on_node(
         }
     }
     Ok(found)
-}
-
-async fn scan(probe: &mut NodeProbe, settings: &NodeSettings) -> Result<Vec<String>, String> {
-    let mut scan = Scan::new(Some(settings.keys.pattern()));
-    let mut keys = Vec::new();
-    let refused = |error: RedisError| may_not_scan(&error, "ls");
-    while let Some(some) = scan.next(probe).await.map_err(refused)? {
-        keys.extend(some.into_iter().flatten());
-    }
-    // A scan may tell of a key twice.
-    keys.sort();
-    keys.dedup();
-    Ok(keys)
 }
 
 /// Reads the owner, says what is broken, and deletes the key where that owner still has it.

@@ -13,7 +13,7 @@ use crate::{
     connection::{ConnectionArgs, NodeSettings},
     exit::CommandError,
     output::printable,
-    probe::{self, NodeProbe, ProbedNode, Scan, may_not_scan, words},
+    probe::{self, NodeProbe, ProbedNode, words},
 };
 
 impl ConnectionArgs {
@@ -68,17 +68,13 @@ pub(crate) async fn on_node(
     let mut probe = place.probe.clone()?;
     let info = probe.info().await.map_err(|error| words(&error))?;
     let run = info.text("run_id");
-    let refused = |error: RedisError| may_not_scan(&error, verb);
-    let mut scan = Scan::new(Some(format!("{{*{BEHIND}")));
     let mut marks = BTreeMap::new();
-    while let Some(keys) = scan.next(&mut probe).await.map_err(refused)? {
-        for key in keys.into_iter().flatten() {
-            let Some(namespace) = namespace(&key) else {
-                continue;
-            };
-            if let Some(marked) = read(&mut probe, &key, run).await {
-                marks.insert(namespace.to_owned(), marked);
-            }
+    for key in probe.keys(format!("{{*{BEHIND}"), verb).await? {
+        let Some(namespace) = namespace(&key) else {
+            continue;
+        };
+        if let Some(marked) = read(&mut probe, &key, run).await {
+            marks.insert(namespace.to_owned(), marked);
         }
     }
     Ok(marks)

@@ -126,7 +126,7 @@ impl DoctorReport {
                 rounded(scratch.least_validity),
                 rounded(self.settings.ttl()),
             );
-            let times = median(&scratch.acquire);
+            let times = usual(&scratch.acquire);
             let line = format!(
                 "lock acquired, contended, extended, released: {times}, {left} of {ttl} left at the least"
             );
@@ -202,12 +202,12 @@ fn healthy(node: &str, facts: Option<&Facts>) -> String {
         return format!("{node} votes");
     };
     let (version, up) = (facts.info.version(), facts.up().unwrap_or_default());
-    let (up, times) = (rounded(up), median(&facts.round_trip));
+    let (up, times) = (rounded(up), usual(&facts.round_trip));
     format!("{node} votes: {version}, up {up}, round trip {times}")
 }
 
-/// Returns the time in the middle, and the one within which nearly all are.
-fn median(times: &Timings) -> String {
+/// Returns the median of times, and the time within which nearly all are.
+fn usual(times: &Timings) -> String {
     let [p50, p99] = [50, 99].map(|percent| rounded(times.percentile(percent)));
     format!("{p50} (99 %: {p99})")
 }

@@ -11,7 +11,11 @@ use super::{
     finding::{Findings, Severity},
     server::is_local,
 };
-use crate::{clock::rounded, connection::NodeSettings, probe::ProbedNode};
+use crate::{
+    clock::rounded,
+    connection::NodeSettings,
+    probe::{ProbedNode, median},
+};
 
 /// Adds what is wrong with the nodes together.
 pub(super) fn check(
@@ -209,9 +213,7 @@ pub(super) fn check_clocks(
     clock_rate_error: f64,
     findings: &mut Findings,
 ) {
-    let mut ahead: Vec<f64> = clocks.iter().map(|(_, clock)| clock.ahead).collect();
-    ahead.sort_by(f64::total_cmp);
-    let Some(middle) = ahead.get(ahead.len() / 2).copied() else {
+    let Some(middle) = median(clocks.iter().map(|(_, clock)| clock.ahead)) else {
         return;
     };
     if middle.abs() > TOLERANCE {

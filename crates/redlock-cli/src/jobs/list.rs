@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, io, sync::Arc};
 
 use futures_util::{StreamExt, future::join_all, stream};
-use redlock_core::{NodeReport, Redlock, deadpool_redis::redis::RedisError};
+use redlock_core::{NodeReport, Redlock};
 use redlock_cron::{JobMemory, job_remembered_under};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::{
     context::CommandContext,
     exit::{CommandResult, Exit},
     output::{LineMark, Output, printable, with_fields},
-    probe::{self, ProbedNode, Scan, may_not_scan},
+    probe::{self, ProbedNode},
 };
 
 /// The jobs of all schedulers in the namespace of the nodes.
@@ -123,14 +123,9 @@ pub(crate) async fn list(
 /// Returns the resources under which a node remembers something.
 async fn on_node(place: &ProbedNode, settings: &NodeSettings) -> Result<Vec<String>, String> {
     let mut probe = place.probe.clone()?;
-    let mut scan = Scan::new(Some(settings.keys.job_pattern()));
-    let mut found = Vec::new();
-    let refused = |error: RedisError| may_not_scan(&error, "jobs");
-    while let Some(keys) = scan.next(&mut probe).await.map_err(refused)? {
-        let jobs = keys.iter().flatten();
-        found.extend(jobs.filter_map(|key| settings.keys.job_of(key)));
-    }
-    Ok(found)
+    let keys = probe.keys(settings.keys.job_pattern(), "jobs").await?;
+    let jobs = keys.iter().filter_map(|key| settings.keys.job_of(key));
+    Ok(jobs.collect())
 }
 
 /// Shows one job.

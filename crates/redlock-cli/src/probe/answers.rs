@@ -100,6 +100,13 @@ impl Timings {
     }
 }
 
+/// Returns the median of values; of an even number, the greater of the two in the middle.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

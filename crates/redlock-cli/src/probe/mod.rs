@@ -23,7 +23,7 @@ use redlock_core::{
     },
 };
 
-pub(crate) use self::answers::{Info, Timings};
+pub(crate) use self::answers::{Info, Timings, median};
 use crate::{clock, connection::NodeSettings};
 
 /// A connection to one node.
@@ -126,6 +126,29 @@ impl NodeProbe {
         Timings::new(times)
     }
 
+    /// Returns the names of the keys that a pattern matches; the words of an error name the verb that scans.
+    pub(crate) async fn keys(
+        &mut self,
+        pattern: String,
+        verb: &str,
+    ) -> Result<Vec<String>, String> {
+        let refused = |error: RedisError| match error.code() {
+            Some("NOPERM") => {
+                format!("its user may not scan; {verb} takes +scan beside what a client needs")
+            }
+            _ => words(&error),
+        };
+        let mut scan = Scan::new(Some(pattern));
+        let mut keys = Vec::new();
+        while let Some(some) = scan.next(self).await.map_err(refused)? {
+            keys.extend(some.into_iter().flatten());
+        }
+        // A scan may tell of a key twice.
+        keys.sort();
+        keys.dedup();
+        Ok(keys)
+    }
+
     /// Returns what `INFO` says.
     pub(crate) async fn info(&mut self) -> RedisResult<Info> {
         match self.ask(&cmd("INFO")).await? {
@@ -221,16 +244,6 @@ impl Scan {
         self.cursor = (next != "0").then_some(next);
         let names = keys.into_iter().map(|key| from_redis_value(key).ok());
         Ok(Some(names.collect()))
-    }
-}
-
-/// Returns why a verb cannot scan, in words.
-pub(crate) fn may_not_scan(error: &RedisError, verb: &str) -> String {
-    match error.code() {
-        Some("NOPERM") => {
-            format!("its user may not scan; {verb} takes +scan beside what a client needs")
-        }
-        _ => words(error),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     lookup::Owner,
     nodes::{settled, standing},
     output::with_fields,
-    probe::{self, ProbedNode},
+    probe::{self, ProbedNode, median},
     processes::{self, Addresses, ProcessMetrics},
 };
 
@@ -120,7 +120,7 @@ impl Sampler {
         };
         let times = join_all(places.iter().map(round_trip)).await;
         let clocks = join_all(places.iter().map(clock_of)).await;
-        let middle = middle(&clocks);
+        let middle = median(clocks.iter().flatten().copied());
         self.look_at_jobs(&places, settings).await;
         let measured = processes::ask(&self.processes, settings.namespace()).await;
         let next_ticks = measured.as_ref().map(|measured| &measured.next_ticks);
@@ -193,13 +193,6 @@ impl Sampler {
         let nodes = nodes.duration_since(UNIX_EPOCH).ok()?;
         Some(1_000.0 * (clock::wall().as_secs_f64() - nodes.as_secs_f64()))
     }
-}
-
-/// Returns by how many seconds the clock in the middle is ahead of this machine's.
-fn middle(clocks: &[Option<f64>]) -> Option<f64> {
-    let mut known: Vec<f64> = clocks.iter().flatten().copied().collect();
-    known.sort_by(f64::total_cmp);
-    known.get(known.len() / 2).copied()
 }
 
 /// Returns by how many seconds a node's clock is ahead of this machine's.
