@@ -1,4 +1,4 @@
-//! The part that all verbs share: where output goes, the programs that they run, and what is ended when the command ends.
+//! The part that all verbs share: the output, the programs that they run, and the ends of these with the command.
 
 use std::{
     ffi::OsStr,

@@ -82,7 +82,7 @@ pub(crate) enum CommandError {
     Output(io::Error),
 }
 
-/// What a verb ends with.
+/// The end of a verb.
 pub(crate) type CommandResult = Result<Exit, CommandError>;
 
 impl CommandError {

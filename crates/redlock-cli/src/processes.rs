@@ -149,7 +149,7 @@ async fn get(process: &str, path: &str) -> Result<String, String> {
     let mut answer = pin!(answer);
     tokio::select! {
         answer = &mut answer => answer,
-        // It has ended, or failed: the answer is there, or why it is not.
+        // After its end, the answer is there, or the reason why it is missing.
         _ = connection => answer.await,
     }
 }

@@ -93,7 +93,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &CommandContext) -> CommandRe
     Ok(exit)
 }
 
-/// All that was seen.
+/// The results of an examination.
 struct DoctorReport {
     status: &'static str,
     settings: NodeSettings,

@@ -87,7 +87,9 @@ fn below(root: Pid, all: &HashMap<Pid, ProcessEntry>) -> Vec<ProcessEntry> {
 
 /// Returns all processes; `None` where they are not shown.
 fn all() -> Option<HashMap<Pid, ProcessEntry>> {
-    let entries = fs::read_dir("/proc").ok()?.flatten();
+    let processes = fs::read_dir("/proc").ok();
+    // Other systems have other tables there, if any.
+    let entries = processes.filter(|_| cfg!(target_os = "linux"))?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let all: HashMap<_, _> = pids
         .filter_map(Pid::from_raw)
@@ -131,8 +133,9 @@ impl ProcessEntry {
         }
     }
 
-    /// Does nothing: systems without `pidfd_open` show no processes either.
+    /// Does nothing: where `pidfd_open` is missing, no process is found either.
     #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "as where there is one")]
     fn send(self, _: Signal) {}
 }
 

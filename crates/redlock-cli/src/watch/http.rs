@@ -31,7 +31,7 @@ use crate::{
     ready::find,
 };
 
-/// What is answered from: what was seen last, and what was measured since the beginning.
+/// The state of the answers: the newest reports of the nodes, and the measurements since the beginning.
 #[derive(Clone)]
 struct HttpState {
     reports: Receiver<Vec<NodeReport>>,
