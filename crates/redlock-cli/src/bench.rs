@@ -4,35 +4,36 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use redlock_core::{AcquireOptions, Redlock, Wait, deadpool_redis::redis::cmd};
-use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    clock,
-    connection::{Connection, duration},
-    context::Context,
-    exit::{Exit, Failure},
-    output::{Mark, Output, millis, rounded},
-    policy,
-    probe::{self, Percentiles, Timings},
+    clock::{self, duration, millis, rounded},
+    connection::ConnectionArgs,
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit},
+    output::{LineMark, Output},
+    probe::{self, Timings},
 };
 
 /// The arguments of `bench`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     /// The duration of each measurement
     #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
     length: Duration,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 }
 
 /// Measures over scratch keys, which are released.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = policy::settings(&args.connection).await?;
+pub(crate) async fn run(args: BenchArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     if args.length.is_zero() {
-        return Err(Failure::wrong("--for 0s measures nothing: give 1s or more"));
+        return Err(CommandError::wrong(
+            "--for 0s measures nothing: give 1s or more",
+        ));
     }
     let client = context.client(settings.builder()).await?;
     // A client of its own contends as another process would.
@@ -45,34 +46,35 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     });
     let trips = join_all(trips).await;
-    let acquire = acquires(&client, args.length).await?;
     let name = format!("redlock-bench:{}", Uuid::new_v4().simple());
-    let (one, two) = join(
-        contend(&client, &name, args.length),
-        contend(&other, &name, args.length),
-    )
-    .await;
+    // A key of its own: a lease that is handed over asks no node.
+    let own = |number| format!("{name}:{number}");
+    let acquire = acquires(&client, own, args.length).await?;
+    let shared = |_| name.clone();
+    let [one, two] = [&client, &other].map(|client| acquires(client, shared, args.length));
+    let (one, two) = join(one, two).await;
     let contended = one?.and(two?);
     let bearable = bearable(&acquire);
     let output = context.output;
     if output.is_json() {
-        let trips = places.iter().zip(&trips).map(|(place, trip)| Node {
-            node: &place.name,
-            round_trip_ms: trip.as_ref().ok().map(Percentiles::of),
+        let trips = places.iter().zip(&trips);
+        let nodes = trips.map(|(place, trip)| {
+            let trip = trip.as_ref().ok().map(Timings::to_json);
+            json!({"node": &*place.name, "round_trip_ms": trip})
         });
-        output.json(&Json {
-            nodes: trips.collect(),
-            acquire_ms: Percentiles::of(&acquire),
-            contended_wait_ms: Percentiles::of(&contended),
-            contended_turns: contended.count(),
-            shortest_ttl_ms: millis(bearable),
-        })?;
+        output.json(&json!({
+            "nodes": nodes.collect::<Vec<_>>(),
+            "acquire_ms": acquire.to_json(),
+            "contended_wait_ms": contended.to_json(),
+            "contended_turns": contended.count(),
+            "shortest_ttl_ms": millis(bearable),
+        }))?;
         return Ok(Exit::Yes);
     }
     for (place, trip) in places.iter().zip(&trips) {
         match trip {
             Ok(trip) => line(output, &format!("{} round trip", place.name), trip)?,
-            Err(why) => output.marked(Mark::Bad, &format!("{} {why}", place.name))?,
+            Err(why) => output.marked(LineMark::Bad, &format!("{} {why}", place.name))?,
         }
     }
     line(output, "acquire", &acquire)?;
@@ -81,9 +83,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     output.line(&format!("{turns} turns in {}", rounded(args.length)))?;
     let ttl = settings.ttl();
     let (mark, verdict) = if ttl < bearable {
-        (Mark::Warning, "too short for these times")
+        (LineMark::Warning, "too short for these times")
     } else {
-        (Mark::Good, "long enough")
+        (LineMark::Good, "long enough")
     };
     let text = format!(
         "a ttl from {} on bears these times; the configured one, {}, is {verdict}",
@@ -99,31 +101,20 @@ fn line(output: Output, what: &str, times: &Timings) -> std::io::Result<()> {
     output.line(&format!("{what}: {p50}, 99 %: {p99}, longest: {max}"))
 }
 
-/// Acquires and releases uncontended locks, and returns how long the acquires took.
-async fn acquires(client: &Redlock, length: Duration) -> Result<Timings, Failure> {
-    let name = format!("redlock-bench:{}", Uuid::new_v4().simple());
+/// Acquires and releases locks, each on the key of its number, and returns how long the acquires took.
+async fn acquires(
+    client: &Redlock,
+    key: impl Fn(usize) -> String,
+    length: Duration,
+) -> Result<Timings, CommandError> {
     let begun = clock::now();
     let mut times = Vec::new();
     while begun.elapsed() < length {
-        // A key of its own: a lease that is handed over asks no node.
-        let key = format!("{name}:{}", times.len());
+        let key = key(times.len());
         let asked = clock::now();
         let guard = client.acquire_with(key, patient()).await?;
         times.push(asked.elapsed());
         // It may end by itself where nodes are slow.
-        drop(guard.release().await);
-    }
-    Ok(Timings::new(times))
-}
-
-/// Takes turns with others at one lock, and returns how long each turn was waited for.
-async fn contend(client: &Redlock, key: &str, length: Duration) -> Result<Timings, Failure> {
-    let begun = clock::now();
-    let mut times = Vec::new();
-    while begun.elapsed() < length {
-        let asked = clock::now();
-        let guard = client.acquire_with(key, patient()).await?;
-        times.push(asked.elapsed());
         drop(guard.release().await);
     }
     Ok(Timings::new(times))
@@ -140,18 +131,3 @@ fn bearable(acquire: &Timings) -> Duration {
 
 /// The least ratio of a ttl to a slow acquire: three renewals fit into a third of such a ttl, and some time is left.
 const SAFE: u32 = 10;
-
-#[derive(Serialize)]
-struct Json<'a> {
-    nodes: Vec<Node<'a>>,
-    acquire_ms: Percentiles,
-    contended_wait_ms: Percentiles,
-    contended_turns: usize,
-    shortest_ttl_ms: f64,
-}
-
-#[derive(Serialize)]
-struct Node<'a> {
-    node: &'a str,
-    round_trip_ms: Option<Percentiles>,
-}

@@ -2,61 +2,56 @@
 
 use std::{io, time::Duration};
 
+use futures_util::future::join_all;
 use redlock_core::{NodeReport, Redlock};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
-    confirm::is_confirmed,
-    connection::{Connection, Settings},
-    context::Context,
-    exit::{Exit, Failure},
-    output::{Mark, Output, rounded},
-    policy,
-    probe::{self, Info, Place},
-    standing::{line, ready_in, settled, stand, votes, words},
+    clock::rounded,
+    connection::{ConnectionArgs, NodeSettings},
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit},
+    nodes::{connect, have_quorum, line, ready_in, settled, votes, words},
+    output::{LineMark, Output},
+    probe::{self, Info, ProbedNode},
 };
 
 /// The arguments of `bless`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct BlessArgs {
     /// Does not ask for confirmation
     #[arg(long)]
     yes: bool,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 }
 
 /// Shows the evidence of each node, asks for confirmation, and lets quarantined nodes vote.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = policy::settings(&args.connection).await?;
+pub(crate) async fn run(args: BlessArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     let output = context.output;
     // Before the client leaves its mark there.
-    let places = probe::connect(&settings).await;
-    let infos = infos(&places).await;
-    let (client, reports) = stand(context, &settings).await?;
-    let evidence = evidence(&reports, &places, &infos);
+    let servers = servers(&settings).await;
+    let (client, reports) = connect(context, &settings).await?;
+    let evidence = evidence(&reports, &servers);
     if !evidence.iter().any(Evidence::is_waiting) {
         if output.is_json() {
-            output.json(&Json::new(&evidence, None))?;
+            output.json(&json!({"evidence": evidence, "voting": null}))?;
         } else {
             output.line("no node is in quarantine: there is nothing to bless")?;
             for report in reports.iter().filter(|report| !votes(report)) {
-                output.marked(Mark::Bad, &line(report))?;
+                output.marked(LineMark::Bad, &line(report))?;
             }
         }
-        let count = reports.iter().filter(|report| votes(report)).count();
-        return Ok(if count < settings.majority() {
-            Exit::NoQuorum
-        } else {
-            Exit::Yes
-        });
+        return Ok(Exit::of_quorum(have_quorum(&reports)));
     }
     if !output.is_json() {
         show(&evidence, &settings, output)?;
     }
-    if !args.yes && !is_confirmed("Type yes to vouch for it:", output).await? {
-        return Err(Failure::wrong(
+    if !args.yes && !output.is_confirmed("Type yes to vouch for it:").await? {
+        return Err(CommandError::wrong(
             "nothing was done; --yes does it without asking",
         ));
     }
@@ -65,25 +60,27 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         None => context.client(settings.builder().connect_lazily()).await?,
     };
     if let Some(node) = changed(&client, &settings, &evidence).await {
-        return Err(Failure::wrong(format!(
+        return Err(CommandError::wrong(format!(
             "nothing was done: {node} is not as it was shown any more; look again"
         )));
     }
     let after = client.dangerous_bless().await;
     if output.is_json() {
-        output.json(&Json::new(&evidence, Some(&after)))?;
+        // Which nodes vote since then.
+        let voting = after.iter().filter(|report| votes(report));
+        let voting: Vec<&str> = voting.map(|report| &*report.node).collect();
+        output.json(&json!({"evidence": evidence, "voting": voting}))?;
     } else {
         for report in &after {
-            let mark = if votes(report) { Mark::Good } else { Mark::Bad };
+            let mark = if votes(report) {
+                LineMark::Good
+            } else {
+                LineMark::Bad
+            };
             output.marked(mark, &line(report))?;
         }
     }
-    let count = after.iter().filter(|report| votes(report)).count();
-    Ok(if count < settings.majority() {
-        Exit::NoQuorum
-    } else {
-        Exit::Yes
-    })
+    Ok(Exit::of_quorum(have_quorum(&after)))
 }
 
 /// What is known of a node that may have forgotten leases.
@@ -117,67 +114,47 @@ impl Evidence {
     }
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    evidence: &'a [Evidence],
-    /// Which nodes vote since then; `None` if nothing was done.
-    voting: Option<Vec<&'a str>>,
-}
-
-impl<'a> Json<'a> {
-    fn new(evidence: &'a [Evidence], after: Option<&'a Vec<NodeReport>>) -> Self {
-        let voting = after.map(|after| {
-            let voting = after.iter().filter(|report| votes(report));
-            voting.map(|report| &*report.node).collect()
-        });
-        Self { evidence, voting }
-    }
-}
-
-async fn infos(places: &[Place]) -> Vec<Option<Info>> {
-    let mut infos = Vec::new();
-    for place in places {
-        infos.push(match &place.probe {
+/// Asks all servers at once what `INFO` says.
+async fn servers(settings: &NodeSettings) -> Vec<(ProbedNode, Option<Info>)> {
+    let places = probe::connect(settings).await;
+    let all = places.into_iter().map(async |place| {
+        let info = match &place.probe {
             Ok(probe) => probe.clone().info().await.ok(),
             Err(_) => None,
-        });
-    }
-    infos
+        };
+        (place, info)
+    });
+    join_all(all).await
 }
 
 /// Reads the evidence again, and returns the first node for which the shown evidence no longer holds.
-async fn changed(client: &Redlock, settings: &Settings, shown: &[Evidence]) -> Option<String> {
-    let places = probe::connect(settings).await;
-    let infos = infos(&places).await;
+async fn changed(client: &Redlock, settings: &NodeSettings, shown: &[Evidence]) -> Option<String> {
+    let servers = servers(settings).await;
     let reports = settled(client, settings).await;
-    let now = evidence(&reports, &places, &infos);
+    let now = evidence(&reports, &servers);
     let mut pairs = shown.iter().zip(&now);
     let other = pairs.find(|(shown, now)| !shown.still_holds(now));
     other.map(|(shown, _)| shown.node.clone())
 }
 
-fn evidence(reports: &[NodeReport], places: &[Place], infos: &[Option<Info>]) -> Vec<Evidence> {
-    let nodes = reports.iter().zip(places).zip(infos);
-    let of_node = |((report, place), info): ((&NodeReport, &Place), &Option<Info>)| {
+fn evidence(reports: &[NodeReport], servers: &[(ProbedNode, Option<Info>)]) -> Vec<Evidence> {
+    let nodes = reports.iter().zip(servers);
+    let of_node = |(report, (place, info)): (&NodeReport, &(ProbedNode, Option<Info>))| {
         let info = info.as_ref();
-        let database = place
-            .info
-            .as_ref()
-            .map_or(0, |info| info.redis_settings().db());
         Evidence {
             node: report.node.to_string(),
-            standing: words(&report.answer),
+            standing: words(report),
             votes: votes(report),
-            ready_in: ready_in(&report.answer),
+            ready_in: ready_in(report),
             run_id: info.map(|info| info.text("run_id").to_owned()),
             uptime_seconds: info.and_then(|info| info.number("uptime_in_seconds")),
-            keys: info.map(|info| info.keys_in(database)),
+            keys: info.map(|info| info.keys_in(place.database())),
         }
     };
     nodes.map(of_node).collect()
 }
 
-fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Result<()> {
+fn show(evidence: &[Evidence], settings: &NodeSettings, output: Output) -> io::Result<()> {
     for node in evidence {
         let up = node.uptime_seconds.map(Duration::from_secs);
         let up = up.map_or_else(|| "unknown".to_owned(), rounded);
@@ -186,9 +163,9 @@ fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Resul
             |keys| keys.to_string(),
         );
         let mark = if node.votes {
-            Mark::Good
+            LineMark::Good
         } else {
-            Mark::Warning
+            LineMark::Warning
         };
         let (name, standing) = (&node.node, &node.standing);
         output.marked(
@@ -204,7 +181,7 @@ fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Resul
         };
         let line =
             format!("{they_vote} already: clients may hold leases that the others have forgotten");
-        output.marked(Mark::Warning, &line)?;
+        output.marked(LineMark::Warning, &line)?;
     }
     output.line(&format!(
         "To bless is to vouch that none of the nodes in quarantine has forgotten a lease that may still be valid, or \

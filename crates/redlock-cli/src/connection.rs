@@ -2,19 +2,18 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use clap::Args;
 use redlock_core::{Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey};
 use redlock_proto::{Keyspace, Quarantine};
 
 use crate::{
-    exit::Failure,
-    redact::{redacted, unquoted},
+    clock::duration,
+    exit::{CommandError, redacted, unquoted},
 };
 
 /// The nodes and the policy of their namespace.
-#[derive(Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Nodes")]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionArgs {
     /// A file with the library's settings, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -45,9 +44,9 @@ pub(crate) struct Connection {
     verbatim_keys: bool,
 }
 
-impl Connection {
+impl ConnectionArgs {
     /// Reads all settings that are given.
-    pub(crate) fn given(&self) -> Result<Settings, Failure> {
+    pub(crate) fn given(&self) -> Result<NodeSettings, CommandError> {
         let file = match &self.config {
             Some(path) => read(path)?,
             None => Config::default(),
@@ -56,7 +55,7 @@ impl Connection {
         let flags = self.flags();
         if !self.nodes.is_empty() && flags.nodes.is_empty() {
             // The user did not mean the nodes of the environment.
-            return Err(Failure::wrong(
+            return Err(CommandError::wrong(
                 "--nodes names no node: leave it out, or give a URL",
             ));
         }
@@ -67,18 +66,18 @@ impl Connection {
         }
         if config.nodes.is_empty() {
             let message = "no node is given: set REDLOCK_NODES, or give --nodes or --config";
-            return Err(Failure::wrong(message));
+            return Err(CommandError::wrong(message));
         }
         // Leases of a try-out can be shorter than the default.
-        let max_ttl = config.max_ttl.unwrap_or(Settings::MAX_TTL);
+        let max_ttl = config.max_ttl.unwrap_or(NodeSettings::MAX_TTL);
         let mut given = config.clone();
         if self.max_ttl.is_some() && given.ttl.is_none() {
             // No service has this flag and the default ttl, so their conflict is no error in the settings of a service.
-            given.ttl = Some(Settings::TTL.min(max_ttl));
+            given.ttl = Some(NodeSettings::TTL.min(max_ttl));
         }
-        config.ttl = Some(config.ttl.unwrap_or(Settings::TTL).min(max_ttl));
+        config.ttl = Some(config.ttl.unwrap_or(NodeSettings::TTL).min(max_ttl));
         let keys = Redlock::builder().config(config.clone()).node_keys()?;
-        Ok(Settings {
+        Ok(NodeSettings {
             config,
             given,
             keys,
@@ -103,20 +102,20 @@ impl Connection {
 
 /// All that is known of the nodes before one of them was asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct NodeSettings {
     pub(crate) config: Config,
     /// The settings as they were given, of which no client can be built if `ttl` is longer than `max_ttl`.
     given: Config,
     pub(crate) keys: NodeKeys,
 }
 
-impl Settings {
+impl NodeSettings {
     const MAX_TTL: Duration = Duration::from_secs(30);
     /// The ttl of a client to which none was given.
     pub(crate) const TTL: Duration = Duration::from_secs(10);
 
     /// Returns the key that a resource has at the nodes.
-    pub(crate) fn lock_key(&self, resource: &str) -> Result<String, Failure> {
+    pub(crate) fn lock_key(&self, resource: &str) -> Result<String, CommandError> {
         let key: ResourceKey = resource.parse()?;
         Ok(self.keys.lock(&key)?)
     }
@@ -127,9 +126,9 @@ impl Settings {
     }
 
     /// Returns why a service with these settings cannot start.
-    pub(crate) fn refused(&self) -> Option<Failure> {
+    pub(crate) fn refused(&self) -> Option<CommandError> {
         let builder = Redlock::builder().config(self.given.clone());
-        builder.check().err().map(Failure::from)
+        builder.check().err().map(CommandError::from)
     }
 
     /// Returns the namespace, as it is called in output.
@@ -141,22 +140,27 @@ impl Settings {
         }
     }
 
+    /// Returns the namespace of the nodes' own keys.
+    fn own_namespace(&self) -> &str {
+        match self.config.expert.verbatim_keys {
+            true => "redlock:verbatim",
+            false => self.namespace(),
+        }
+    }
+
     /// Returns the pattern of the keys that a user of the nodes must be allowed to use.
     pub(crate) fn key_patterns(&self) -> String {
-        if self.config.expert.verbatim_keys {
-            "~* ~{redlock:verbatim}:*".to_owned()
+        let all = if self.config.expert.verbatim_keys {
+            "~* "
         } else {
-            format!("~{{{}}}:*", self.namespace())
-        }
+            ""
+        };
+        format!("{all}~{{{}}}:*", self.own_namespace())
     }
 
     /// Returns the key under which a node remembers with which policy clients use the namespace.
     pub(crate) fn mark(&self) -> String {
-        let prefix = if self.config.expert.verbatim_keys {
-            "{redlock:verbatim}".to_owned()
-        } else {
-            format!("{{{}}}", self.namespace())
-        };
+        let prefix = format!("{{{}}}", self.own_namespace());
         let keyspace = Keyspace::new(&prefix, self.policy());
         keyspace.mark().as_str().to_owned()
     }
@@ -170,10 +174,10 @@ impl Settings {
     /// # Errors
     ///
     /// It is longer than any lease of the namespace.
-    pub(crate) fn whole_ttl(&self) -> Result<Duration, Failure> {
+    pub(crate) fn whole_ttl(&self) -> Result<Duration, CommandError> {
         let max_ttl = self.max_ttl();
         match self.given.ttl {
-            Some(ttl) if ttl > max_ttl => Err(Failure::wrong(format!(
+            Some(ttl) if ttl > max_ttl => Err(CommandError::wrong(format!(
                 "a ttl of {ttl:?} (REDLOCK_TTL, or the file of --config) is longer than max_ttl of {max_ttl:?}, the longest \
                  lease of the namespace: set it to {max_ttl:?} at most, or give --ttl"
             ))),
@@ -217,17 +221,12 @@ impl Settings {
     }
 }
 
-/// Reads a duration as the library does.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = humantime_serde::re::humantime::parse_duration(text);
-    parsed.map_err(|error| format!("not a duration like 30s: {error}"))
-}
-
 /// Reads a file; an error names the line and the field, and shows no password.
-fn read(path: &PathBuf) -> Result<Config, Failure> {
+fn read(path: &PathBuf) -> Result<Config, CommandError> {
     let shown = path.display();
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::wrong(redacted(&format!("{shown} cannot be read: {error}"))))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        CommandError::wrong(redacted(&format!("{shown} cannot be read: {error}")))
+    })?;
     toml::from_str(&text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let before = text.get(..start).unwrap_or_default();
@@ -238,7 +237,7 @@ fn read(path: &PathBuf) -> Result<Config, Failure> {
         if line_of_it.contains("password") {
             message = unquoted(&message);
         }
-        Failure::wrong(format!("{shown}:{}: {field}{message}", line + 1))
+        CommandError::wrong(format!("{shown}:{}: {field}{message}", line + 1))
     })
 }
 

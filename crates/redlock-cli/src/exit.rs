@@ -1,10 +1,8 @@
-//! The end of the command: its exit codes, and what went wrong.
+//! The end of the command: its exit codes, and what went wrong, in words without passwords.
 
 use std::{fmt, io, process::ExitCode};
 
 use redlock_core::{AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, InvalidKey};
-
-use crate::redact::redacted;
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -47,6 +45,11 @@ Configuration:
   library's other variables, and those win over the file of --config.";
 
 impl Exit {
+    /// Returns the exit of a verb that has done what it could, by whether enough nodes took part.
+    pub(crate) const fn of_quorum(is_quorum: bool) -> Self {
+        if is_quorum { Self::Yes } else { Self::NoQuorum }
+    }
+
     const fn code(self) -> u8 {
         match self {
             Self::Yes => 0,
@@ -70,7 +73,7 @@ impl From<Exit> for ExitCode {
 
 /// Why the command could not do what it was asked to.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandError {
     /// Something is wrong.
     Wrong(String),
     /// Too few nodes vote.
@@ -79,7 +82,10 @@ pub(crate) enum Failure {
     Output(io::Error),
 }
 
-impl Failure {
+/// The end of a verb.
+pub(crate) type CommandResult = Result<Exit, CommandError>;
+
+impl CommandError {
     pub(crate) fn wrong(message: impl Into<String>) -> Self {
         Self::Wrong(message.into())
     }
@@ -92,7 +98,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Wrong(message) | Self::NoQuorum(message) => f.write_str(message),
@@ -102,13 +108,13 @@ impl fmt::Display for Failure {
 }
 
 // Every other error is put into words where it arises.
-impl From<io::Error> for Failure {
+impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
 }
 
-impl From<BuildError> for Failure {
+impl From<BuildError> for CommandError {
     fn from(error: BuildError) -> Self {
         match error.kind() {
             BuildErrorKind::NoQuorum => Self::NoQuorum(error.to_string()),
@@ -122,7 +128,7 @@ impl From<BuildError> for Failure {
     }
 }
 
-impl From<AcquireError> for Failure {
+impl From<AcquireError> for CommandError {
     fn from(error: AcquireError) -> Self {
         match error.kind() {
             AcquireErrorKind::NoQuorum | AcquireErrorKind::Quarantined => {
@@ -133,8 +139,82 @@ impl From<AcquireError> for Failure {
     }
 }
 
-impl From<InvalidKey> for Failure {
+impl From<InvalidKey> for CommandError {
     fn from(error: InvalidKey) -> Self {
         Self::Wrong(error.to_string())
+    }
+}
+
+/// Returns a text with `***` instead of the part from its first `://` or quotation mark to its last `@`.
+///
+/// The earlier of the two begins the part: a wrong URL may lack its scheme, and is quoted.
+/// The part may be longer than a password, but no part of a password is left, whatever characters it has.
+pub(crate) fn redacted(text: &str) -> String {
+    let scheme = text.find("://").map(|at| at + "://".len());
+    let quoted = text.find(['"', '\'']).map(|at| at + 1);
+    let from = scheme.into_iter().chain(quoted).min();
+    let parts = from.map(|from| text.split_at(from));
+    match parts.map(|(before, after)| (before, after.rsplit_once('@'))) {
+        Some((before, Some((_, rest)))) => format!("{before}***@{rest}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// Returns a text with everything replaced between its first and its last quotation mark of some kind.
+///
+/// A password that is no part of a URL has no form by which it could be found.
+pub(crate) fn unquoted(text: &str) -> String {
+    let marks = ['`', '"'];
+    match (text.find(marks), text.rfind(marks)) {
+        (Some(first), Some(last)) if first < last => {
+            format!("{}***{}", &text[..=first], &text[last..])
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{redacted, unquoted};
+
+    #[test]
+    fn no_part_of_a_password_is_left() {
+        for (text, left) in [
+            ("redis://me:hunter2@host", "redis://***@host"),
+            (
+                "\"redis://:p@ss://w@h, redis://:x@i\", expected",
+                "\"***@i\", expected",
+            ),
+            ("redis://host", "redis://host"),
+            ("mail me@host", "mail me@host"),
+            (
+                "unexpected argument 'me:hunter2@a,redis://me:x@b' found",
+                "unexpected argument '***@b' found",
+            ),
+            (
+                "unexpected argument 'me:hunter2@h' found",
+                "unexpected argument '***@h' found",
+            ),
+            (
+                "string \":hunter2@h\", expected",
+                "string \"***@h\", expected",
+            ),
+        ] {
+            assert_eq!(redacted(text), left);
+        }
+    }
+
+    #[test]
+    fn a_password_that_is_a_number_is_not_repeated() {
+        for (text, left) in [
+            (
+                "integer `731731`, expected a string",
+                "integer `***`, expected a string",
+            ),
+            ("string \"a\"b\", expected", "string \"***\", expected"),
+            ("expected a string", "expected a string"),
+        ] {
+            assert_eq!(unquoted(text), left);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The owner of a key on each node, and the deletion of the key there.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::{
@@ -11,20 +11,13 @@ use redlock_proto::OwnerId;
 
 use crate::{
     clock,
-    connection::Settings,
-    exit::Failure,
-    probe::{Place, Probe, words},
+    connection::NodeSettings,
+    exit::CommandError,
+    probe::{NodeProbe, ProbedNode, words},
 };
 
-/// What one node says of a key.
-#[derive(Clone, Debug)]
-pub(crate) struct Said {
-    pub(crate) node: Arc<str>,
-    pub(crate) state: KeyState,
-}
-
 /// Whether a key is held at one node.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum KeyState {
     /// The key has no owner.
     Free,
@@ -34,6 +27,16 @@ pub(crate) enum KeyState {
     Unknown(String),
 }
 
+impl KeyState {
+    /// Returns the owner of the key, if it has one.
+    pub(crate) const fn owner(&self) -> Option<&Owner> {
+        match self {
+            Self::Held(owner, _) => Some(owner),
+            Self::Free | Self::Unknown(_) => None,
+        }
+    }
+}
+
 /// The value of a held key.
 ///
 /// A client that knows it can release the key, so it is never shown.
@@ -41,12 +44,12 @@ pub(crate) enum KeyState {
 pub(crate) struct Owner {
     value: Vec<u8>,
     /// The owners that share the key, if it is shared.
-    sharing: Option<Sharing>,
+    shared: Option<SharedValue>,
 }
 
 /// What the value of a shared key says.
 #[derive(Clone)]
-struct Sharing {
+struct SharedValue {
     /// The values of the owners that share it.
     owners: BTreeSet<String>,
     /// Set if a caller waits for exclusive ownership.
@@ -57,7 +60,7 @@ impl Owner {
     fn new(value: &[u8], left: Option<Duration>) -> Self {
         Self {
             value: value.to_vec(),
-            sharing: Sharing::of(value, left),
+            shared: SharedValue::of(value, left),
         }
     }
 
@@ -66,21 +69,26 @@ impl Owner {
     /// `None` if the key is exclusive and its holder has no label.
     pub(crate) fn shown(&self) -> Option<String> {
         let label = |value: &str| HolderLabel::of_value(value).map(|label| label.to_string());
-        let Some(sharing) = &self.sharing else {
+        let Some(shared) = &self.shared else {
             return label(str::from_utf8(&self.value).ok()?);
         };
-        let holders = sharing.owners.iter().map(|value| label(value));
+        let holders = shared.owners.iter().map(|value| label(value));
         let mut holders: Vec<_> = holders
             .map(|label| label.unwrap_or_else(|| UNLABELLED.to_owned()))
             .collect();
         holders.sort();
-        let wish = if sharing.is_wished_for {
+        let wish = if shared.is_wished_for {
             ", and somebody waits to have it alone"
         } else {
             ""
         };
         let (count, holders) = (holders.len(), holders.join(", "));
         Some(format!("{count} that share it ({holders}{wish})"))
+    }
+
+    /// Returns the holders in words, for people.
+    pub(crate) fn holder(&self) -> String {
+        self.shown().unwrap_or_else(|| UNLABELLED.to_owned())
     }
 
     /// Returns since when the owner has the key, as the time since 1970 by the owner's clock.
@@ -96,7 +104,7 @@ impl Owner {
 /// Two values of a shared key are equal if the same owners share it: the times of an owner differ between nodes.
 impl PartialEq for Owner {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.sharing, &other.sharing) {
+        match (&self.shared, &other.shared) {
             (Some(own), Some(other)) => own.owners == other.owners,
             _ => self.value == other.value,
         }
@@ -105,7 +113,7 @@ impl PartialEq for Owner {
 
 impl Eq for Owner {}
 
-impl Sharing {
+impl SharedValue {
     /// Reads the value of a key that expires after `left`; `None` if the key is not shared.
     ///
     /// Each line has the end of an owner's time, by the node's clock, and the value of the owner.
@@ -131,24 +139,18 @@ impl Sharing {
     }
 }
 
-impl std::fmt::Debug for Owner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Owner(..)")
-    }
-}
-
-/// Asks all nodes at once about a resource, and returns its key and what they say of it.
+/// Asks all nodes at once about a resource, and returns its key and what each of them says of it.
 ///
 /// `ls` shows a hash for a name that is too long for a key.
 /// The name is taken for such a hash if no resource of this name is held.
 pub(crate) async fn find(
-    places: &[Place],
-    settings: &Settings,
+    places: &[ProbedNode],
+    settings: &NodeSettings,
     resource: &str,
-) -> Result<(String, Vec<Said>), Failure> {
+) -> Result<(String, Vec<KeyState>), CommandError> {
     let key = settings.lock_key(resource)?;
     let said = ask(places, &key).await;
-    let is_held = |said: &Said| matches!(said.state, KeyState::Held(..));
+    let is_held = |said: &KeyState| said.owner().is_some();
     if !said.iter().any(is_held)
         && let Some(hashed) = settings.keys.lock_of_hash(resource)
     {
@@ -161,19 +163,15 @@ pub(crate) async fn find(
 }
 
 /// Asks all nodes at once.
-async fn ask(places: &[Place], key: &str) -> Vec<Said> {
+async fn ask(places: &[ProbedNode], key: &str) -> Vec<KeyState> {
     let all = places.iter().map(|place| async move {
-        let state = match &place.probe {
+        match &place.probe {
             Ok(probe) => state(&mut probe.clone(), key).await,
             Err(why) => KeyState::Unknown(why.clone()),
-        };
-        Said {
-            node: Arc::clone(&place.name),
-            state,
         }
     });
     let mut said = join_all(all).await;
-    let owners = said.iter_mut().filter_map(|said| match &mut said.state {
+    let owners = said.iter_mut().filter_map(|said| match said {
         KeyState::Held(owner, _) => Some(owner),
         KeyState::Free | KeyState::Unknown(_) => None,
     });
@@ -185,23 +183,23 @@ async fn ask(places: &[Place], key: &str) -> Vec<Said> {
 ///
 /// A node knows only the owners to which it granted the key, and each owner has a majority of its own.
 pub(crate) fn unite(owners: Vec<&mut Owner>) {
-    let mut shared: Vec<&mut Sharing> = owners
+    let mut shared: Vec<&mut SharedValue> = owners
         .into_iter()
-        .filter_map(|owner| owner.sharing.as_mut())
+        .filter_map(|owner| owner.shared.as_mut())
         .collect();
     let all: BTreeSet<String> = shared
         .iter()
-        .flat_map(|sharing| sharing.owners.iter().cloned())
+        .flat_map(|shared| shared.owners.iter().cloned())
         .collect();
-    let is_wished_for = shared.iter().any(|sharing| sharing.is_wished_for);
-    for sharing in &mut shared {
-        sharing.owners.clone_from(&all);
-        sharing.is_wished_for = is_wished_for;
+    let is_wished_for = shared.iter().any(|shared| shared.is_wished_for);
+    for shared in &mut shared {
+        shared.owners.clone_from(&all);
+        shared.is_wished_for = is_wished_for;
     }
 }
 
 /// Returns what a node says of a key, by what every client's user may do.
-pub(crate) async fn state(probe: &mut Probe, key: &str) -> KeyState {
+pub(crate) async fn state(probe: &mut NodeProbe, key: &str) -> KeyState {
     let mut script = cmd("EVAL");
     script.arg(READ).arg(1).arg(key);
     match probe.ask(&script).await {
@@ -213,30 +211,29 @@ pub(crate) async fn state(probe: &mut Probe, key: &str) -> KeyState {
                 let left = time(*left);
                 let owner = Owner::new(owner, left);
                 // The entry of a waiting caller may outlast the owners that shared the key.
-                let is_held = owner
-                    .sharing
-                    .as_ref()
-                    .is_none_or(|by| !by.owners.is_empty());
-                if is_held {
-                    KeyState::Held(owner, left)
-                } else {
-                    KeyState::Free
+                match &owner.shared {
+                    Some(shared) if shared.owners.is_empty() => KeyState::Free,
+                    _ => KeyState::Held(owner, left),
                 }
             }
-            _ => KeyState::Unknown("its answer makes no sense".to_owned()),
+            _ => KeyState::Unknown(NO_SENSE.to_owned()),
         },
-        Ok(_) => KeyState::Unknown("its answer makes no sense".to_owned()),
+        Ok(_) => KeyState::Unknown(NO_SENSE.to_owned()),
         Err(error) => KeyState::Unknown(words(&error)),
     }
 }
 
 /// Deletes a key if this owner still has it; returns whether it was so.
-pub(crate) async fn take_away(probe: &mut Probe, key: &str, owner: &Owner) -> Result<bool, String> {
+pub(crate) async fn take_away(
+    probe: &mut NodeProbe,
+    key: &str,
+    owner: &Owner,
+) -> Result<bool, String> {
     let mut script = cmd("EVAL");
     script.arg(DELETE).arg(1).arg(key).arg(&owner.value);
     match probe.ask(&script).await {
         Ok(Value::Int(deleted)) => Ok(deleted == 1),
-        Ok(_) => Err("its answer makes no sense".to_owned()),
+        Ok(_) => Err(NO_SENSE.to_owned()),
         Err(error) => Err(words(&error)),
     }
 }
@@ -248,8 +245,10 @@ fn time(left: i64) -> Option<Duration> {
 /// The most by which a holder's clock may be ahead of this machine's.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
+const NO_SENSE: &str = "its answer makes no sense";
+
 /// The words for a holder without a label.
-pub(crate) const UNLABELLED: &str = "a holder without a label";
+const UNLABELLED: &str = "a holder without a label";
 
 /// How the value of a shared key begins.
 const SHARED: &str = "shared\n";

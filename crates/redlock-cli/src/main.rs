@@ -3,32 +3,25 @@
 mod args;
 mod bench;
 mod bless;
-mod child;
 mod clock;
-mod confirm;
 mod connection;
 mod context;
 mod doctor;
-mod ending;
 mod exit;
 mod guide;
 mod jobs;
+mod keys;
 mod lookup;
-mod ls;
 mod namespaces;
+mod nodes;
 mod output;
-mod policy;
 mod probe;
 mod processes;
 mod ready;
-mod redact;
-mod release;
 mod roll;
 mod run;
 mod sandbox;
-mod shell;
 mod signals;
-mod standing;
 mod status;
 mod top;
 mod watch;
@@ -42,11 +35,10 @@ use clap::{CommandFactory, FromArgMatches};
 use tokio::{runtime::Runtime, select};
 
 use crate::{
-    args::{Arguments, Verb},
-    context::Context,
-    exit::{Exit, Failure},
+    args::{Arguments, CommandVerb},
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit, redacted},
     output::Output,
-    redact::redacted,
 };
 
 fn main() -> ExitCode {
@@ -77,7 +69,7 @@ fn main() -> ExitCode {
     #[cfg(feature = "tls-rustls")]
     drop(rustls::crypto::ring::default_provider().install_default());
     let outcome = Runtime::new()
-        .map_err(|error| Failure::wrong(format!("the runtime cannot be started: {error}")))
+        .map_err(|error| CommandError::wrong(format!("the runtime cannot be started: {error}")))
         .and_then(|runtime| {
             let outcome = runtime.block_on(run(arguments.verb, output));
             // A look at a name, or at what is typed, may not end.
@@ -91,7 +83,7 @@ fn main() -> ExitCode {
             }
             exit.into()
         }
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+        Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             Exit::ClosedPipe.into()
         }
         Err(failure) => {
@@ -115,38 +107,36 @@ fn print(error: &clap::Error) {
 }
 
 /// Executes a verb until it is done or a signal interrupts it, then releases what it still holds.
-async fn run(verb: Verb, output: Output) -> Result<Exit, Failure> {
-    let context = Context::new(output);
-    let outcome = match verb {
-        // Signals are the command's that it runs.
-        Verb::Run(args) => run::run(args, &context).await,
-        verb => select! {
-            biased;
-            exit = signals::interrupted() => Ok(exit),
-            outcome = verb_of(verb, &context) => outcome,
-        },
+async fn run(verb: CommandVerb, output: Output) -> CommandResult {
+    let context = CommandContext::new(output);
+    // Signals are the command's that `run` runs.
+    let is_run = matches!(verb, CommandVerb::Run(_));
+    let outcome = select! {
+        biased;
+        exit = signals::interrupted(), if !is_run => Ok(exit),
+        outcome = verb_of(verb, &context) => outcome,
     };
     context.close().await;
     outcome
 }
 
-async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
+async fn verb_of(verb: CommandVerb, context: &CommandContext) -> CommandResult {
     match verb {
-        Verb::Doctor(args) => doctor::run(args, context).await,
-        Verb::Ready(args) => ready::run(args, context).await,
-        Verb::Status(args) => status::run(args, context).await,
-        Verb::Ls(args) => ls::run(args, context).await,
-        Verb::Release(args) => release::run(args, context).await,
-        Verb::Bless(args) => bless::run(args, context).await,
-        Verb::Top(args) => top::run(args, context).await,
-        Verb::Watch(args) => watch::run(args, context).await,
-        Verb::Roll(args) => roll::run(args, context).await,
-        Verb::Jobs(args) => jobs::run(args, context).await,
-        Verb::Bench(args) => bench::run(args, context).await,
-        Verb::Guide(args) => guide::run(&args, context),
-        Verb::Sandbox(args) => sandbox::run(args, context).await,
-        Verb::Completions(args) => shell::completions(&args, Arguments::command(), context),
-        Verb::Man(args) => shell::man(&args, Arguments::command(), context),
-        Verb::Run(args) => run::run(args, context).await,
+        CommandVerb::Doctor(args) => doctor::run(args, context).await,
+        CommandVerb::Ready(args) => ready::run(args, context).await,
+        CommandVerb::Status(args) => status::run(args, context).await,
+        CommandVerb::Ls(args) => keys::ls(args, context).await,
+        CommandVerb::Release(args) => keys::release(args, context).await,
+        CommandVerb::Bless(args) => bless::run(args, context).await,
+        CommandVerb::Top(args) => top::run(args, context).await,
+        CommandVerb::Watch(args) => watch::run(args, context).await,
+        CommandVerb::Roll(args) => roll::run(args, context).await,
+        CommandVerb::Jobs(args) => jobs::run(args, context).await,
+        CommandVerb::Bench(args) => bench::run(args, context).await,
+        CommandVerb::Guide(args) => guide::run(&args, context),
+        CommandVerb::Sandbox(args) => sandbox::run(args, context).await,
+        CommandVerb::Completions(args) => args::completions(&args, context),
+        CommandVerb::Man(args) => args::man(&args, context),
+        CommandVerb::Run(args) => run::run(args, context).await,
     }
 }

@@ -1,4 +1,4 @@
-//! The namespaces of the nodes, by the marks that their clients leave there.
+//! The namespaces of the nodes, by the marks that their clients leave there, and the policy of a namespace.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,14 +10,46 @@ use redlock_core::deadpool_redis::redis::{RedisError, cmd, from_redis_value};
 use redlock_proto::Quarantine;
 
 use crate::{
-    connection::Settings,
+    connection::{ConnectionArgs, NodeSettings},
+    exit::CommandError,
     output::printable,
-    probe::{self, Place, Probe, Scan, may_not_scan, words},
+    probe::{self, NodeProbe, ProbedNode, words},
 };
+
+impl ConnectionArgs {
+    /// Reads all settings, and asks the nodes for a `max_ttl` that is not given.
+    ///
+    /// A command with another `max_ttl` than the clients would get no vote, and would leave it at a node that restarts.
+    pub(crate) async fn settings(&self) -> Result<NodeSettings, CommandError> {
+        let mut settings = self.given()?;
+        if settings.config.max_ttl.is_none() {
+            settings.config.max_ttl = remembered_max_ttl(&settings).await;
+            let ttl = settings.ttl().min(settings.max_ttl());
+            settings.config.ttl = Some(ttl);
+        }
+        Ok(settings)
+    }
+}
+
+/// Returns the `max_ttl` of the namespace that a majority of the nodes remembers.
+async fn remembered_max_ttl(settings: &NodeSettings) -> Option<Duration> {
+    let mark = settings.mark();
+    let places = probe::connect(settings).await;
+    let marks = places.into_iter().map(async |place| {
+        let answer = place.probe.ok()?.ask(cmd("MGET").arg(&mark)).await.ok()?;
+        let [mark]: [Option<String>; 1] = from_redis_value(answer).ok()?;
+        // What it is, the run, the data, and then the policy.
+        Quarantine::max_ttl_of(mark?.split(' ').nth(3)?)
+    });
+    let all: Vec<Duration> = join_all(marks).await.into_iter().flatten().collect();
+    let count = |max_ttl: &Duration| all.iter().filter(|other| *other == max_ttl).count();
+    let most = all.iter().max_by_key(|max_ttl| count(max_ttl))?;
+    (count(most) >= settings.majority()).then_some(*most)
+}
 
 /// What a node remembers of a namespace.
 #[derive(Clone, Debug)]
-pub(crate) struct Marked {
+pub(crate) struct NamespaceMark {
     /// Why the node does not vote in it; `None` if it votes.
     pub(crate) objection: Option<String>,
     /// The longest lease of its clients, if that can be read.
@@ -29,40 +61,39 @@ pub(crate) struct Marked {
 /// # Errors
 ///
 /// The node cannot be asked, or its user may not scan, which the words of the error say of this verb.
-pub(crate) async fn on_node(place: &Place, verb: &str) -> Result<BTreeMap<String, Marked>, String> {
+pub(crate) async fn on_node(
+    place: &ProbedNode,
+    verb: &str,
+) -> Result<BTreeMap<String, NamespaceMark>, String> {
     let mut probe = place.probe.clone()?;
     let info = probe.info().await.map_err(|error| words(&error))?;
     let run = info.text("run_id");
-    let refused = |error: RedisError| may_not_scan(&error, verb);
-    let mut scan = Scan::new(Some(format!("{{*{BEHIND}")));
     let mut marks = BTreeMap::new();
-    while let Some(keys) = scan.next(&mut probe).await.map_err(refused)? {
-        for key in keys.into_iter().flatten() {
-            let Some(namespace) = namespace(&key) else {
-                continue;
-            };
-            if let Some(marked) = read(&mut probe, &key, run).await {
-                marks.insert(namespace.to_owned(), marked);
-            }
+    for key in probe.keys(format!("{{*{BEHIND}"), verb).await? {
+        let Some(namespace) = namespace(&key) else {
+            continue;
+        };
+        if let Some(marked) = read(&mut probe, &key, run).await {
+            marks.insert(namespace.to_owned(), marked);
         }
     }
     Ok(marks)
 }
 
 /// Returns what a mark says of a run of the server; `None` if the key has gone, or is no mark.
-async fn read(probe: &mut Probe, key: &str, run: &str) -> Option<Marked> {
+async fn read(probe: &mut NodeProbe, key: &str, run: &str) -> Option<NamespaceMark> {
     let answer = probe.ask(cmd("MGET").arg(key)).await;
     let value: RedisError = match answer.and_then(|answer| Ok(from_redis_value(answer)?)) {
         Ok::<[Option<String>; 1], _>([mark]) => return of_mark(&mark?, run),
         Err(error) => error,
     };
-    Some(Marked {
+    Some(NamespaceMark {
         objection: Some(format!("its mark cannot be read: {}", words(&value))),
         max_ttl: None,
     })
 }
 
-fn of_mark(mark: &str, run: &str) -> Option<Marked> {
+fn of_mark(mark: &str, run: &str) -> Option<NamespaceMark> {
     // What it is, the run, the data, and then the policy.
     let mut parts = mark.split(' ');
     let (state, of_run) = (parts.next()?, parts.next()?);
@@ -72,7 +103,7 @@ fn of_mark(mark: &str, run: &str) -> Option<Marked> {
         "voting" | "quarantined" => Some(UNSEEN.to_owned()),
         _ => return None,
     };
-    Some(Marked {
+    Some(NamespaceMark {
         objection,
         max_ttl: parts.nth(1).and_then(Quarantine::max_ttl_of),
     })
@@ -91,16 +122,16 @@ pub(crate) fn mark_of(namespace: &str) -> String {
 
 /// The other namespaces of the nodes, which a restart of a node concerns, too.
 #[derive(Debug, Default)]
-pub(crate) struct Others {
+pub(crate) struct OtherNamespaces {
     /// By name, the nodes that had its mark, and the longest lease of its clients.
     namespaces: BTreeMap<String, (BTreeSet<usize>, Duration)>,
     /// Why the namespaces of a node are not known.
     pub(crate) unknown: Option<String>,
 }
 
-impl Others {
+impl OtherNamespaces {
     /// Looks at all nodes at once.
-    pub(crate) async fn find(settings: &Settings, verb: &str, ignored: &[String]) -> Self {
+    pub(crate) async fn find(settings: &NodeSettings, verb: &str, ignored: &[String]) -> Self {
         let mut others = Self::default();
         let mark = settings.mark();
         let own = namespace(&mark).unwrap_or_default();
@@ -146,7 +177,7 @@ impl Others {
     }
 
     /// Returns why a node must not be restarted for their sake; `None` if the other nodes are a majority in each.
-    pub(crate) async fn are_at_risk(&self, node: usize, settings: &Settings) -> Option<String> {
+    pub(crate) async fn are_at_risk(&self, node: usize, settings: &NodeSettings) -> Option<String> {
         let concerned = self.namespaces.iter();
         let concerned: Vec<_> = concerned
             .filter(|(_, (nodes, _))| nodes.contains(&node))
@@ -176,7 +207,7 @@ impl Others {
     }
 
     /// Returns why a node does not vote in a namespace of which it had the mark; `None` if it votes in all of them.
-    pub(crate) async fn missing(&self, node: usize, settings: &Settings) -> Option<String> {
+    pub(crate) async fn missing(&self, node: usize, settings: &NodeSettings) -> Option<String> {
         let concerned = self.namespaces.iter();
         let mut concerned = concerned
             .filter(|(_, (nodes, _))| nodes.contains(&node))

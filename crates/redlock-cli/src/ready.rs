@@ -2,20 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_core::{NodeAnswer, NodeConfig, NodeReport, NotAVote, Redlock};
+use redlock_core::{NodeAnswer, NodeConfig, NodeReport, NotAVote};
 
 use crate::{
-    clock,
-    connection::{Connection, Settings, duration},
-    context::Context,
-    exit::{Exit, Failure},
-    policy,
-    standing::{Standing, is_open, line, votes},
+    clock::duration,
+    connection::{ConnectionArgs, NodeSettings},
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit},
+    nodes::{is_open, line, sample_until, standing, votes},
 };
 
 /// The arguments of `ready`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct ReadyArgs {
     /// The node: its address, such as 10.0.0.1:6379, its URL, its host, or its place among the nodes from 1
     node: String,
 
@@ -24,19 +23,27 @@ pub(crate) struct Args {
     wait: Option<Duration>,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 }
 
 /// Ends with 0 if a node votes in this namespace, and else says why not, and for how long.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = policy::settings(&args.connection).await?;
+pub(crate) async fn run(args: ReadyArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     let node = find(&settings, &args.node)?;
     let client = context.client(settings.builder().connect_lazily()).await?;
-    let report = wait(&client, node, &settings, args.wait).await;
+    let connecting = settings.connect_timeout() + settings.node_timeout();
+    let mut reports = sample_until(&client, LOOK_EVERY, |reports, waited| {
+        // What a node says before there is a connection is no answer, however short the wait is.
+        let has_answered = waited >= connecting || !may_change_soon(&reports[node]);
+        let is_over = has_answered && args.wait.is_none_or(|longest| waited >= longest);
+        votes(&reports[node]) || is_over
+    })
+    .await;
+    let report = reports.swap_remove(node);
     let is_ready = votes(&report);
     let output = context.output;
     if output.is_json() {
-        output.json(&Standing::of(&report))?;
+        output.json(&standing(&report))?;
     } else if is_ready {
         output.line(&format!("{} votes", report.node))?;
     } else {
@@ -46,7 +53,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 }
 
 /// Returns a node's place among the nodes.
-pub(crate) fn find(settings: &Settings, wanted: &str) -> Result<usize, Failure> {
+pub(crate) fn find(settings: &NodeSettings, wanted: &str) -> Result<usize, CommandError> {
     let nodes = &settings.config.nodes;
     let names: Vec<Arc<str>> = nodes.iter().filter_map(|node| node.name()).collect();
     if let Ok(place @ 1..) = wanted.parse::<usize>()
@@ -71,35 +78,13 @@ pub(crate) fn find(settings: &Settings, wanted: &str) -> Result<usize, Failure> 
     let mut found = (0..names.len()).filter(|at| *names[*at] == *wanted || is_host(&names[*at]));
     match (found.next(), found.next()) {
         (Some(node), None) => Ok(node),
-        (None, _) => Err(Failure::wrong(format!(
+        (None, _) => Err(CommandError::wrong(format!(
             "none of the nodes is that: they are {}",
             names.join(", ")
         ))),
-        (Some(_), Some(_)) => Err(Failure::wrong(
+        (Some(_), Some(_)) => Err(CommandError::wrong(
             "several nodes are on that host: give the port too",
         )),
-    }
-}
-
-/// Looks at a node until it votes, or until the wait is over.
-async fn wait(
-    client: &Redlock,
-    node: usize,
-    settings: &Settings,
-    longest: Option<Duration>,
-) -> NodeReport {
-    let begun = clock::now();
-    let connecting = settings.connect_timeout() + settings.node_timeout();
-    loop {
-        let report = client.node_reports().await.swap_remove(node);
-        let waited = begun.elapsed();
-        // What a node says before there is a connection is no answer, however short the wait is.
-        let has_answered = waited >= connecting || !may_change_soon(&report);
-        let is_over = has_answered && longest.is_none_or(|longest| waited >= longest);
-        if votes(&report) || is_over {
-            return report;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

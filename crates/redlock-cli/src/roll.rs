@@ -10,24 +10,24 @@ use futures_util::future::join_all;
 use redlock_core::{
     AcquireErrorKind, AcquireOptions, LockGuard, NodeAnswer, NodeReport, NotAVote, Redlock, Wait,
 };
-use serde::Serialize;
+use serde_json::json;
 use tokio::process::Command;
 use uuid::Uuid;
 
 use crate::{
-    child, clock,
-    connection::{Connection, Settings, duration},
-    context::Context,
-    exit::{Exit, Failure},
-    namespaces::{ADVICE, Others},
-    output::{Mark, Output, millis, rounded},
-    policy, probe,
-    standing::{votes, words},
+    clock::{self, duration, millis, rounded},
+    connection::{ConnectionArgs, NodeSettings},
+    context::{CommandContext, run_program},
+    exit::{CommandError, CommandResult, Exit},
+    namespaces::{ADVICE, OtherNamespaces},
+    nodes::{votes, words},
+    output::{LineMark, Output},
+    probe,
 };
 
 /// The arguments of `roll`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct RollArgs {
     /// The time that a node has from its restart to its vote [default: two quarantines and a minute]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     ignore: Vec<String>,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 
     /// The command that restarts one node; {node} stands for its address, {host} and {port} for the parts, a host of
     /// IPv6 without brackets; REDLOCK_ROLL_NODE has the address, too
@@ -48,53 +48,34 @@ pub(crate) struct Args {
 /// The variable with the address of the node to restart; no client takes its name for a misspelt one of its own.
 const NODE_VARIABLE: &str = "REDLOCK_ROLL_NODE";
 
-#[derive(Serialize)]
-struct Done<'a> {
-    node: &'a str,
-    away_ms: f64,
-}
-
 /// For each node: makes sure that the others are a quorum, restarts it, and waits until it votes, in each namespace.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = policy::settings(&args.connection).await?;
+pub(crate) async fn run(args: RollArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     let client = context.client(settings.builder()).await?;
     let output = context.output;
-    let others = Others::find(&settings, "roll", &args.ignore).await;
+    let others = OtherNamespaces::find(&settings, "roll", &args.ignore).await;
     if let Some(names) = others.names() {
-        output.progress(&format!(
-            "waits for votes in other namespaces, too: {names}"
-        ));
+        let message = format!("waits for votes in other namespaces, too: {names}");
+        output.progress(&message);
     }
     if let Some(why) = &others.unknown {
         let message = format!("votes in other namespaces are not waited for at every node: {why}");
         output.complain(&message)?;
     }
     let quarantine = settings.quarantine().max(others.quarantine());
-    let limit = args
-        .timeout
-        .unwrap_or_else(|| quarantine * 2 + Duration::from_secs(60));
+    let usual = quarantine * 2 + Duration::from_secs(60);
+    let roll = Roll {
+        limit: args.timeout.unwrap_or(usual),
+        client,
+        settings,
+        others,
+        output,
+    };
     // Held to the end, by the nodes that are left.
-    let alone = keep_others_out(&client).await?;
-    let nodes = client.node_reports().await;
-    for (at, report) in nodes.iter().enumerate() {
+    let alone = keep_others_out(&roll.client).await?;
+    for (at, report) in roll.client.node_reports().await.iter().enumerate() {
         let node = &*report.node;
-        have_all_write(&client, &settings).await;
-        others_vote(&client, at, &settings, node).await?;
-        if let Some(why) = others.are_at_risk(at, &settings).await {
-            return Err(Failure::NoQuorum(format!("{node} is not restarted: {why}")));
-        }
-        if !alone.is_held() {
-            return Err(Failure::NoQuorum(format!(
-                "{node} is not restarted: the lock {ROLL_KEY} is lost, so another roll may be under way; nothing more is \
-                 restarted"
-            )));
-        }
-        let before = run_id(&settings, at).await.ok_or_else(|| {
-            Failure::wrong(format!(
-                "{node} is not restarted: it does not say which run of the server it is, so nobody could tell whether it \
-                 was restarted; nothing more is restarted"
-            ))
-        })?;
+        let before = roll.check(at, node, &alone).await?;
         let begun = clock::now();
         output.progress(&format!("restarting {node}"));
         let words = args.command.iter().map(|word| filled_in(word, node));
@@ -106,39 +87,31 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             // What it says is no JSON of ours.
             command.stdout(io::stderr());
         }
-        match child::run(command, &program, context).await? {
-            Exit::Child(0) => {}
-            exit @ Exit::Child(126 | 127) => {
-                let message = format!("the command failed for {node}: nothing more is restarted");
-                drop(output.complain(&message));
-                return Ok(exit);
+        let exit = run_program(command, &program, context).await?;
+        if exit != Exit::Child(0) {
+            let message = format!("the command failed for {node}: nothing more is restarted");
+            if !matches!(exit, Exit::Child(126 | 127)) {
+                return Err(CommandError::wrong(message));
             }
-            _ => {
-                let message = format!("the command failed for {node}: nothing more is restarted");
-                return Err(Failure::wrong(message));
-            }
+            drop(output.complain(&message));
+            return Ok(exit);
         }
-        await_return(&client, at, &settings, &before, limit, output).await?;
-        await_other_votes(&others, at, &settings, node, limit, output).await?;
+        roll.await_return(at, &before).await?;
+        roll.await_other_votes(at, node).await?;
         let away = begun.elapsed();
         if output.is_json() {
-            output.json(&Done {
-                node,
-                away_ms: millis(away),
-            })?;
+            output.json(&json!({"node": node, "away_ms": millis(away)}))?;
         } else {
-            let line = format!(
-                "{node} votes again, {} after its restart began",
-                rounded(away)
-            );
-            output.marked(Mark::Good, &line)?;
+            let away = rounded(away);
+            let line = format!("{node} votes again, {away} after its restart began");
+            output.marked(LineMark::Good, &line)?;
         }
     }
     Ok(Exit::Yes)
 }
 
 /// Acquires the lock that excludes another roll of the namespace: each would count on nodes that the other restarts.
-async fn keep_others_out(client: &Redlock) -> Result<LockGuard, Failure> {
+async fn keep_others_out(client: &Redlock) -> Result<LockGuard, CommandError> {
     let options = AcquireOptions::new().wait(Wait::UpTo(SETTLE));
     client
         .acquire_with(ROLL_KEY, options)
@@ -147,7 +120,7 @@ async fn keep_others_out(client: &Redlock) -> Result<LockGuard, Failure> {
             AcquireErrorKind::Contended => {
                 let holder = error.holder().map(|holder| format!(" ({holder})"));
                 let holder = holder.unwrap_or_default();
-                Failure::wrong(format!(
+                CommandError::wrong(format!(
                     "another roll is under way{holder}: it holds the lock {ROLL_KEY}; nothing is restarted"
                 ))
             }
@@ -155,10 +128,157 @@ async fn keep_others_out(client: &Redlock) -> Result<LockGuard, Failure> {
         })
 }
 
+/// The restart of one node after the other.
+struct Roll {
+    client: Redlock,
+    settings: NodeSettings,
+    others: OtherNamespaces,
+    /// The time that a node has from its restart to its vote.
+    limit: Duration,
+    output: Output,
+}
+
+impl Roll {
+    /// Makes sure that a node can be restarted, and returns which run of the server it is.
+    async fn check(
+        &self,
+        at: usize,
+        node: &str,
+        alone: &LockGuard,
+    ) -> Result<String, CommandError> {
+        have_all_write(&self.client, &self.settings).await;
+        self.others_vote(at, node).await?;
+        let refused = |why: &str| format!("{node} is not restarted: {why}");
+        if let Some(why) = self.others.are_at_risk(at, &self.settings).await {
+            return Err(CommandError::NoQuorum(refused(&why)));
+        }
+        if !alone.is_held() {
+            return Err(CommandError::NoQuorum(refused(&format!(
+                "the lock {ROLL_KEY} is lost, so another roll may be under way; nothing more is restarted"
+            ))));
+        }
+        run_id(&self.settings, at).await.ok_or_else(|| {
+            CommandError::Wrong(refused(
+                "it does not say which run of the server it is, so nobody could tell whether it was restarted; nothing \
+                 more is restarted",
+            ))
+        })
+    }
+
+    /// Waits for a moment until the other nodes are a quorum without this one: they vote as the client knows them, and
+    /// answer now, because a client takes a moment to notice one that froze.
+    async fn others_vote(&self, node: usize, name: &str) -> Result<(), CommandError> {
+        let (begun, majority) = (clock::now(), self.settings.majority());
+        loop {
+            let reports = self.client.node_reports().await;
+            let others = reports.iter().enumerate().filter(|(at, _)| *at != node);
+            let objections = others.map(|(at, report)| objection(report, at, &self.settings));
+            let objections = join_all(objections).await;
+            let count = objections.iter().filter(|why| why.is_none()).count();
+            if count >= majority {
+                return Ok(());
+            }
+            if begun.elapsed() > SETTLE {
+                let nodes = reports.len();
+                let mut message = format!(
+                    "{name} is not restarted: without it {count} of {nodes} nodes vote, and {majority} are needed"
+                );
+                for why in objections.iter().flatten() {
+                    message += &format!("\n  {why}");
+                }
+                return Err(CommandError::NoQuorum(message));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until a node is another run of the server, and votes.
+    async fn await_return(&self, node: usize, before: &str) -> Result<(), CommandError> {
+        let begun = clock::now();
+        let mut said = None;
+        let (mut is_new, mut is_there) = (false, true);
+        loop {
+            if !is_new {
+                let now = run_id(&self.settings, node).await;
+                is_there = now.is_some();
+                is_new = now.is_some_and(|now| now != before);
+            }
+            let report = self.client.node_reports().await.swap_remove(node);
+            // A client that has not noticed the restart yet says that the node votes.
+            if is_new && votes(&report) && was_seen_in_this_run(&self.settings, node).await {
+                return Ok(());
+            }
+            if let NodeAnswer::NotAVote {
+                reason: NotAVote::PolicyMismatch { .. },
+            } = &report.answer
+            {
+                // Waiting does not help.
+                let message = format!("{report}\nnothing more is restarted");
+                return Err(CommandError::NoQuorum(message));
+            }
+            if begun.elapsed() > self.limit {
+                let (limit, name, answer) = (rounded(self.limit), &report.node, &report.answer);
+                let (failure, why): (fn(String) -> CommandError, _) = match (is_new, is_there) {
+                    (true, _) => (
+                        CommandError::NoQuorum,
+                        format!("it does not vote {limit} after its restart: {answer}"),
+                    ),
+                    (false, true) => (
+                        CommandError::Wrong,
+                        format!("the command did not restart it within {limit}"),
+                    ),
+                    (false, false) => (
+                        CommandError::NoQuorum,
+                        format!("it has not come back {limit} after its restart: {answer}"),
+                    ),
+                };
+                return Err(failure(format!("{name}: {why}; nothing more is restarted")));
+            }
+            let state = match (is_new, is_there) {
+                (true, _) => words(&report),
+                (false, true) => "its server is still the one from before".to_owned(),
+                (false, false) => "its server is away".to_owned(),
+            };
+            self.say(&mut said, &report.node, &state);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until a node votes in the other namespaces, too.
+    async fn await_other_votes(&self, node: usize, name: &str) -> Result<(), CommandError> {
+        let begun = clock::now();
+        let mut said = None;
+        while let Some(why) = self.others.missing(node, &self.settings).await {
+            if begun.elapsed() > self.limit {
+                return Err(CommandError::NoQuorum(format!(
+                    "{name}: {why}; {ADVICE}; nothing more is restarted"
+                )));
+            }
+            self.say(&mut said, name, &why);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Says what a node waits for when that changes, and now and then; `said` is what was said last, and when.
+    fn say(&self, said: &mut Option<(Instant, String)>, name: &str, state: &str) {
+        let now = clock::now();
+        // A time that is left changes with each look.
+        let kind: String = state.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let is_old = |(at, before): &(Instant, String)| {
+            now.duration_since(*at) >= SAY_EVERY || *before != kind
+        };
+        if said.as_ref().is_none_or(is_old) {
+            *said = Some((now, kind));
+            self.output.progress(&format!("{name}: {state}"));
+        }
+    }
+}
+
 /// Asks all nodes for a lock on a key that no other client uses, so that the client knows which nodes refuse to write.
 ///
 /// A node whose memory is full votes, and grants nothing.
-async fn have_all_write(client: &Redlock, settings: &Settings) {
+async fn have_all_write(client: &Redlock, settings: &NodeSettings) {
     let key = format!("redlock-roll:{}", Uuid::new_v4().simple());
     let options = AcquireOptions::new().wait(Wait::Never);
     // Whatever comes of it, the nodes say why.
@@ -169,41 +289,8 @@ async fn have_all_write(client: &Redlock, settings: &Settings) {
     tokio::time::sleep(settings.node_timeout() + LOOK_EVERY).await;
 }
 
-/// Waits for a moment until the other nodes are a quorum without this one: they vote as the client knows them, and answer
-/// now, because a client takes a moment to notice one that froze.
-async fn others_vote(
-    client: &Redlock,
-    node: usize,
-    settings: &Settings,
-    name: &str,
-) -> Result<(), Failure> {
-    let begun = clock::now();
-    loop {
-        let reports = client.node_reports().await;
-        let others = reports.iter().enumerate().filter(|(at, _)| *at != node);
-        let objections = others.map(|(at, report)| objection(report, at, settings));
-        let objections = join_all(objections).await;
-        let count = objections.iter().filter(|why| why.is_none()).count();
-        if count >= settings.majority() {
-            return Ok(());
-        }
-        if begun.elapsed() > SETTLE {
-            let mut message = format!(
-                "{name} is not restarted: without it {count} of {} nodes vote, and {} are needed",
-                reports.len(),
-                settings.majority()
-            );
-            for why in objections.iter().flatten() {
-                message += &format!("\n  {why}");
-            }
-            return Err(Failure::NoQuorum(message));
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
 /// Says why a node cannot be counted on; `None` if it can.
-async fn objection(report: &NodeReport, node: usize, settings: &Settings) -> Option<String> {
+async fn objection(report: &NodeReport, node: usize, settings: &NodeSettings) -> Option<String> {
     if !votes(report) {
         return Some(report.to_string());
     }
@@ -213,121 +300,14 @@ async fn objection(report: &NodeReport, node: usize, settings: &Settings) -> Opt
     }
 }
 
-/// Waits until a node is another run of the server, and votes.
-async fn await_return(
-    client: &Redlock,
-    node: usize,
-    settings: &Settings,
-    before: &str,
-    limit: Duration,
-    output: Output,
-) -> Result<(), Failure> {
-    let begun = clock::now();
-    let mut said = Said::None;
-    let (mut is_new, mut is_there) = (false, true);
-    loop {
-        if !is_new {
-            let now = run_id(settings, node).await;
-            is_there = now.is_some();
-            is_new = now.is_some_and(|now| now != before);
-        }
-        let report = client.node_reports().await.swap_remove(node);
-        // A client that has not noticed the restart yet says that the node votes.
-        if is_new && votes(&report) && was_seen_in_this_run(settings, node).await {
-            return Ok(());
-        }
-        if let NodeAnswer::NotAVote {
-            reason: NotAVote::PolicyMismatch { .. },
-        } = &report.answer
-        {
-            // Waiting does not help.
-            return Err(Failure::NoQuorum(format!(
-                "{report}\nnothing more is restarted"
-            )));
-        }
-        if begun.elapsed() > limit {
-            let why = if is_new {
-                format!(
-                    "it does not vote {} after its restart: {}",
-                    rounded(limit),
-                    report.answer
-                )
-            } else if is_there {
-                format!("the command did not restart it within {}", rounded(limit))
-            } else {
-                format!(
-                    "it has not come back {} after its restart: {}",
-                    rounded(limit),
-                    report.answer
-                )
-            };
-            let name = &report.node;
-            let failure = if is_new || !is_there {
-                Failure::NoQuorum
-            } else {
-                Failure::Wrong
-            };
-            return Err(failure(format!("{name}: {why}; nothing more is restarted")));
-        }
-        let state = if is_new {
-            words(&report.answer)
-        } else if is_there {
-            "its server is still the one from before".to_owned()
-        } else {
-            "its server is away".to_owned()
-        };
-        say(&mut said, &report.node, &state, output);
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-/// Waits until a node votes in the other namespaces, too.
-async fn await_other_votes(
-    others: &Others,
-    node: usize,
-    settings: &Settings,
-    name: &str,
-    limit: Duration,
-    output: Output,
-) -> Result<(), Failure> {
-    let begun = clock::now();
-    let mut said = Said::None;
-    while let Some(why) = others.missing(node, settings).await {
-        if begun.elapsed() > limit {
-            return Err(Failure::NoQuorum(format!(
-                "{name}: {why}; {ADVICE}; nothing more is restarted"
-            )));
-        }
-        say(&mut said, name, &why, output);
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    Ok(())
-}
-
-/// What was said of a wait, and when.
-type Said = Option<(Instant, String)>;
-
-/// Says what a node waits for when that changes, and now and then.
-fn say(said: &mut Said, name: &str, state: &str, output: Output) {
-    let now = clock::now();
-    // A time that is left changes with each look.
-    let kind: String = state.chars().filter(|c| !c.is_ascii_digit()).collect();
-    let is_old =
-        |(at, before): &(Instant, String)| now.duration_since(*at) >= SAY_EVERY || *before != kind;
-    if said.as_ref().is_none_or(is_old) {
-        *said = Some((now, kind));
-        output.progress(&format!("{name}: {state}"));
-    }
-}
-
-async fn run_id(settings: &Settings, node: usize) -> Option<String> {
+async fn run_id(settings: &NodeSettings, node: usize) -> Option<String> {
     let place = probe::connect_to(settings, node).await?;
     let info = place.probe.ok()?.info().await.ok()?;
     Some(info.text("run_id").to_owned()).filter(|id| !id.is_empty())
 }
 
 /// Returns whether a node votes as a new client sees it, which knows only the present run of the server.
-async fn was_seen_in_this_run(settings: &Settings, node: usize) -> bool {
+async fn was_seen_in_this_run(settings: &NodeSettings, node: usize) -> bool {
     let Ok(client) = settings.builder().build().await else {
         return false;
     };

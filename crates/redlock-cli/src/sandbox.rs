@@ -5,19 +5,19 @@ use std::{ffi::OsString, time::Duration};
 use clap::value_parser;
 use redlock_core::Redlock;
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
-use serde::Serialize;
+use serde_json::json;
 use tokio::process::Command;
 
 use crate::{
-    child,
-    connection::{Settings, duration},
-    context::Context,
-    exit::{Exit, Failure},
+    clock::duration,
+    connection::NodeSettings,
+    context::{CommandContext, run_program},
+    exit::{CommandError, CommandResult},
 };
 
 /// The arguments of `sandbox`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct SandboxArgs {
     /// The number of servers
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u8).range(1..=15))]
     nodes: u8,
@@ -35,16 +35,9 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    nodes: &'a [String],
-    namespace: &'a str,
-    max_ttl: &'a str,
-}
-
 /// Starts servers, vouches for them, and runs a command that finds them in its environment.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let wrong = |error: &dyn std::error::Error| Failure::wrong(error.to_string());
+pub(crate) async fn run(args: SandboxArgs, context: &CommandContext) -> CommandResult {
+    let wrong = |error: &dyn std::error::Error| CommandError::wrong(error.to_string());
     let binary = ServerBinary::find().map_err(|error| wrong(&error))?;
     let servers = ServerSet::start(&binary, usize::from(args.nodes), &ServerOptions::default())
         .map_err(|error| wrong(&error))?;
@@ -53,23 +46,20 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let builder = Redlock::builder()
         .nodes(&urls)
         .namespace(&args.namespace)
-        .ttl(args.max_ttl.min(Settings::TTL))
+        .ttl(args.max_ttl.min(NodeSettings::TTL))
         .max_ttl(args.max_ttl);
     let client = context.client(builder).await?;
     client.dangerous_bless().await;
 
     let nodes = urls.join(",");
     // A client refuses a ttl that is longer than the longest lease, also its default.
-    let ttl = (args.max_ttl < Settings::TTL).then(|| format!("{}ms", args.max_ttl.as_millis()));
+    let ttl = (args.max_ttl < NodeSettings::TTL).then(|| format!("{}ms", args.max_ttl.as_millis()));
     let max_ttl = format!("{}ms", args.max_ttl.as_millis());
     let output = context.output;
     let Some((program, arguments)) = args.command.split_first() else {
         if output.is_json() {
-            output.json(&Json {
-                nodes: &urls,
-                namespace: &args.namespace,
-                max_ttl: &max_ttl,
-            })?;
+            let namespace = &args.namespace;
+            output.json(&json!({"nodes": urls, "namespace": namespace, "max_ttl": max_ttl}))?;
         } else {
             let ttl = ttl.map_or_else(String::new, |ttl| format!("\nexport REDLOCK_TTL={ttl}"));
             output.plain(&format!(
@@ -89,5 +79,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if let Some(ttl) = ttl {
         command.env("REDLOCK_TTL", ttl);
     }
-    child::run(command, program, context).await
+    run_program(command, program, context).await
 }

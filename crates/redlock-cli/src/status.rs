@@ -1,294 +1,233 @@
 //! `redlock status`: the holder of a key, node by node.
 
-use std::time::Duration;
+use std::{cmp::Reverse, io, time::Duration};
 
 use redlock_core::NodeReport;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
-    connection::Connection,
-    context::Context,
-    exit::{Exit, Failure},
-    lookup::{self, KeyState, Owner, Said, UNLABELLED},
-    output::{Mark, Output, millis, moment, rounded},
-    policy, probe,
-    processes::{Measured, Processes, Silent, Waiting},
-    standing::{stand, votes},
+    clock::{lasting, millis, moment},
+    connection::ConnectionArgs,
+    context::CommandContext,
+    exit::{CommandResult, Exit},
+    lookup::{self, KeyState, Owner},
+    nodes::{self, votes},
+    output::{LineMark, Output},
+    probe,
+    processes::{self, ProcessArgs, ProcessMetrics, SilentProcess},
 };
 
 /// The arguments of `status`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct StatusArgs {
     /// The resource, as the application names it
     key: String,
 
     #[command(flatten)]
-    processes: Processes,
+    processes: ProcessArgs,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 }
 
 /// Tells whether a majority of the nodes has a key under one owner.
 ///
 /// Ends with 0 if it is held, with 1 if it is free, and with 3 if that cannot be said.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = policy::settings(&args.connection).await?;
+pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     // An invalid key is reported before the command asks any node.
     settings.lock_key(&args.key)?;
     let processes = args.processes.addresses()?;
-    let (_client, reports) = stand(context, &settings).await?;
+    let (_client, reports) = nodes::connect(context, &settings).await?;
     let places = probe::connect(&settings).await;
     let (_, said) = lookup::find(&places, &settings, &args.key).await?;
-    let measured = processes.ask(settings.namespace()).await;
-    let held = Held::of(&said, &reports, settings.majority());
+    let measured = processes::ask(&processes, settings.namespace()).await;
+    let status = KeyStatus::of(&said, &reports, settings.majority());
     if context.output.is_json() {
-        let json = held.as_json(&said, &reports, Waiters::of(&args.key, measured.as_ref()));
-        context.output.json(&json)?;
+        let waiting = measured.map(|measured| waiting(&args.key, &measured));
+        context.output.json(&status.to_json(waiting))?;
     } else {
-        held.print(&said, &reports, context.output)?;
+        status.print(context.output)?;
         if let Some(measured) = &measured {
             print_waiting(&args.key, measured, context.output)?;
         }
     }
-    Ok(match held.state {
-        State::Held => Exit::Yes,
-        State::Free => Exit::No,
-        State::Unknown => Exit::NoQuorum,
+    Ok(match status.is_held {
+        Some(true) => Exit::Yes,
+        Some(false) => Exit::No,
+        None => Exit::NoQuorum,
     })
 }
 
 /// What all nodes together say of a key.
-#[derive(Debug)]
-struct Held {
-    state: State,
+struct KeyStatus<'a> {
+    /// `None` if that cannot be said.
+    is_held: Option<bool>,
     /// The owner on the most nodes.
-    owner: Option<Owner>,
+    owner: Option<&'a Owner>,
     /// The number of these nodes.
-    nodes: usize,
+    count: usize,
     /// How many of these nodes vote.
     votes: usize,
     /// After how long a majority is free again, unless the lease is renewed.
     remaining: Option<Duration>,
     majority: usize,
+    nodes: Vec<(&'a KeyState, &'a NodeReport)>,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Held,
-    Free,
-    Unknown,
-}
-
-impl Held {
-    fn of(said: &[Said], reports: &[NodeReport], majority: usize) -> Self {
+impl<'a> KeyStatus<'a> {
+    fn of(said: &'a [KeyState], reports: &'a [NodeReport], majority: usize) -> Self {
         let times = |owner: &Owner| {
-            let of_owner = said.iter().filter_map(|said| match &said.state {
+            let of_owner = said.iter().filter_map(|said| match said {
                 KeyState::Held(its, left) if its == owner => Some(left.unwrap_or(Duration::MAX)),
                 _ => None,
             });
             let mut times: Vec<Duration> = of_owner.collect();
             // The lease lasts for as long as a majority keeps the key.
-            times.sort_by_key(|left| std::cmp::Reverse(*left));
+            times.sort_by_key(|left| Reverse(*left));
             times
         };
-        let owners = said.iter().filter_map(|said| match &said.state {
-            KeyState::Held(owner, _) => Some(owner),
-            _ => None,
-        });
-        let first = owners.max_by_key(|owner| times(owner).len()).cloned();
-        let kept = first.as_ref().map(times).unwrap_or_default();
-        let has_it = |said: &Said| matches!(&said.state, KeyState::Held(owner, _) if Some(owner) == first.as_ref());
-        let voting = said
+        let owners = said.iter().filter_map(KeyState::owner);
+        let owner = owners.max_by_key(|owner| times(owner).len());
+        let kept = owner.map(times).unwrap_or_default();
+        let nodes: Vec<_> = said.iter().zip(reports).collect();
+        let has_it = |said: &KeyState| owner.is_some() && said.owner() == owner;
+        let voting = nodes
             .iter()
-            .zip(reports)
             .filter(|(said, report)| has_it(said) && votes(report));
         // What a node may have forgotten, it cannot call free.
-        let free = said
+        let free = nodes
             .iter()
-            .zip(reports)
-            .filter(|(said, report)| matches!(said.state, KeyState::Free) && votes(report));
-        let others = said.len() - free.count();
+            .filter(|(said, report)| matches!(said, KeyState::Free) && votes(report));
         Self {
-            state: if kept.len() >= majority {
-                State::Held
-            } else if others < majority {
-                State::Free
+            is_held: if kept.len() >= majority {
+                Some(true)
+            } else if said.len() - free.count() < majority {
+                Some(false)
             } else {
-                State::Unknown
+                None
             },
-            nodes: kept.len(),
+            owner,
+            count: kept.len(),
             votes: voting.count(),
             remaining: kept.get(majority - 1).copied(),
-            owner: first,
             majority,
+            nodes,
         }
     }
 
-    fn print(&self, said: &[Said], reports: &[NodeReport], output: Output) -> std::io::Result<()> {
-        let left = self.remaining.map_or_else(String::new, |left| {
-            if left == Duration::MAX {
-                ", for ever".to_owned()
-            } else {
-                format!(", for {} unless renewed", rounded(left))
+    fn print(&self, output: Output) -> io::Result<()> {
+        let (count, nodes, majority) = (self.count, self.nodes.len(), self.majority);
+        match (self.is_held, self.owner) {
+            (Some(true), Some(owner)) => {
+                let holder = owner.holder();
+                let since = owner.since().map(|since| format!(" since {}", moment(since)));
+                let since = since.unwrap_or_default();
+                let left = match self.remaining {
+                    Some(Duration::MAX) => ", for ever".to_owned(),
+                    Some(left) => format!(", {} unless renewed", lasting(Some(left))),
+                    None => String::new(),
+                };
+                output.line(&format!("held by {holder}{since}, {count} of {nodes} nodes{left}"))?;
             }
-        });
-        let nodes = said.len();
-        match self.state {
-            State::Held => {
-                let holder = holder(self.owner.as_ref());
-                let since = self.owner.as_ref().and_then(Owner::since);
-                let since = since.map_or_else(String::new, |since| format!(" since {}", moment(since)));
-                output.line(&format!("held by {holder}{since}, {} of {nodes} nodes{left}", self.nodes))?;
-            }
-            State::Free => output.line("free: no majority of the nodes has it")?,
-            State::Unknown => output.line(&format!(
-                "unknown: {} of {nodes} nodes have it for one holder, {} would be a majority, and the others do not say enough",
-                self.nodes, self.majority
+            (Some(_), _) => output.line("free: no majority of the nodes has it")?,
+            (None, _) => output.line(&format!(
+                "unknown: {count} of {nodes} nodes have it for one holder, {majority} would be a majority, and the others \
+                 do not say enough"
             ))?,
         }
-        for (said, report) in said.iter().zip(reports) {
-            let node = &said.node;
-            let voteless = if votes(report) {
-                String::new()
-            } else {
-                format!(" ({})", report.answer)
+        for (said, report) in &self.nodes {
+            let node = &report.node;
+            let voteless = match votes(report) {
+                true => String::new(),
+                false => format!(" ({})", report.answer),
             };
-            match &said.state {
-                KeyState::Free if votes(report) => {
-                    output.marked(Mark::Good, &format!("{node} free"))?;
-                }
-                KeyState::Free => output.marked(
-                    Mark::Warning,
-                    &format!("{node} unknown: it does not have the key, and has no vote{voteless}"),
-                )?,
-                KeyState::Held(owner, left) => {
-                    let left = left.map_or_else(
-                        || "for ever".to_owned(),
-                        |left| format!("for {}", rounded(left)),
-                    );
-                    let holder = holder(Some(owner));
-                    let line = format!("{node} held by {holder} {left}{voteless}");
-                    output.marked(Mark::Note, &line)?;
-                }
-                KeyState::Unknown(why) => {
-                    output.marked(Mark::Bad, &format!("{node} unknown: {why}"))?;
-                }
-            }
+            let (mark, words) = match said {
+                KeyState::Free if votes(report) => (LineMark::Good, "free".to_owned()),
+                KeyState::Free => (
+                    LineMark::Warning,
+                    format!("unknown: it does not have the key, and has no vote{voteless}"),
+                ),
+                KeyState::Held(owner, left) => (
+                    LineMark::Note,
+                    format!("held by {} {}{voteless}", owner.holder(), lasting(*left)),
+                ),
+                KeyState::Unknown(why) => (LineMark::Bad, format!("unknown: {why}")),
+            };
+            output.marked(mark, &format!("{node} {words}"))?;
         }
         Ok(())
     }
 
-    fn as_json<'a>(
-        &self,
-        said: &'a [Said],
-        reports: &[NodeReport],
-        waiting: Option<Waiters<'a>>,
-    ) -> Json<'a> {
-        let nodes = said.iter().zip(reports).map(|(said, report)| {
-            let (state, owner, left, why) = match &said.state {
-                KeyState::Free if votes(report) => (State::Free, None, None, None),
-                KeyState::Free => (State::Unknown, None, None, Some(report.answer.to_string())),
-                KeyState::Held(owner, left) => {
-                    let why = (!votes(report)).then(|| report.answer.to_string());
-                    (State::Held, Some(owner), *left, why)
+    fn to_json(&self, waiting: Option<Value>) -> Value {
+        let nodes = self.nodes.iter().map(|(said, report)| {
+            let votes = votes(report);
+            let (is_held, left, why) = match said {
+                KeyState::Free if votes => (Some(false), None, None),
+                KeyState::Free => (None, None, Some(report.answer.to_string())),
+                KeyState::Held(_, left) => {
+                    let why = (!votes).then(|| report.answer.to_string());
+                    (Some(true), *left, why)
                 }
-                KeyState::Unknown(why) => (State::Unknown, None, None, Some(why.clone())),
+                KeyState::Unknown(why) => (None, None, Some(why.clone())),
             };
-            NodeJson {
-                node: &said.node,
-                state,
-                holder: owner.and_then(Owner::shown),
-                remaining_ms: left.map(millis),
-                votes: votes(report),
-                why,
-            }
+            json!({
+                "node": &*report.node,
+                "state": state(is_held),
+                "holder": said.owner().and_then(Owner::shown),
+                "remaining_ms": left.map(millis),
+                "votes": votes,
+                "why": why,
+            })
         });
-        Json {
-            state: self.state,
-            holder: self.owner.as_ref().and_then(Owner::shown),
-            held_since_ms: self.owner.as_ref().and_then(Owner::since).map(millis),
-            nodes_with_key: self.nodes,
-            votes: self.votes,
-            majority: self.majority,
-            remaining_ms: self
-                .remaining
-                .filter(|left| *left != Duration::MAX)
-                .map(millis),
-            waiting,
-            nodes: nodes.collect(),
+        let remaining = self.remaining.filter(|left| *left != Duration::MAX);
+        let mut status = json!({
+            "state": state(self.is_held),
+            "holder": self.owner.and_then(Owner::shown),
+            // Since 1970, by the holder's clock.
+            "held_since_ms": self.owner.and_then(Owner::since).map(millis),
+            "nodes_with_key": self.count,
+            "votes": self.votes,
+            "majority": self.majority,
+            "remaining_ms": remaining.map(millis),
+        });
+        // Missing where no process was asked.
+        if let Some(waiting) = waiting {
+            status["waiting"] = waiting;
         }
+        status["nodes"] = nodes.collect();
+        status
     }
+}
+
+const fn state(is_held: Option<bool>) -> &'static str {
+    match is_held {
+        Some(true) => "held",
+        Some(false) => "free",
+        None => "unknown",
+    }
+}
+
+/// Returns the callers that may wait for a key, for programs.
+fn waiting(key: &str, measured: &ProcessMetrics) -> Value {
+    let processes = measured.of(key);
+    let callers: u64 = processes.iter().map(|waiting| waiting.callers).sum();
+    json!({"callers": callers, "processes": processes, "silent": measured.silent})
 }
 
 /// Tells how many callers may wait for a key, and where.
-fn print_waiting(key: &str, measured: &Measured, output: Output) -> std::io::Result<()> {
+fn print_waiting(key: &str, measured: &ProcessMetrics, output: Output) -> io::Result<()> {
     let waiting = measured.of(key);
     if waiting.is_empty() {
-        output.marked(Mark::Good, "nobody is known to wait")?;
+        output.marked(LineMark::Good, "nobody is known to wait")?;
     }
     for waiting in waiting {
-        output.marked(Mark::Note, &format!("callers that wait: {waiting}"))?;
+        let line = format!("callers that wait: {waiting}");
+        output.marked(LineMark::Note, &line)?;
     }
-    for Silent { process, why } in &measured.silent {
-        output.marked(
-            Mark::Bad,
-            &format!("{process} does not say who waits: {why}"),
-        )?;
+    for SilentProcess { process, why } in &measured.silent {
+        let line = format!("{process} does not say who waits: {why}");
+        output.marked(LineMark::Bad, &line)?;
     }
     Ok(())
-}
-
-/// Returns the holder of a key in words.
-pub(crate) fn holder(owner: Option<&Owner>) -> String {
-    let shown = owner.and_then(Owner::shown);
-    shown.unwrap_or_else(|| UNLABELLED.to_owned())
-}
-
-#[derive(Serialize)]
-struct Json<'a> {
-    state: State,
-    holder: Option<String>,
-    /// Since 1970, by the holder's clock.
-    held_since_ms: Option<f64>,
-    nodes_with_key: usize,
-    /// How many of these nodes vote.
-    votes: usize,
-    majority: usize,
-    remaining_ms: Option<f64>,
-    /// Missing where no process was asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waiting: Option<Waiters<'a>>,
-    nodes: Vec<NodeJson<'a>>,
-}
-
-/// The callers that may wait for the key.
-#[derive(Serialize)]
-struct Waiters<'a> {
-    callers: u64,
-    processes: Vec<&'a Waiting>,
-    silent: &'a [Silent],
-}
-
-impl<'a> Waiters<'a> {
-    fn of(key: &str, measured: Option<&'a Measured>) -> Option<Self> {
-        let measured = measured?;
-        let processes = measured.of(key);
-        Some(Self {
-            callers: processes.iter().map(|waiting| waiting.callers).sum(),
-            processes,
-            silent: &measured.silent,
-        })
-    }
-}
-
-#[derive(Serialize)]
-struct NodeJson<'a> {
-    node: &'a str,
-    state: State,
-    holder: Option<String>,
-    remaining_ms: Option<f64>,
-    votes: bool,
-    why: Option<String>,
 }

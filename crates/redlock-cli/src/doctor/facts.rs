@@ -1,18 +1,19 @@
-//! The questions of the command to each node.
+//! The questions of the command to each node, and the rights of its user, found by using each of them on a scratch key.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
-
-use super::{
-    finding::{Findings, Level},
-    rights::{self, Rights},
+use redlock_core::{
+    deadpool_redis::redis::{Cmd, RedisError, Value, cmd, from_redis_value},
+    node::RedisNode,
 };
+use uuid::Uuid;
+
+use super::finding::Findings;
 use crate::{
     clock,
-    connection::Settings,
-    probe::{self, ClockReading, Info, Place, Probe, Timings, words},
+    connection::NodeSettings,
+    probe::{self, Info, NodeProbe, ProbedNode, Timings, WallClockReading, words},
 };
 
 /// What a node has said of itself.
@@ -37,6 +38,14 @@ pub(super) struct Facts {
     pub(super) unverified: Vec<&'static str>,
 }
 
+impl Facts {
+    /// Returns how long the server has run.
+    pub(super) fn up(&self) -> Option<Duration> {
+        let seconds = self.info.number("uptime_in_seconds");
+        seconds.map(Duration::from_secs)
+    }
+}
+
 /// A node's clock, beside that of this machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockFacts {
@@ -52,8 +61,8 @@ pub(super) struct ClockFacts {
 ///
 /// Adds a finding for each such node.
 pub(super) async fn gather(
-    places: &mut [Place],
-    settings: &Settings,
+    places: &mut [ProbedNode],
+    settings: &NodeSettings,
     findings: &mut Findings,
 ) -> Vec<Option<Facts>> {
     let all = places.iter_mut().enumerate().map(|(index, place)| {
@@ -83,9 +92,7 @@ pub(super) async fn gather(
 /// Adds a node of which nothing is known, unless the client could not reach it either.
 fn unexamined(node: &Arc<str>, why: &str, findings: &mut Findings) {
     if !findings.has(node, "reachable") {
-        findings.at(
-            node,
-            Level::Warning,
+        findings.warn(Some(node),
             "reachable",
             format!("answers the client, and could not be examined: {why}"),
             "run the doctor again; if it stays so, look at the node's process, its log and its network",
@@ -93,7 +100,7 @@ fn unexamined(node: &Arc<str>, why: &str, findings: &mut Findings) {
     }
 }
 
-async fn at(place: &Place, settings: &Settings) -> Result<Facts, String> {
+async fn at(place: &ProbedNode, settings: &NodeSettings) -> Result<Facts, String> {
     let mut probe = place.probe.clone()?;
     let facts = of(&mut probe, settings).await?;
     // What had no answer would look as if nothing were wrong with it.
@@ -103,7 +110,7 @@ async fn at(place: &Place, settings: &Settings) -> Result<Facts, String> {
     }
 }
 
-async fn of(probe: &mut Probe, settings: &Settings) -> Result<Facts, String> {
+async fn of(probe: &mut NodeProbe, settings: &NodeSettings) -> Result<Facts, String> {
     let first = probe.read_clock(CLOCK_READINGS).await;
     let begun = clock::now();
     let info = probe.info().await.map_err(|error| words(&error))?;
@@ -111,7 +118,7 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Result<Facts, String> {
     let mut script = cmd("EVAL");
     script.arg("return 0").arg(0);
     let script = probe.measure(&script).await;
-    let rights = rights::of(probe, settings).await;
+    let rights = rights_of(probe, settings).await;
     let mut unverified = Vec::new();
     let syncs = setting(probe, "appendfsync").await;
     let saves = setting(probe, "save").await;
@@ -144,7 +151,7 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Result<Facts, String> {
 }
 
 /// Compares what a clock showed first with what it showed last.
-fn compare(first: &ClockReading, last: &ClockReading) -> ClockFacts {
+fn compare(first: &WallClockReading, last: &WallClockReading) -> ClockFacts {
     let here = last.at.duration_since(first.at).as_secs_f64();
     let here = here.max(f64::EPSILON);
     ClockFacts {
@@ -155,7 +162,7 @@ fn compare(first: &ClockReading, last: &ClockReading) -> ClockFacts {
 }
 
 /// Returns a setting of the server, if it lets that be asked.
-async fn setting(probe: &mut Probe, name: &str) -> Option<String> {
+async fn setting(probe: &mut NodeProbe, name: &str) -> Option<String> {
     let mut command = cmd("CONFIG");
     command.arg("GET").arg(name);
     // A list or a map, by the version of the protocol.
@@ -165,7 +172,7 @@ async fn setting(probe: &mut Probe, name: &str) -> Option<String> {
 }
 
 /// Returns how long each of the last slow commands took, and how long ago it was.
-async fn slow_commands(probe: &mut Probe) -> Option<Vec<(Duration, Duration)>> {
+async fn slow_commands(probe: &mut NodeProbe) -> Option<Vec<(Duration, Duration)>> {
     let mut command = cmd("SLOWLOG");
     command.arg("GET").arg(32);
     let Value::Array(entries) = probe.ask(&command).await.ok()? else {
@@ -191,11 +198,103 @@ async fn slow_commands(probe: &mut Probe) -> Option<Vec<(Duration, Duration)>> {
 
 /// Returns the nodes that were asked, with what they said.
 pub(super) fn known<'a>(
-    places: &'a [Place],
+    places: &'a [ProbedNode],
     facts: &'a [Option<Facts>],
-) -> impl Iterator<Item = (&'a Arc<str>, &'a Place, &'a Facts)> {
+) -> impl Iterator<Item = (&'a ProbedNode, &'a Facts)> {
     let pairs = places.iter().zip(facts);
-    pairs.filter_map(|(place, facts)| Some((&place.name, place, facts.as_ref()?)))
+    pairs.filter_map(|(place, facts)| Some((place, facts.as_ref()?)))
+}
+
+/// What a user may not do, and what the node refuses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rights {
+    /// In the words of `ACL SETUSER`.
+    pub(super) missing: Vec<String>,
+    /// Whether it may not use the namespace's keys.
+    pub(super) lacks_keys: bool,
+    /// The code with which the node refuses to write.
+    pub(super) refuses_writes: Option<String>,
+}
+
+/// Tries every right; nothing is left behind, and what a lost connection leaves there ends by itself.
+async fn rights_of(probe: &mut NodeProbe, settings: &NodeSettings) -> Rights {
+    let mut rights = Rights::default();
+    let name = format!("redlock-doctor:{}", Uuid::new_v4().simple());
+    let key = name
+        .parse()
+        .ok()
+        .and_then(|name| settings.keys.lock(&name).ok());
+    let Some(key) = key else {
+        return rights;
+    };
+    // A node that cannot be called by functions is quarantined though its restarts are delayed.
+    let functions = settings
+        .config
+        .expert
+        .dangerous_trust_delayed_restarts
+        .then_some(RedisNode::RIGHTS_FOR_FUNCTIONS);
+    let wanted = RedisNode::RIGHTS.split_whitespace();
+    let wanted = wanted.chain(functions.unwrap_or_default().split_whitespace());
+    for right in wanted {
+        let Some(command) = trial(right, &key) else {
+            continue;
+        };
+        match probe.ask(&command).await {
+            Err(error) if error.code() == Some("NOPERM") => rights.lacks(right, &error),
+            Err(error) if right == "+set" => rights.refuses_writes = refusal(&error),
+            _ => {}
+        }
+        // Without the right to, it ends a second later.
+        if right == "+set" {
+            drop(probe.ask(cmd("DEL").arg(&key)).await);
+        }
+    }
+    rights
+}
+
+impl Rights {
+    fn lacks(&mut self, right: &str, error: &RedisError) {
+        // Versions say it in other words: "to run the 'set' command", or "access ... the keys used as arguments".
+        let is_about_keys = error.detail().is_some_and(|words| words.contains("key"));
+        if is_about_keys {
+            self.lacks_keys = true;
+        } else {
+            self.missing.push(right.to_owned());
+        }
+    }
+}
+
+/// Returns a command that needs a right and changes nothing but the scratch key; `None` if there is none.
+fn trial(right: &str, key: &str) -> Option<Cmd> {
+    let name = right.trim_start_matches('+').to_ascii_uppercase();
+    let mut words = name.split('|');
+    let mut command = cmd(words.next().unwrap_or_default());
+    for word in words {
+        command.arg(word);
+    }
+    match name.as_str() {
+        "PING" | "INFO" | "TIME" => {}
+        "FCALL" => drop(command.arg("redlock_doctor").arg(0)),
+        // No library is loaded from this.
+        "FUNCTION|LOAD" => drop(command.arg("")),
+        "EVAL" => drop(command.arg("return 0").arg(0)),
+        "EVALSHA" => drop(command.arg("0".repeat(40)).arg(0)),
+        "DEL" | "PTTL" | "MGET" | "HVALS" => drop(command.arg(key)),
+        "PEXPIRE" => drop(command.arg(key).arg(1_000)),
+        "HMGET" => drop(command.arg(key).arg("floor")),
+        "SET" => drop(command.arg(key).arg("doctor").arg("PX").arg(1_000)),
+        // A field without a value: rights are looked at first, and then nothing is written, which would have no end.
+        "HSET" => drop(command.arg(key).arg("floor").arg("0").arg("holder")),
+        _ => return None,
+    }
+    Some(command)
+}
+
+fn refusal(error: &RedisError) -> Option<String> {
+    let code = error.code()?;
+    code.bytes()
+        .all(|byte| byte.is_ascii_uppercase())
+        .then(|| code.to_owned())
 }
 
 const CLOCK_READINGS: usize = 5;

@@ -1,33 +1,34 @@
 //! `redlock doctor`: looks at everything that a lock rests on, and says what to do about it.
 
-mod clocks;
-mod deep;
-mod disk;
 mod facts;
 mod finding;
-mod report;
-mod rights;
-mod scratch;
+mod locks;
 mod server;
 mod set;
-mod standing;
+
+use std::{cmp::Reverse, collections::BTreeSet, io};
+
+use redlock_core::NodeReport;
+use serde_json::{Value, json};
 
 use self::{
-    facts::known,
-    finding::{Findings, Level},
-    report::Report,
+    facts::{Facts, known},
+    finding::{Finding, Findings, Severity},
+    locks::Scratch,
 };
 use crate::{
-    connection::Connection,
-    context::Context,
-    exit::{Exit, Failure},
-    policy, probe,
-    standing::stand,
+    clock::{millis, rounded},
+    connection::{ConnectionArgs, NodeSettings},
+    context::CommandContext,
+    exit::{CommandResult, Exit},
+    nodes::{self, votes, voting},
+    output::{LineMark, Output},
+    probe::{self, Timings},
 };
 
 /// The arguments of `doctor`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     /// Looks at every key too; its user needs +scan
     #[arg(long)]
     deep: bool,
@@ -37,56 +38,176 @@ pub(crate) struct Args {
     strict: bool,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 }
 
 /// Examines the nodes.
 ///
 /// It is a client of the namespace while it runs, so nodes that are new to it begin their first quarantine.
 /// It makes locks on keys of its own, and releases them.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = policy::settings(&args.connection).await?;
+pub(crate) async fn run(args: DoctorArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     let mut places = probe::connect(&settings).await;
-    let (client, reports) = stand(context, &settings).await?;
+    let (client, reports) = nodes::connect(context, &settings).await?;
 
     let mut findings = Findings::default();
-    let votes = standing::check(&reports, &mut findings);
+    let votes = voting(&reports);
+    set::check_votes(&reports, &mut findings);
     let facts = facts::gather(&mut places, &settings, &mut findings).await;
     set::check(&places, &facts, votes, &settings, &mut findings);
-    for (node, place, facts) in known(&places, &facts) {
-        server::check(node, place, facts, &settings, &mut findings);
+    for (place, facts) in known(&places, &facts) {
+        server::check(place, facts, &settings, &mut findings);
     }
     let clocks: Vec<_> = known(&places, &facts)
-        .filter_map(|(node, _, facts)| Some((node, facts.clock?)))
+        .filter_map(|(place, facts)| Some((&place.name, facts.clock?)))
         .collect();
-    clocks::check(&clocks, settings.clock_rate_error(), &mut findings);
+    set::check_clocks(&clocks, settings.clock_rate_error(), &mut findings);
     if args.deep {
-        deep::check(&places, &settings, &mut findings).await;
+        locks::check_keys(&places, &settings, &mut findings).await;
     }
     let mut scratch = None;
     if let Some(client) = &client
         && votes >= settings.majority()
     {
         let other = context.client(settings.builder()).await?;
-        scratch = scratch::check(client, &other, &mut findings).await;
+        scratch = locks::check_scratch(client, &other, &mut findings).await;
     }
 
-    let report = Report {
-        settings: &settings,
-        reports: &reports,
-        facts: &facts,
+    let (status, exit) = match findings.worst() {
+        _ if votes < settings.majority() => ("no_quorum", Exit::NoQuorum),
+        Some(Severity::Failure) => ("failure", Exit::Wrong),
+        Some(Severity::Warning) if args.strict => ("warnings", Exit::No),
+        Some(Severity::Warning) => ("warnings", Exit::Yes),
+        Some(Severity::Note) | None => ("ok", Exit::Yes),
+    };
+    let report = DoctorReport {
+        status,
+        settings,
+        reports,
+        facts,
         votes,
-        scratch: scratch.as_ref(),
-        findings: &findings,
+        scratch,
+        findings: findings.0,
     };
     report.print(context.output)?;
-    Ok(if votes < settings.majority() {
-        Exit::NoQuorum
-    } else if findings.count(Level::Failure) > 0 {
-        Exit::Wrong
-    } else if args.strict && findings.count(Level::Warning) > 0 {
-        Exit::No
-    } else {
-        Exit::Yes
-    })
+    Ok(exit)
+}
+
+/// The results of an examination.
+struct DoctorReport {
+    status: &'static str,
+    settings: NodeSettings,
+    reports: Vec<NodeReport>,
+    facts: Vec<Option<Facts>>,
+    votes: usize,
+    scratch: Option<Scratch>,
+    findings: Vec<Finding>,
+}
+
+impl DoctorReport {
+    fn print(&self, output: Output) -> io::Result<()> {
+        if output.is_json() {
+            return output.json(&self.to_json());
+        }
+        let (nodes, voting) = (self.reports.len(), self.votes);
+        let (namespace, majority) = (self.settings.namespace(), self.settings.majority());
+        let max_ttl = rounded(self.settings.max_ttl());
+        let heading = format!(
+            "namespace {namespace}, max_ttl {max_ttl}: {voting} of {nodes} nodes vote, {majority} are needed"
+        );
+        output.line(&heading)?;
+        for (report, facts) in self.reports.iter().zip(&self.facts) {
+            if votes(report) {
+                output.marked(LineMark::Good, &healthy(&report.node, facts.as_ref()))?;
+            }
+        }
+        if let Some(scratch) = &self.scratch {
+            let (left, ttl) = (
+                rounded(scratch.least_validity),
+                rounded(self.settings.ttl()),
+            );
+            let times = usual(&scratch.acquire);
+            let line = format!(
+                "lock acquired, contended, extended, released: {times}, {left} of {ttl} left at the least"
+            );
+            output.marked(LineMark::Good, &line)?;
+        }
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| (Reverse(finding.level), finding.node.is_some()));
+        let mut findings = findings.into_iter().peekable();
+        while let Some(finding) = findings.next() {
+            let found = match &finding.node {
+                Some(node) => format!("{node} {}", finding.found),
+                None => finding.found.clone(),
+            };
+            let line = format!("{found} [{}]", finding.check);
+            output.marked(finding.level.mark(), &line)?;
+            // What is to be done about several nodes is said once.
+            let next = findings.peek();
+            if next.is_none_or(|next| next.advice != finding.advice) {
+                output.indented(&format!("-> {}", finding.advice))?;
+            }
+        }
+        let unverified = self.unverified();
+        if !unverified.is_empty() {
+            let line = format!("not verified, because a user may not ask: {unverified}");
+            output.marked(LineMark::Note, &line)?;
+        }
+        Ok(())
+    }
+
+    fn unverified(&self) -> String {
+        let facts = self.facts.iter().flatten();
+        let all: BTreeSet<&str> = facts.flat_map(|facts| facts.unverified.clone()).collect();
+        all.into_iter().collect::<Vec<_>>().join(", ")
+    }
+
+    fn to_json(&self) -> Value {
+        let nodes = self.reports.iter().zip(&self.facts);
+        let nodes = nodes.map(|(report, facts)| {
+            let facts = facts.as_ref();
+            let clock = facts.and_then(|facts| facts.clock);
+            json!({
+                "node": &*report.node,
+                "votes": votes(report),
+                "version": facts.map(|facts| facts.info.version()),
+                "uptime_seconds": facts.and_then(Facts::up).map(|up| up.as_secs()),
+                "round_trip_ms": facts.map(|facts| facts.round_trip.to_json()),
+                "script_ms": facts.map(|facts| facts.script.to_json()),
+                "clock_ahead_ms": clock.map(|clock| clock.ahead * 1_000.0),
+                "unverified": facts.map_or(&[][..], |facts| &facts.unverified),
+            })
+        });
+        let end_to_end = self.scratch.as_ref().map(|scratch| {
+            json!({
+                "acquire_ms": scratch.acquire.to_json(),
+                "least_validity_ms": millis(scratch.least_validity),
+                "ttl_ms": millis(self.settings.ttl()),
+            })
+        });
+        json!({
+            "status": self.status,
+            "namespace": self.settings.namespace(),
+            "nodes": nodes.collect::<Vec<_>>(),
+            "votes": self.votes,
+            "majority": self.settings.majority(),
+            "end_to_end": end_to_end,
+            "findings": self.findings,
+        })
+    }
+}
+
+fn healthy(node: &str, facts: Option<&Facts>) -> String {
+    let Some(facts) = facts else {
+        return format!("{node} votes");
+    };
+    let (version, up) = (facts.info.version(), facts.up().unwrap_or_default());
+    let (up, times) = (rounded(up), usual(&facts.round_trip));
+    format!("{node} votes: {version}, up {up}, round trip {times}")
+}
+
+/// Returns the median of times, and the time within which nearly all are.
+fn usual(times: &Timings) -> String {
+    let [p50, p99] = [50, 99].map(|percent| rounded(times.percentile(percent)));
+    format!("{p50} (99 %: {p99})")
 }

@@ -1,156 +1,289 @@
-//! The settings of one server, and what to change there.
+//! One server: its settings, its data on disk, and what to change there.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
+
+use redlock_core::{deadpool_redis::redis::ConnectionAddr, node::RedisNode};
 
 use super::{
-    disk,
     facts::Facts,
-    finding::{Findings, Level},
+    finding::{Findings, Severity},
 };
-use crate::{connection::Settings, output::rounded, probe::Place};
-use redlock_core::node::RedisNode;
+use crate::{clock::rounded, connection::NodeSettings, probe::ProbedNode};
+
+/// A server that was examined, and the findings.
+struct Examined<'a> {
+    place: &'a ProbedNode,
+    facts: &'a Facts,
+    settings: &'a NodeSettings,
+    findings: &'a mut Findings,
+}
 
 /// Adds what is wrong with one server.
 pub(super) fn check(
-    node: &Arc<str>,
-    place: &Place,
+    place: &ProbedNode,
     facts: &Facts,
-    settings: &Settings,
+    settings: &NodeSettings,
     findings: &mut Findings,
 ) {
-    memory(node, facts, findings);
-    disk::check(node, facts, settings, findings);
-    history(node, facts, findings);
-    replication(node, facts, settings, findings);
-    rights(node, place, facts, settings, findings);
-    limits(node, place, facts, findings);
-    stalls(node, facts, settings, findings);
-    security(node, place, findings);
-}
-
-fn memory(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
-    let info = &facts.info;
-    let number = |name: &str| info.number::<u64>(name).unwrap_or(0);
-    let (used, limit) = (number("used_memory"), number("maxmemory"));
-    let (limit, whose) = match limit {
-        0 => (number("total_system_memory"), "the machine has"),
-        limit => (limit, "its maxmemory allows"),
+    let mut examined = Examined {
+        place,
+        facts,
+        settings,
+        findings,
     };
-    let percent = (used * 100).checked_div(limit).unwrap_or(0);
-    if percent >= FULL {
-        findings.at(
-            node,
-            Level::Warning,
-            "memory",
-            format!("uses {percent} % of the memory that {whose}"),
-            "raise maxmemory or remove other data: a full node grants nothing",
-        );
-    }
-    // The client looks at the policy once there is a limit, and takes the vote then.
-    let policy = info.text("maxmemory_policy");
-    if number("maxmemory") == 0
-        && !matches!(policy, "" | "noeviction")
-        && !findings.has(node, "eviction")
-    {
-        findings.at(
-            node,
-            Level::Note,
-            "eviction",
-            format!("would not vote if it had a maxmemory (maxmemory-policy {policy})"),
-            "set it to noeviction: a key that is dropped is a lock that two can hold",
-        );
-    }
-    let evicted = number("evicted_keys");
-    if evicted > 0 {
-        findings.at(
-            node,
-            Level::Warning,
-            "evicted-keys",
-            format!("has dropped {evicted} keys for lack of memory since it started"),
-            "keep maxmemory-policy noeviction, and restart it: a dropped key was a lock that two could hold",
-        );
-    }
+    examined.memory();
+    examined.failures();
+    examined.persistence();
+    examined.data();
+    examined.history();
+    examined.replication();
+    examined.rights();
+    examined.limits();
+    examined.stalls();
+    security(place, findings);
 }
 
-fn history(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
-    let earlier = facts.info.text("master_replid2");
-    if earlier.bytes().any(|digit| digit != b'0') {
-        findings.at(
-            node,
-            Level::Warning,
-            "promoted",
+impl Examined<'_> {
+    fn add(
+        &mut self,
+        level: Severity,
+        check: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
+        let node = Some(&self.place.name);
+        self.findings.add(level, node, check, found, advice);
+    }
+
+    fn warn(&mut self, check: &'static str, found: impl Into<String>, advice: impl Into<String>) {
+        self.add(Severity::Warning, check, found, advice);
+    }
+
+    fn note(&mut self, check: &'static str, found: impl Into<String>, advice: impl Into<String>) {
+        self.add(Severity::Note, check, found, advice);
+    }
+
+    fn fail(&mut self, check: &'static str, found: impl Into<String>, advice: impl Into<String>) {
+        self.add(Severity::Failure, check, found, advice);
+    }
+
+    fn has(&self, check: &str) -> bool {
+        self.findings.has(&self.place.name, check)
+    }
+
+    fn memory(&mut self) {
+        let info = &self.facts.info;
+        let number = |name: &str| info.number::<u64>(name).unwrap_or(0);
+        let (used, limit) = (number("used_memory"), number("maxmemory"));
+        let (limit, whose) = match limit {
+            0 => (number("total_system_memory"), "the machine has"),
+            limit => (limit, "its maxmemory allows"),
+        };
+        let percent = (used * 100).checked_div(limit).unwrap_or(0);
+        if percent >= FULL {
+            let found = format!("uses {percent} % of the memory that {whose}");
+            let advice = "raise maxmemory or remove other data: a full node grants nothing";
+            self.warn("memory", found, advice);
+        }
+        // The client looks at the policy once there is a limit, and takes the vote then.
+        let policy = info.text("maxmemory_policy");
+        if number("maxmemory") == 0 && !matches!(policy, "" | "noeviction") && !self.has("eviction")
+        {
+            let found = format!("would not vote if it had a maxmemory (maxmemory-policy {policy})");
+            let advice = "set it to noeviction: a key that is dropped is a lock that two can hold";
+            self.note("eviction", found, advice);
+        }
+        let evicted = number("evicted_keys");
+        if evicted > 0 {
+            let found = format!("has dropped {evicted} keys for lack of memory since it started");
+            let advice = "keep maxmemory-policy noeviction, and restart it: a dropped key was a lock that two could hold";
+            self.warn("evicted-keys", found, advice);
+        }
+    }
+
+    fn history(&mut self) {
+        let earlier = self.facts.info.text("master_replid2");
+        if earlier.bytes().any(|digit| digit != b'0') {
             // Both take over the identity of other data (`master_replid2`), and nothing else tells one from the other.
-            "was a replica before, or restarted from a snapshot",
-            "find out what promotes it, and turn that off, or else set save \"\": both a promoted replica and a snapshot have forgotten leases",
-        );
+            let found = "was a replica before, or restarted from a snapshot";
+            let advice = "find out what promotes it, and turn that off, or else set save \"\": both a promoted replica and a snapshot have forgotten leases";
+            self.warn("promoted", found, advice);
+        }
     }
-}
 
-/// Checks that a master keeps its vote when its last replica has gone, or all links to them are broken.
-fn replication(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
-    let Some(seconds @ 1..) = facts.backlog_ttl else {
-        return;
-    };
-    let info = &facts.info;
-    let after = rounded(Duration::from_secs(seconds));
-    let (found, advice) = if info.number("connected_slaves") > Some(0) {
-        if !settings.config.expert.accept_replicas {
-            // It does not vote.
+    /// Checks that a master keeps its vote when its last replica has gone, or all links to them are broken.
+    fn replication(&mut self) {
+        let Some(seconds @ 1..) = self.facts.backlog_ttl else {
+            return;
+        };
+        let info = &self.facts.info;
+        let after = rounded(Duration::from_secs(seconds));
+        let (found, advice) = if info.number("connected_slaves") > Some(0) {
+            if !self.settings.config.expert.accept_replicas {
+                // It does not vote.
+                return;
+            }
+            (
+                format!(
+                    "loses its vote {after} after its link to the last replica breaks (repl-backlog-ttl)"
+                ),
+                "set repl-backlog-ttl 0: a broken link to all replicas would take all votes at once",
+            )
+        } else if info.text("role") == "master" && info.text("repl_backlog_active") == "1" {
+            (
+                format!(
+                    "loses its vote within {after} of its last replica's leaving (repl-backlog-ttl)"
+                ),
+                "set repl-backlog-ttl 0, or remove no replica of another master before this one has lost its vote and votes again",
+            )
+        } else {
+            return;
+        };
+        self.warn("replicas", found, advice);
+    }
+
+    fn rights(&mut self) {
+        let rights = &self.facts.rights;
+        if rights.lacks_keys || !rights.missing.is_empty() {
+            let user = user(self.place);
+            let keys = self.settings.key_patterns();
+            let missing = match &*rights.missing {
+                // What commands it may run does not show before it may use the keys.
+                [] => RedisNode::RIGHTS.to_owned(),
+                missing => missing.join(" "),
+            };
+            let found = format!("its user {user} lacks rights that a client needs");
+            let advice = format!("ACL SETUSER {user} {keys} {missing}");
+            self.fail("rights", found, advice);
+        }
+        if let Some(code) = rights.refuses_writes.as_deref()
+            && !self.has("writes")
+        {
+            let found = format!("refuses to write {} ({code})", meaning(code));
+            let advice = advice_on(code);
+            self.fail("writes", found, advice);
+        }
+    }
+
+    fn limits(&mut self) {
+        let info = &self.facts.info;
+        let number = |name: &str| info.number::<u64>(name).unwrap_or(0);
+        let (connected, most) = (number("connected_clients"), number("maxclients"));
+        if most > 0 && connected * 100 >= most * FULL {
+            let found = format!("has {connected} of at most {most} connections");
+            let advice = "raise maxclients, or close others: who gets no connection gets no vote";
+            self.warn("clients", found, advice);
+        }
+        let rejected = number("rejected_connections");
+        if rejected > 0 {
+            let found = format!("has turned {rejected} connections away since it started");
+            let advice = "raise maxclients, or find out who opens so many";
+            self.warn("rejected-clients", found, advice);
+        }
+        let elsewhere = info.keys_elsewhere(self.place.database());
+        if elsewhere > 0 {
+            let found =
+                format!("has {elsewhere} keys in other databases: something else uses it too");
+            let advice = "give locks a server of their own: another's load, limits and FLUSHALL are theirs too";
+            self.warn("shared", found, advice);
+        }
+    }
+
+    fn stalls(&mut self) {
+        let limit = self.settings.node_timeout();
+        let times = [
+            ("a round trip", &self.facts.round_trip),
+            ("a script", &self.facts.script),
+        ];
+        for (what, times) in times {
+            let p99 = times.percentile(99);
+            if p99 > limit / 2 {
+                let level = Severity::failure_if(times.percentile(50) > limit);
+                let (p99, limit) = (rounded(p99), rounded(limit));
+                let found =
+                    format!("{what} takes up to {p99} (99 %), and its time limit is {limit}");
+                let advice =
+                    "find out what makes it slow, move it nearer, or raise node_timeout and ttl";
+                self.add(level, "latency", found, advice);
+                break;
+            }
+        }
+        let fork = self.facts.info.number("latest_fork_usec").unwrap_or(0);
+        let fork = Duration::from_micros(fork);
+        if fork > limit / 2 {
+            let found = format!("stood still for {} when it forked last", rounded(fork));
+            let advice = "turn snapshots off (save \"\"), or give locks a server of their own";
+            self.warn("fork", found, advice);
+        }
+        if let Some((took, ago)) = self.facts.slowest
+            && took > limit / 2
+            && ago < RECENT
+        {
+            let (took, ago) = (rounded(took), rounded(Duration::from_secs(ago.as_secs())));
+            let found = format!("a command kept it busy for {took}, {ago} ago");
+            let advice = "see SLOWLOG GET there, and give locks a server of their own";
+            self.warn("slow-commands", found, advice);
+        }
+    }
+
+    fn failures(&mut self) {
+        let info = &self.facts.info;
+        if info.text("loading") == "1" {
+            let advice = "wait until it has loaded its data";
+            self.fail("loading", "is loading its data", advice);
+        }
+        for (field, what) in [
+            ("rdb_last_bgsave_status", "its last snapshot"),
+            (
+                "aof_last_write_status",
+                "the last write to its append-only file",
+            ),
+            (
+                "aof_last_bgrewrite_status",
+                "the last rewrite of its append-only file",
+            ),
+        ] {
+            if info.text(field) == "err" {
+                let found = format!("{what} failed");
+                let advice =
+                    "see its log and its disk; a lock needs no snapshots: save \"\" turns them off";
+                self.warn("disk", found, advice);
+            }
+        }
+    }
+
+    fn persistence(&mut self) {
+        if self.settings.config.expert.dangerous_trust_persistence && self.facts.syncs.is_none() {
+            let found = "dangerous_trust_persistence rests on appendfsync always, and it does not let that be asked";
+            let advice = "allow +config|get, or make sure of appendfsync always yourself";
+            self.warn("persistence", found, advice);
+        }
+    }
+
+    /// Checks that a server keeps nothing on disk, unless that is trusted.
+    fn data(&mut self) {
+        let appends = self.facts.info.text("aof_enabled") == "1";
+        let appends = appends.then(|| "appendonly yes".to_owned());
+        let saves = self.facts.saves.iter().filter(|points| !points.is_empty());
+        let saves = saves.map(|points| format!("save \"{points}\""));
+        let kept: Vec<String> = appends.into_iter().chain(saves).collect();
+        if kept.is_empty() {
             return;
         }
-        (
-            format!(
-                "loses its vote {after} after its link to the last replica breaks (repl-backlog-ttl)"
-            ),
-            "set repl-backlog-ttl 0: a broken link to all replicas would take all votes at once",
-        )
-    } else if info.text("role") == "master" && info.text("repl_backlog_active") == "1" {
-        (
-            format!(
-                "loses its vote within {after} of its last replica's leaving (repl-backlog-ttl)"
-            ),
-            "set repl-backlog-ttl 0, or remove no replica of another master before this one has lost its vote and votes again",
-        )
-    } else {
-        return;
-    };
-    findings.at(node, Level::Warning, "replicas", found, advice);
-}
-
-fn rights(
-    node: &Arc<str>,
-    place: &Place,
-    facts: &Facts,
-    settings: &Settings,
-    findings: &mut Findings,
-) {
-    let rights = &facts.rights;
-    if rights.lacks_keys || !rights.missing.is_empty() {
-        let user = user(place);
-        let keys = settings.key_patterns();
-        let missing = match &*rights.missing {
-            // What commands it may run does not show before it may use the keys.
-            [] => RedisNode::RIGHTS.to_owned(),
-            missing => missing.join(" "),
-        };
-        findings.at(
-            node,
-            Level::Failure,
-            "rights",
-            format!("its user {user} lacks rights that a client needs"),
-            format!("ACL SETUSER {user} {keys} {missing}"),
-        );
-    }
-    if let Some(code) = rights.refuses_writes.as_deref()
-        && !findings.has(node, "writes")
-    {
-        findings.at(
-            node,
-            Level::Failure,
-            "writes",
-            format!("refuses to write {} ({code})", meaning(code)),
-            advice_on(code),
-        );
+        let kept = kept.join(", ");
+        if self.settings.config.expert.dangerous_trust_delayed_restarts {
+            let found = format!(
+                "dangerous_trust_delayed_restarts is set, and it keeps its data on disk ({kept})"
+            );
+            let advice = "set appendonly no and save \"\": a node that comes back with its mark is quarantined all the same";
+            self.warn("restart-guard", found, advice);
+        } else if !self.settings.config.expert.dangerous_trust_persistence {
+            let found = format!(
+                "keeps its data on disk ({kept}), and is quarantined after a restart all the same"
+            );
+            let advice = "set appendonly no and save \"\": leases that have ended come back from a disk, and those that run may not";
+            self.note("persistence", found, advice);
+        }
     }
 }
 
@@ -176,139 +309,31 @@ fn advice_on(code: &str) -> &'static str {
     }
 }
 
-fn limits(node: &Arc<str>, place: &Place, facts: &Facts, findings: &mut Findings) {
-    let info = &facts.info;
-    let number = |name: &str| info.number::<u64>(name).unwrap_or(0);
-    let (connected, most) = (number("connected_clients"), number("maxclients"));
-    if most > 0 && connected * 100 >= most * FULL {
-        findings.at(
-            node,
-            Level::Warning,
-            "clients",
-            format!("has {connected} of at most {most} connections"),
-            "raise maxclients, or close others: who gets no connection gets no vote",
-        );
-    }
-    let rejected = number("rejected_connections");
-    if rejected > 0 {
-        findings.at(
-            node,
-            Level::Warning,
-            "rejected-clients",
-            format!("has turned {rejected} connections away since it started"),
-            "raise maxclients, or find out who opens so many",
-        );
-    }
-    let database = place
-        .info
-        .as_ref()
-        .map_or(0, |info| info.redis_settings().db());
-    let elsewhere = info.keys_elsewhere(database);
-    if elsewhere > 0 {
-        findings.at(
-            node,
-            Level::Warning,
-            "shared",
-            format!("has {elsewhere} keys in other databases: something else uses it too"),
-            "give locks a server of their own: another's load, limits and FLUSHALL are theirs too",
-        );
-    }
-}
-
-fn stalls(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
-    let limit = settings.node_timeout();
-    let times = [
-        ("a round trip", &facts.round_trip),
-        ("a script", &facts.script),
-    ];
-    for (what, times) in times {
-        let p99 = times.percentile(99);
-        if p99 > limit / 2 {
-            let level = if times.percentile(50) > limit {
-                Level::Failure
-            } else {
-                Level::Warning
-            };
-            findings.at(
-                node,
-                level,
-                "latency",
-                format!(
-                    "{what} takes up to {} (99 %), and its time limit is {}",
-                    rounded(p99),
-                    rounded(limit)
-                ),
-                "find out what makes it slow, move it nearer, or raise node_timeout and ttl",
-            );
-            break;
-        }
-    }
-    let fork = facts.info.number("latest_fork_usec").unwrap_or(0);
-    let fork = Duration::from_micros(fork);
-    if fork > limit / 2 {
-        findings.at(
-            node,
-            Level::Warning,
-            "fork",
-            format!("stood still for {} when it forked last", rounded(fork)),
-            "turn snapshots off (save \"\"), or give locks a server of their own",
-        );
-    }
-    if let Some((took, ago)) = facts.slowest
-        && took > limit / 2
-        && ago < RECENT
-    {
-        findings.at(
-            node,
-            Level::Warning,
-            "slow-commands",
-            format!(
-                "a command kept it busy for {}, {} ago",
-                rounded(took),
-                rounded(Duration::from_secs(ago.as_secs()))
-            ),
-            "see SLOWLOG GET there, and give locks a server of their own",
-        );
-    }
-}
-
-fn security(node: &Arc<str>, place: &Place, findings: &mut Findings) {
+fn security(place: &ProbedNode, findings: &mut Findings) {
     let Some(info) = &place.info else {
         return;
     };
     let (host, is_tls) = match info.addr() {
-        redlock_core::deadpool_redis::redis::ConnectionAddr::Tcp(host, _) => (host, false),
-        redlock_core::deadpool_redis::redis::ConnectionAddr::TcpTls { host, .. } => (host, true),
+        ConnectionAddr::Tcp(host, _) => (host, false),
+        ConnectionAddr::TcpTls { host, .. } => (host, true),
         _ => return,
     };
     if is_local(host) {
         return;
     }
     if info.redis_settings().password().is_none() {
-        findings.at(
-            node,
-            Level::Warning,
-            "credentials",
-            "is reached over the network without a password",
-            "give locks a user of their own with ACL SETUSER",
-        );
+        let found = "is reached over the network without a password";
+        let advice = "give locks a user of their own with ACL SETUSER";
+        findings.warn(Some(&place.name), "credentials", found, advice);
     } else if user(place) == "default" {
-        findings.at(
-            node,
-            Level::Note,
-            "credentials",
-            "is reached as the default user, who may do everything",
-            "give locks a user of their own with ACL SETUSER",
-        );
+        let found = "is reached as the default user, who may do everything";
+        let advice = "give locks a user of their own with ACL SETUSER";
+        findings.note(Some(&place.name), "credentials", found, advice);
     }
     if !is_tls {
-        findings.at(
-            node,
-            Level::Note,
-            "plaintext",
-            "is reached over the network without TLS",
-            "use rediss:// unless the network is yours alone",
-        );
+        let found = "is reached over the network without TLS";
+        let advice = "use rediss:// unless the network is yours alone";
+        findings.note(Some(&place.name), "plaintext", found, advice);
     }
 }
 
@@ -319,7 +344,7 @@ pub(super) fn is_local(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
-fn user(place: &Place) -> &str {
+fn user(place: &ProbedNode) -> &str {
     let info = place.info.as_ref();
     info.and_then(|info| info.redis_settings().username())
         .unwrap_or("default")
@@ -332,18 +357,18 @@ const RECENT: Duration = Duration::from_secs(60 * 60);
 
 #[cfg(test)]
 mod tests {
-    use super::{Findings, Place, is_local, security};
+    use super::{Findings, ProbedNode, is_local, security};
 
     #[test]
     fn what_is_encrypted_is_not_called_plain() {
         let of = |url: &str| {
-            let place = Place {
+            let place = ProbedNode {
                 name: "node".into(),
                 info: redlock_core::NodeConfig::from(url).connection_info(),
                 probe: Err(String::new()),
             };
             let mut findings = Findings::default();
-            security(&place.name, &place, &mut findings);
+            security(&place, &mut findings);
             let checks: Vec<_> = findings.0.iter().map(|finding| finding.check).collect();
             checks
         };

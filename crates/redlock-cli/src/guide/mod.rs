@@ -7,14 +7,15 @@ use redlock_proto::Quarantine;
 use serde::Serialize;
 
 use crate::{
-    connection::{Settings, duration},
-    context::Context,
-    exit::{Exit, Failure},
+    clock::duration,
+    connection::NodeSettings,
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit},
 };
 
 /// The arguments of `guide`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct GuideArgs {
     /// The system that runs the nodes
     platform: Platform,
 
@@ -55,17 +56,17 @@ struct File {
 }
 
 /// Prints the files, each after a line with its name.
-pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &GuideArgs, context: &CommandContext) -> CommandResult {
     let (least, most) = (
         Duration::from_millis(100),
         Duration::from_secs(24 * 60 * 60),
     );
     if !(least..=most).contains(&args.max_ttl) {
-        return Err(Failure::wrong("--max-ttl must be from 100ms to 24h"));
+        return Err(CommandError::wrong("--max-ttl must be from 100ms to 24h"));
     }
     if args.namespace.as_deref().is_some_and(|name| !is_name(name)) {
         let message = "--namespace must be 1 to 32 letters, digits, `.`, `_` or `-`";
-        return Err(Failure::wrong(message));
+        return Err(CommandError::wrong(message));
     }
     let mut files = match args.platform {
         Platform::Systemd => vec![
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         (true, Platform::Kubernetes) => {
             let message = "on Kubernetes the delay belongs into the entrypoint of an image of your own: \
                 redlock guide compose --delayed has it";
-            return Err(Failure::wrong(message));
+            return Err(CommandError::wrong(message));
         }
     }
     match (args.metrics, args.platform) {
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             file("docker/grafana/dashboards.yaml", DASHBOARDS),
             file("docker/grafana/redlock.json", DASHBOARD),
         ]),
-        (true, _) => return Err(Failure::wrong("--metrics is for compose only")),
+        (true, _) => return Err(CommandError::wrong("--metrics is for compose only")),
     }
     for file in &mut files {
         file.text = adapted(file, args);
@@ -131,7 +132,7 @@ fn file(path: &'static str, text: &str) -> File {
 }
 
 /// Returns the text of a file with the waits for the given `max_ttl`, and the namespace, instead of the defaults.
-fn adapted(file: &File, args: &Args) -> String {
+fn adapted(file: &File, args: &GuideArgs) -> String {
     let (usual, wanted) = (Waits::of(Duration::from_secs(30)), Waits::of(args.max_ttl));
     let mut text = file.text.clone();
     let mut replace =
@@ -156,7 +157,7 @@ fn adapted(file: &File, args: &Args) -> String {
     let is_for_clients =
         file.path.ends_with("/compose.yaml") || file.path.ends_with("/environment");
     // A client refuses a ttl that is longer than the longest lease, also its default.
-    if is_for_clients && args.max_ttl < Settings::TTL {
+    if is_for_clients && args.max_ttl < NodeSettings::TTL {
         for form in forms {
             let max_ttl = form("REDLOCK_MAX_TTL", &wanted.max_ttl);
             let both = max_ttl.clone() + &form("REDLOCK_TTL", &wanted.max_ttl);

@@ -1,72 +1,61 @@
-//! All jobs that the nodes remember.
+//! All jobs that the nodes remember, or one: whether it is paused, and how its last runs ended.
 
-use std::{collections::BTreeSet, fmt, io, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 
 use futures_util::{StreamExt, future::join_all, stream};
-use redlock_core::{Redlock, deadpool_redis::redis::RedisError};
-use redlock_cron::job_remembered_under;
-use serde::Serialize;
+use redlock_core::{NodeReport, Redlock};
+use redlock_cron::{JobMemory, job_remembered_under};
+use serde_json::json;
 
-use super::{
-    Job, Memory, client,
-    memory::{Json, line},
-};
+use super::{JobName, client, is_empty, is_locked, remembered, run_line, state, to_json};
 use crate::{
-    connection::Settings,
-    context::Context,
-    exit::{Exit, Failure},
-    output::{Mark, Output, printable},
-    probe::{self, Place, Scan, may_not_scan},
+    clock::lasting,
+    connection::NodeSettings,
+    context::CommandContext,
+    exit::{CommandResult, Exit},
+    output::{LineMark, Output, printable, with_fields},
+    probe::{self, ProbedNode},
 };
 
 /// The jobs of all schedulers in the namespace of the nodes.
-pub(crate) struct Listed {
-    pub(crate) jobs: Vec<(String, Memory)>,
+pub(crate) struct JobList {
+    pub(crate) jobs: Vec<(String, JobMemory)>,
     /// Set if there are names that are too long to be kept.
     ///
     /// A job has several keys under such a name, so the number of these jobs is not known.
     has_nameless: bool,
-    /// The nodes that did not list their jobs, and why.
-    silent: Silent,
+    silent: SilentNodes,
 }
 
 /// Nodes that did not say which jobs they remember, and why.
-type Silent = Vec<(Arc<str>, String)>;
+type SilentNodes = Vec<(Arc<str>, String)>;
 
-/// Too few nodes said which jobs they remember.
-pub(crate) struct TooFew(Silent);
+/// The words for a list that no majority of the nodes gave.
+pub(crate) const TOO_FEW: &str = "too few nodes say which jobs they remember";
 
-#[derive(Serialize)]
-struct Line<'a> {
-    job: &'a str,
-    #[serde(flatten)]
-    memory: Json,
-}
-
-pub(super) async fn run(settings: &Settings, context: &Context) -> Result<Exit, Failure> {
+/// Lists all jobs.
+pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> CommandResult {
     let client = client(context, settings).await?;
     let places = probe::connect(settings).await;
     let output = context.output;
     let listed = match list(&client, &places, settings).await {
         Ok(listed) => listed,
-        Err(too_few) => {
-            tell(too_few.0, output)?;
+        Err(silent) => {
+            tell(&silent, output)?;
             return Ok(Exit::NoQuorum);
         }
     };
     if output.is_json() {
-        let lines = listed.jobs.iter().map(|(job, memory)| Line {
-            job,
-            memory: memory.to_json(),
-        });
-        output.json(&lines.collect::<Vec<_>>())?;
+        let jobs = listed.jobs.iter();
+        let jobs = jobs.map(|(job, memory)| with_fields(json!({"job": job}), to_json(memory)));
+        output.json(&jobs.collect::<Vec<_>>())?;
     } else {
         for (job, memory) in &listed.jobs {
-            let last = memory.last().map_or_else(
-                || "no run is remembered".to_owned(),
-                |run| format!("last run {}", line(run)),
-            );
-            output.line(&format!("{}  {}; {last}", printable(job), memory.state()))?;
+            let last = match memory.runs().first() {
+                Some(run) => format!("last run {}", run_line(run)),
+                None => "no run is remembered".to_owned(),
+            };
+            output.line(&format!("{}  {}; {last}", printable(job), state(memory)))?;
         }
     }
     if listed.has_nameless {
@@ -74,23 +63,17 @@ pub(super) async fn run(settings: &Settings, context: &Context) -> Result<Exit, 
         if output.is_json() {
             output.complain(words)?;
         } else {
-            output.marked(Mark::Note, words)?;
+            output.marked(LineMark::Note, words)?;
         }
     }
-    tell(listed.silent, output)?;
+    tell(&listed.silent, output)?;
     Ok(Exit::Yes)
 }
 
 /// Reports the nodes that did not list their jobs, and why.
-fn tell(silent: Silent, output: Output) -> io::Result<()> {
-    for (node, why) in silent {
-        if output.is_json() {
-            output.complain(&format!("{node}: {why}"))?;
-        } else {
-            output.marked(Mark::Bad, &format!("{node} {why}"))?;
-        }
-    }
-    Ok(())
+fn tell(silent: &SilentNodes, output: Output) -> io::Result<()> {
+    let mut silent = silent.iter();
+    silent.try_for_each(|(node, why)| output.bad_node(node, why))
 }
 
 /// Asks all nodes which jobs they remember, and what of them.
@@ -100,9 +83,9 @@ fn tell(silent: Silent, output: Output) -> io::Result<()> {
 /// No majority of the nodes said which jobs it remembers.
 pub(crate) async fn list(
     client: &Redlock,
-    places: &[Place],
-    settings: &Settings,
-) -> Result<Listed, TooFew> {
+    places: &[ProbedNode],
+    settings: &NodeSettings,
+) -> Result<JobList, SilentNodes> {
     let found = join_all(places.iter().map(|place| on_node(place, settings))).await;
     let (mut jobs, mut has_nameless) = (BTreeSet::new(), false);
     let mut silent = Vec::new();
@@ -121,16 +104,16 @@ pub(crate) async fn list(
         }
     }
     if places.len() - silent.len() < settings.majority() {
-        return Err(TooFew(silent));
+        return Err(silent);
     }
     let jobs = jobs.into_iter().map(async |(namespace, name)| {
-        let job = Job { namespace, name };
+        let job = JobName { namespace, name };
         // What no job can be called was not written by a scheduler.
-        let memory = Memory::of(client, &job).await.ok()?;
+        let memory = remembered(client, &job).await.ok()?;
         Some((job.to_string(), memory))
     });
     let jobs = stream::iter(jobs).buffered(AT_ONCE);
-    Ok(Listed {
+    Ok(JobList {
         jobs: jobs.filter_map(async |job| job).collect().await,
         has_nameless,
         silent,
@@ -138,25 +121,89 @@ pub(crate) async fn list(
 }
 
 /// Returns the resources under which a node remembers something.
-async fn on_node(place: &Place, settings: &Settings) -> Result<Vec<String>, String> {
+async fn on_node(place: &ProbedNode, settings: &NodeSettings) -> Result<Vec<String>, String> {
     let mut probe = place.probe.clone()?;
-    let mut scan = Scan::new(Some(settings.keys.job_pattern()));
-    let mut found = Vec::new();
-    let refused = |error: RedisError| may_not_scan(&error, "jobs");
-    while let Some(keys) = scan.next(&mut probe).await.map_err(refused)? {
-        let jobs = keys.iter().flatten();
-        found.extend(jobs.filter_map(|key| settings.keys.job_of(key)));
-    }
-    Ok(found)
+    let keys = probe.keys(settings.keys.job_pattern(), "jobs").await?;
+    let jobs = keys.iter().filter_map(|key| settings.keys.job_of(key));
+    Ok(jobs.collect())
 }
 
-impl fmt::Display for TooFew {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("too few nodes say which jobs they remember")
+/// Shows one job.
+pub(super) async fn show(
+    job: &JobName,
+    settings: &NodeSettings,
+    context: &CommandContext,
+) -> CommandResult {
+    let client = client(context, settings).await?;
+    let memory = remembered(&client, job).await?;
+    print(job, &memory, context.output)?;
+    Ok(match (memory.is_known(), is_empty(&memory)) {
+        (false, _) => Exit::NoQuorum,
+        (true, true) => Exit::No,
+        (true, false) => Exit::Yes,
+    })
+}
+
+fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()> {
+    if output.is_json() {
+        return output.json(&to_json(job));
     }
+    if job.is_known() && is_empty(job) && !is_locked(job) {
+        let name = printable(&name.to_string());
+        return output.line(&format!(
+            "nothing is remembered of {name}; `redlock jobs` lists the jobs that are known"
+        ));
+    }
+    if !job.is_known() {
+        if is_empty(job) && job.free_in().is_none() && job.is_paused().is_none() {
+            output.line("unknown: too few nodes answered")?;
+            return tell_nodes(job.nodes(), output);
+        }
+        output.line("a part is missing: too few nodes answered all that was asked")?;
+        tell_nodes(job.nodes(), output)?;
+    }
+    let pause = match job.is_paused() {
+        Some(true) => "paused",
+        Some(false) => "not paused",
+        None => "too few nodes say whether it is paused",
+    };
+    let lock = match job.free_in() {
+        Some(left) if !left.is_zero() => {
+            let left = lasting(Some(left));
+            format!("its lock is held, {left} unless renewed")
+        }
+        Some(_) => "its lock is free".to_owned(),
+        None => "too few nodes say whether its lock is free".to_owned(),
+    };
+    let runs = job
+        .running()
+        .map_or_else(String::new, |run| format!("; it runs on {}", run.replica()));
+    output.line(&format!("{pause}; {lock}{runs}"))?;
+    if job.runs().is_empty() && job.is_known() {
+        output.line("no run is remembered")?;
+    }
+    for run in job.runs() {
+        let mark = match run.outcome() {
+            Some("ok") => LineMark::Good,
+            Some(_) => LineMark::Warning,
+            None => LineMark::Note,
+        };
+        output.marked(mark, &run_line(run))?;
+    }
+    output.marked(LineMark::Note, NOT_STARTED)
+}
+
+/// Prints what each node reports, as the reason for a missing answer.
+fn tell_nodes(nodes: &[NodeReport], output: Output) -> std::io::Result<()> {
+    let mut nodes = nodes.iter();
+    nodes.try_for_each(|node| output.marked(LineMark::Bad, &node.to_string()))
 }
 
 /// How many jobs the command reads at once, so that the time limits of an outage do not add up over the jobs.
 ///
 /// A job takes a dozen questions to each node.
 const AT_ONCE: usize = 16;
+
+/// The nodes know no schedule, and after a loss of data not even the runs before it.
+const NOT_STARTED: &str = "ticks that were not started, and runs from before the nodes lost their data, are not among \
+                           these: the log of the replicas tells of them, under redlock::job";

@@ -1,36 +1,32 @@
 //! `redlock jobs`: what the nodes remember of jobs, and what a person does to one, without running it.
 
-mod act;
-mod forget;
+mod change;
 mod list;
-mod memory;
-mod show;
 
 use clap::Subcommand;
 use redlock_core::{NodeReport, Redlock};
+use redlock_cron::{JobMemory, PastRun, inspect};
+use serde_json::{Value, json};
 
-pub(crate) use self::{
-    list::list,
-    memory::{Json, Memory},
-};
+pub(crate) use self::list::{TOO_FEW, list};
 use crate::{
-    connection::{Connection, Settings},
-    context::Context,
-    exit::{Exit, Failure},
-    policy,
-    standing::{line, stand},
+    clock::millis,
+    connection::{ConnectionArgs, NodeSettings},
+    context::CommandContext,
+    exit::{CommandError, CommandResult},
+    nodes,
 };
 
 /// The arguments of `jobs`.
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Args {
+pub(crate) struct JobsArgs {
     /// The job: the namespace of its scheduler, a slash, and its name; without it, all jobs
     #[arg(value_name = "NAMESPACE/NAME")]
     job: Option<String>,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 
     #[command(subcommand)]
     action: Option<Action>,
@@ -41,25 +37,25 @@ pub(crate) struct Args {
 enum Action {
     /// Keeps all replicas from starting a job
     #[command(after_help = "Example:\n  redlock jobs pause billing/close-day")]
-    Pause(act::Args),
+    Pause(change::PauseArgs),
     /// Lets all replicas start a job again
     #[command(after_help = "Example:\n  redlock jobs resume billing/close-day")]
-    Resume(act::Args),
+    Resume(change::PauseArgs),
     /// Deletes what the nodes remember of a job that no scheduler has any more
     #[command(after_help = "Example:\n  redlock jobs forget billing/close-day")]
-    Forget(forget::Args),
+    Forget(change::ForgetArgs),
 }
 
 /// Shows a job, or all of them, or does something to one.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: JobsArgs, context: &CommandContext) -> CommandResult {
     match args.action {
-        Some(Action::Pause(args)) => act::pause(args, context).await,
-        Some(Action::Resume(args)) => act::resume(args, context).await,
-        Some(Action::Forget(args)) => forget::run(args, context).await,
+        Some(Action::Pause(args)) => change::set_paused(args, true, context).await,
+        Some(Action::Resume(args)) => change::set_paused(args, false, context).await,
+        Some(Action::Forget(args)) => change::forget(args, context).await,
         None => {
-            let settings = policy::settings(&args.connection).await?;
+            let settings = args.connection.settings().await?;
             match args.job {
-                Some(job) => show::run(&job.parse()?, &settings, context).await,
+                Some(job) => list::show(&job.parse()?, &settings, context).await,
                 None => list::run(&settings, context).await,
             }
         }
@@ -68,17 +64,17 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 
 /// A job, by the namespace of its scheduler and its name.
 #[derive(Clone, Debug)]
-struct Job {
+struct JobName {
     namespace: String,
     name: String,
 }
 
-impl std::str::FromStr for Job {
-    type Err = Failure;
+impl std::str::FromStr for JobName {
+    type Err = CommandError;
 
-    fn from_str(text: &str) -> Result<Self, Failure> {
+    fn from_str(text: &str) -> Result<Self, CommandError> {
         let (namespace, name) = text.split_once('/').ok_or_else(|| {
-            Failure::wrong(
+            CommandError::wrong(
                 "a job is called by its scheduler's namespace, a slash and its name, such as billing/close-day",
             )
         })?;
@@ -89,24 +85,100 @@ impl std::str::FromStr for Job {
     }
 }
 
-impl std::fmt::Display for Job {
+impl std::fmt::Display for JobName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 
 /// Returns a client that a majority of the nodes answers.
-async fn client(context: &Context, settings: &Settings) -> Result<Redlock, Failure> {
-    let (client, reports) = stand(context, settings).await?;
-    client.ok_or_else(|| too_few(&reports))
-}
-
-fn too_few(reports: &[NodeReport]) -> Failure {
-    Failure::NoQuorum(format!("too few nodes can be asked{}", lines(reports)))
+async fn client(
+    context: &CommandContext,
+    settings: &NodeSettings,
+) -> Result<Redlock, CommandError> {
+    let (client, reports) = nodes::connect(context, settings).await?;
+    client.ok_or_else(|| {
+        let lines = lines(&reports);
+        CommandError::NoQuorum(format!("too few nodes can be asked{lines}"))
+    })
 }
 
 /// Returns a line for each node, to be put behind a message.
 fn lines(reports: &[NodeReport]) -> String {
-    let lines = reports.iter().map(|report| format!("\n  {}", line(report)));
-    lines.collect()
+    let lines = reports.iter().map(nodes::line);
+    lines.map(|line| format!("\n  {line}")).collect()
+}
+
+/// Asks the nodes what they remember of a job.
+async fn remembered(client: &Redlock, job: &JobName) -> Result<JobMemory, CommandError> {
+    let memory = inspect(client, &job.namespace, &job.name).await;
+    memory.map_err(|error| CommandError::wrong(error.to_string()))
+}
+
+/// Returns whether nothing is remembered of a job, as far as nodes have answered.
+fn is_empty(memory: &JobMemory) -> bool {
+    let never_ran = memory.watermark().is_none() && memory.runs().is_empty();
+    never_ran && memory.is_paused() != Some(true)
+}
+
+/// Returns whether the lock of a job is held.
+fn is_locked(memory: &JobMemory) -> bool {
+    memory.free_in().is_some_and(|left| !left.is_zero())
+}
+
+/// Returns how a job stands, in a word or two.
+pub(crate) fn state(memory: &JobMemory) -> String {
+    let state = match (memory.running(), memory.is_paused()) {
+        (Some(run), Some(true)) => format!("paused, runs on {}", run.replica()),
+        (Some(run), _) => format!("runs on {}", run.replica()),
+        (None, Some(true)) => "paused".to_owned(),
+        (None, _) if is_locked(memory) => "locked".to_owned(),
+        (None, _) if memory.free_in().is_none() => return "unknown".to_owned(),
+        (None, Some(false)) => "idle".to_owned(),
+        (None, None) => "idle, paused or not".to_owned(),
+    };
+    if memory.is_known() {
+        state
+    } else {
+        format!("{state}, a part is missing")
+    }
+}
+
+/// Returns a run in a line.
+fn run_line(run: &PastRun) -> String {
+    let line = run.to_string();
+    // The nodes remember how long a run took to the millisecond.
+    match line.strip_suffix(" after 0ns") {
+        Some(line) => format!("{line} after less than 1 ms"),
+        None => line,
+    }
+}
+
+/// Returns what is remembered of a job, for programs.
+pub(crate) fn to_json(memory: &JobMemory) -> Value {
+    let runs = memory.runs().iter().map(|run| {
+        json!({
+            "tick": run.tick().to_rfc3339(),
+            "attempt": run.attempt(),
+            "by_hand": run.is_manual(),
+            "replica": run.replica(),
+            "outcome": run.outcome(),
+            "took_ms": run.took().map(millis),
+        })
+    });
+    json!({
+        // Whether anything is remembered of it; missing where too few nodes answered.
+        "known": match (is_empty(memory), memory.is_known()) {
+            (false, _) => Some(true),
+            (true, true) => Some(false),
+            (true, false) => None,
+        },
+        // Whether enough nodes answered all that was asked.
+        "complete": memory.is_known(),
+        "paused": memory.is_paused(),
+        "running_on": memory.running().map(|run| run.replica()),
+        "newest_tick": memory.watermark().map(|tick| tick.to_rfc3339()),
+        "locked_ms": memory.free_in().map(millis),
+        "runs": runs.collect::<Vec<_>>(),
+    })
 }

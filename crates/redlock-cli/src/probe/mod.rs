@@ -5,12 +5,12 @@
 //! So the command asks for that over a connection of its own, with a time limit for each step, and none of it changes
 //! what the client does.
 
-mod info;
-mod scan;
-mod timings;
-mod wall_clock;
+mod answers;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::join_all;
 use redlock_core::{
@@ -19,62 +19,65 @@ use redlock_core::{
         AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, RedisError, RedisResult,
         Value,
         aio::{ConnectionLike, MultiplexedConnection},
-        cmd,
+        cmd, from_redis_value,
     },
 };
 
-pub(crate) use self::{
-    info::Info,
-    scan::{Scan, may_not_scan},
-    timings::{Percentiles, Timings},
-    wall_clock::ClockReading,
-};
-use crate::{clock, connection::Settings};
+pub(crate) use self::answers::{Info, Timings, median};
+use crate::{clock, connection::NodeSettings};
 
 /// A connection to one node.
 #[derive(Clone)]
-pub(crate) struct Probe {
+pub(crate) struct NodeProbe {
     connection: MultiplexedConnection,
     /// Why the first command without an answer had none.
     unanswered: Option<String>,
 }
 
 /// A node, and a connection to it if there is one.
-pub(crate) struct Place {
+pub(crate) struct ProbedNode {
     /// The node's address, without credentials.
     pub(crate) name: Arc<str>,
     /// How the command connects to it.
     pub(crate) info: Option<ConnectionInfo>,
     /// The connection, or why there is none.
-    pub(crate) probe: Result<Probe, String>,
+    pub(crate) probe: Result<NodeProbe, String>,
+}
+
+impl ProbedNode {
+    /// Returns the database in which clients keep their keys.
+    pub(crate) fn database(&self) -> i64 {
+        let info = self.info.as_ref();
+        info.map_or(0, |info| info.redis_settings().db())
+    }
 }
 
 /// Connects to all nodes at once, in their order.
-pub(crate) async fn connect(settings: &Settings) -> Vec<Place> {
+pub(crate) async fn connect(settings: &NodeSettings) -> Vec<ProbedNode> {
     let limit = settings.connect_timeout();
     let places = settings.config.nodes.iter().enumerate();
     join_all(places.map(|(index, node)| place(index, node, limit))).await
 }
 
 /// Connects to one node; `None` if there is no such node.
-pub(crate) async fn connect_to(settings: &Settings, node: usize) -> Option<Place> {
+pub(crate) async fn connect_to(settings: &NodeSettings, node: usize) -> Option<ProbedNode> {
     let config = settings.config.nodes.get(node)?;
     Some(place(node, config, settings.connect_timeout()).await)
 }
 
-async fn place(index: usize, node: &NodeConfig, limit: Duration) -> Place {
+async fn place(index: usize, node: &NodeConfig, limit: Duration) -> ProbedNode {
     let name = node
         .name()
         .unwrap_or_else(|| format!("nodes[{index}]").into());
     let info = node.connection_info();
     let probe = match info.clone() {
-        Some(info) => Probe::open(info, limit).await,
+        Some(info) => NodeProbe::open(info, limit).await,
         None => Err("its address cannot be read".to_owned()),
     };
-    Place { name, info, probe }
+    ProbedNode { name, info, probe }
 }
 
-impl Probe {
+impl NodeProbe {
     async fn open(info: ConnectionInfo, limit: Duration) -> Result<Self, String> {
         let settings = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(limit))
@@ -123,6 +126,29 @@ impl Probe {
         Timings::new(times)
     }
 
+    /// Returns the names of the keys that a pattern matches; the words of an error name the verb that scans.
+    pub(crate) async fn keys(
+        &mut self,
+        pattern: String,
+        verb: &str,
+    ) -> Result<Vec<String>, String> {
+        let refused = |error: RedisError| match error.code() {
+            Some("NOPERM") => {
+                format!("its user may not scan; {verb} takes +scan beside what a client needs")
+            }
+            _ => words(&error),
+        };
+        let mut scan = Scan::new(Some(pattern));
+        let mut keys = Vec::new();
+        while let Some(some) = scan.next(self).await.map_err(refused)? {
+            keys.extend(some.into_iter().flatten());
+        }
+        // A scan may tell of a key twice.
+        keys.sort();
+        keys.dedup();
+        Ok(keys)
+    }
+
     /// Returns what `INFO` says.
     pub(crate) async fn info(&mut self) -> RedisResult<Info> {
         match self.ask(&cmd("INFO")).await? {
@@ -131,6 +157,93 @@ impl Probe {
             Value::VerbatimString { text, .. } => Ok(Info::read(&text)),
             _ => Ok(Info::default()),
         }
+    }
+
+    /// Reads the node's clock several times, and returns the reading whose moment is known best.
+    pub(crate) async fn read_clock(&mut self, times: usize) -> Option<WallClockReading> {
+        // `TIME` is a right of its own; every client may ask for `INFO`.
+        let mut command = cmd("INFO");
+        command.arg("server");
+        let mut best: Option<WallClockReading> = None;
+        for _ in 0..times {
+            let asked = clock::now();
+            let answer = self.ask(&command).await.ok()?;
+            let half = asked.elapsed() / 2;
+            let text: String = from_redis_value(answer).ok()?;
+            let micros = text
+                .lines()
+                .find_map(|line| line.strip_prefix("server_time_usec:"));
+            let micros: f64 = micros?.trim().parse().ok()?;
+            let reading = WallClockReading {
+                shown: micros / 1e6,
+                at: asked + half,
+                give_or_take: half,
+                wall: clock::wall() - half,
+            };
+            if best.is_none_or(|best| half < best.give_or_take) {
+                best = Some(reading);
+            }
+        }
+        best
+    }
+}
+
+/// What a node's wall clock showed, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WallClockReading {
+    /// In seconds since 1970.
+    pub(crate) shown: f64,
+    pub(crate) at: Instant,
+    /// By how much that may be wrong.
+    pub(crate) give_or_take: Duration,
+    /// What this machine's clock showed then.
+    wall: Duration,
+}
+
+impl WallClockReading {
+    /// Returns by how many seconds it was ahead of this machine's.
+    pub(crate) fn ahead(&self) -> f64 {
+        self.shown - self.wall.as_secs_f64()
+    }
+}
+
+/// A look at the names of all keys of one node, a part at a time.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pattern: Option<String>,
+    /// Where the next part begins; `None` after the last one.
+    cursor: Option<String>,
+}
+
+impl Scan {
+    /// Returns a look at the keys that a pattern matches, or else at all, which has not begun.
+    pub(crate) fn new(pattern: Option<String>) -> Self {
+        Self {
+            pattern,
+            cursor: Some("0".to_owned()),
+        }
+    }
+
+    /// Returns the next keys, with `None` for a name that is no text; a key may be among them twice.
+    ///
+    /// Returns `None` instead of a list when the look has ended.
+    pub(crate) async fn next(
+        &mut self,
+        probe: &mut NodeProbe,
+    ) -> RedisResult<Option<Vec<Option<String>>>> {
+        let Some(cursor) = &self.cursor else {
+            return Ok(None);
+        };
+        let mut scan = cmd("SCAN");
+        scan.arg(cursor);
+        if let Some(pattern) = &self.pattern {
+            scan.arg("MATCH").arg(pattern);
+        }
+        let answer = probe.ask(scan.arg("COUNT").arg(PART)).await?;
+        let (next, keys): (String, Vec<Value>) = from_redis_value(answer)?;
+        self.cursor = (next != "0").then_some(next);
+        let names = keys.into_iter().map(|key| from_redis_value(key).ok());
+        Ok(Some(names.collect()))
     }
 }
 
@@ -171,3 +284,6 @@ const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);
 
 /// How long one answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many keys a node is asked for at a time, which keep it busy for less than a millisecond.
+const PART: usize = 1_000;

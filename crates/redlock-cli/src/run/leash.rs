@@ -18,16 +18,14 @@ use tokio::{
 
 use super::{
     WARDEN,
-    forward::Signals,
-    handover,
-    line::{News, Until, since_start},
-    own_program, terminal, tree,
+    line::{CommandDeadline, WardenNews, hand_over, read, since_start, written},
+    own_program, tree,
 };
-use crate::context::Context;
+use crate::{context::CommandContext, signals::Signals};
 
 /// How the command ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum CommandEnd {
     /// By itself, with this exit code.
     Exited(u8),
     /// It never began.
@@ -47,7 +45,7 @@ pub(super) struct Leash {
     news: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
     grace: Duration,
-    told: Option<Until>,
+    told: Option<CommandDeadline>,
     /// Whether there is a command to which signals can be passed on.
     has_started: bool,
     /// How often the group was stopped because it wants the terminal.
@@ -75,7 +73,7 @@ impl Leash {
             .env("REDLOCK_KEY", guard.key().as_str())
             .env("REDLOCK_FENCE", guard.token().to_string())
             .process_group(0);
-        let stream = handover::pass_on(program.as_std_mut())?;
+        let stream = hand_over(program.as_std_mut())?;
         let mut warden = program.spawn()?;
         // Its end of the socket is its own.
         drop(program);
@@ -103,7 +101,7 @@ impl Leash {
             has_started: false,
             stops: 0,
             ends_at: None,
-            has_terminal: terminal::lend(group),
+            has_terminal: tree::lend(group),
             is_to_end: false,
         };
         leash.tell(guard).await?;
@@ -125,45 +123,45 @@ impl Leash {
         &mut self,
         guard: &LockGuard,
         signals: &mut Signals,
-        context: &Context,
-    ) -> End {
+        context: &CommandContext,
+    ) -> CommandEnd {
         let (mut end, mut is_lost) = (None, false);
         // A warden says how the command has ended before it ends itself.
         let mut is_over = false;
         let mut look = interval(LOOK);
         loop {
             tokio::select! {
-                news = self.news.next_line() => match news.ok().flatten().map(|line| line.parse()) {
-                    Some(Ok(News::Ready)) => {}
-                    Some(Ok(News::Started)) => self.has_started = true,
-                    Some(Ok(News::Exited(code))) => {
+                news = self.news.next_line() => match news.ok().flatten().and_then(|line| read(&line)) {
+                    Some(WardenNews::Ready) => {}
+                    Some(WardenNews::Started) => self.has_started = true,
+                    Some(WardenNews::Exited(code)) => {
                         is_over = true;
-                        end = end.or(Some(End::Exited(code)));
+                        end = end.or(Some(CommandEnd::Exited(code)));
                     }
-                    Some(Ok(News::NotStarted { code, reason })) => {
+                    Some(WardenNews::NotStarted { code, reason }) => {
                         is_over = true;
-                        end = Some(End::NotStarted { code, reason });
+                        end = Some(CommandEnd::NotStarted { code, reason });
                     }
-                    Some(Ok(News::Stopping)) => {
-                        end = Some(End::Stopped);
+                    Some(WardenNews::Stopping) => {
+                        end = Some(CommandEnd::Stopped);
                         let message = "the lease cannot be renewed: stops the command";
                         drop(context.output.complain(message));
                     }
                     // The warden is gone: no warden writes such a line.
-                    Some(Err(_)) | None => break,
+                    None => break,
                 },
                 // The warden is not ended by it, so before that it would be lost.
                 signal = signals.next(), if self.has_started => self.pass_on(signal),
                 _ = guard.lease().lost(), if !is_lost => {
                     is_lost = true;
-                    end = Some(End::Stopped);
+                    end = Some(CommandEnd::Stopped);
                     self.end_all().await;
                 }
                 _ = look.tick() => {
                     // A warden that is gone is noticed by its silence.
                     drop(self.tell(guard).await);
                     if self.is_stuck(context) {
-                        end = end.or(Some(End::Exited(STUCK)));
+                        end = end.or(Some(CommandEnd::Exited(STUCK)));
                         self.end_all().await;
                     }
                     if self.ends_at.is_some_and(|at| since_start() >= at) {
@@ -181,8 +179,8 @@ impl Leash {
             // What has left the group is below this process now; another user's processes cannot be killed.
             let is_all = tree::kill_below(getpid());
             match (is_lost || !guard.lease().is_held()) && is_all {
-                true => End::Stopped,
-                false => End::WardenDied { is_all },
+                true => CommandEnd::Stopped,
+                false => CommandEnd::WardenDied { is_all },
             }
         });
         // It has ended or was killed, and there is nothing to learn from how.
@@ -196,13 +194,13 @@ impl Leash {
         let now = since_start();
         let left = guard.lease().remaining();
         let kill = now + millis(left).saturating_sub(MARGIN);
-        let until = Until {
+        let until = CommandDeadline {
             term: kill.saturating_sub(millis(self.grace)),
             kill,
         };
         let is_later = self.told.is_none_or(|told| told.kill + 1 < until.kill);
         if is_later && self.ends_at.is_none() {
-            self.orders.write_all(until.to_string().as_bytes()).await?;
+            self.orders.write_all(&written(&until)).await?;
             self.told = Some(until);
         }
         Ok(())
@@ -226,7 +224,7 @@ impl Leash {
         // The warden may have ended meanwhile.
         drop(
             self.orders
-                .write_all(Until::OVER.to_string().as_bytes())
+                .write_all(&written(&CommandDeadline::OVER))
                 .await,
         );
         // It may be stopped with its group, of which nothing else is to go on.
@@ -237,7 +235,7 @@ impl Leash {
     /// Continues the group if it was stopped at the terminal, where its user could not continue it.
     ///
     /// Returns whether that is in vain, because the group wants a terminal that it does not have.
-    fn is_stuck(&mut self, context: &Context) -> bool {
+    fn is_stuck(&mut self, context: &CommandContext) -> bool {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let Ok(Some(status)) = waitid(WaitId::Pid(self.group), stopped) else {
             return false;
@@ -248,7 +246,7 @@ impl Leash {
             .is_some_and(|signal| wants.contains(&signal))
         {
             // A command that was begun in the background may have been brought to the front meanwhile.
-            if terminal::lend(self.group) {
+            if tree::lend(self.group) {
                 self.stops = 0;
             } else {
                 self.stops += 1;

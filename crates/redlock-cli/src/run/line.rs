@@ -1,26 +1,42 @@
-//! The lines between this process and the warden, one for each message.
+//! The socket between a process and its child, without a file for it, and the lines on it, one for each message.
 
-use std::{fmt, io, str::FromStr};
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    process::Command,
+};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    },
+    time::{ClockId, clock_gettime},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::json;
 
 /// An order to the warden: until when the command may run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Until {
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct CommandDeadline {
     /// When the group is asked to end, in milliseconds as [`since_start`] has them.
     pub(super) term: u64,
     /// When it is killed.
     pub(super) kill: u64,
 }
 
-impl Until {
+impl CommandDeadline {
     /// The time is over.
     pub(super) const OVER: Self = Self { term: 0, kill: 0 };
 }
 
 /// A message from the warden.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum News {
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) enum WardenNews {
     /// It catches signals, and waits for an order.
     Ready,
     /// The command runs.
@@ -33,7 +49,7 @@ pub(super) enum News {
     Stopping,
 }
 
-impl News {
+impl WardenNews {
     /// Says why the command could not be started.
     pub(super) fn not_started(error: &io::Error) -> Self {
         let (code, reason) = match error.kind() {
@@ -44,57 +60,14 @@ impl News {
     }
 }
 
-impl fmt::Display for Until {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { term, kill } = self;
-        writeln!(f, "until {term} {kill}")
-    }
+/// Returns an order or a message as a line.
+pub(super) fn written(message: &impl Serialize) -> Vec<u8> {
+    format!("{}\n", json!(message)).into_bytes()
 }
 
-impl FromStr for Until {
-    type Err = Garbled;
-
-    fn from_str(line: &str) -> Result<Self, Garbled> {
-        let times = line.strip_prefix("until ").ok_or(Garbled)?;
-        let (term, kill) = times.split_once(' ').ok_or(Garbled)?;
-        let number = |word: &str| word.parse().map_err(|_| Garbled);
-        Ok(Self {
-            term: number(term)?,
-            kill: number(kill)?,
-        })
-    }
-}
-
-impl fmt::Display for News {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ready => writeln!(f, "ready"),
-            Self::Started => writeln!(f, "started"),
-            Self::Exited(code) => writeln!(f, "exited {code}"),
-            Self::NotStarted { code, reason } => writeln!(f, "not-started {code} {reason}"),
-            Self::Stopping => writeln!(f, "stopping"),
-        }
-    }
-}
-
-impl FromStr for News {
-    type Err = Garbled;
-
-    fn from_str(line: &str) -> Result<Self, Garbled> {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
-            "ready" => Ok(Self::Ready),
-            "started" => Ok(Self::Started),
-            "exited" => rest.parse().map(Self::Exited).map_err(|_| Garbled),
-            "not-started" => {
-                let (code, reason) = rest.split_once(' ').ok_or(Garbled)?;
-                let (code, reason) = (code.parse().map_err(|_| Garbled)?, reason.to_owned());
-                Ok(Self::NotStarted { code, reason })
-            }
-            "stopping" => Ok(Self::Stopping),
-            _ => Err(Garbled),
-        }
-    }
+/// Reads a line; `None` if it is not whole, as the last one of a process that was killed.
+pub(super) fn read<M: DeserializeOwned>(line: &str) -> Option<M> {
+    serde_json::from_str(line).ok()
 }
 
 /// Returns the time since the machine was started, in milliseconds, as both processes read it.
@@ -108,9 +81,44 @@ pub(super) fn since_start() -> u64 {
     seconds * 1_000 + u64::try_from(time.tv_nsec).unwrap_or_default() / 1_000_000
 }
 
-/// A line that is neither an order nor a message.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Garbled;
+/// Gives a command that will be started this process's standard input, and a socket to this process, which it returns.
+///
+/// The child finds the socket in the place of its standard input, and its standard input in the socket.
+/// The command keeps an end of the socket until it is dropped.
+pub(super) fn hand_over(command: &mut Command) -> io::Result<UnixStream> {
+    let (own, of_child) = UnixStream::pair()?;
+    let stdin = io::stdin();
+    let stdin = [stdin.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&stdin));
+    sendmsg(
+        &own,
+        &[IoSlice::new(&[0])],
+        &mut control,
+        SendFlags::empty(),
+    )?;
+    own.set_nonblocking(true)?;
+    command.stdin(OwnedFd::from(of_child));
+    Ok(own)
+}
+
+/// Returns the socket to the process that started this one, and has its standard input back.
+pub(super) fn take_over() -> io::Result<UnixStream> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    recvmsg(&socket, &mut parts, &mut control, RecvFlags::empty())?;
+    let mut passed = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    let stdin = passed.next().ok_or(io::ErrorKind::InvalidInput)?;
+    rustix::stdio::dup2_stdin(&stdin)?;
+    Ok(socket.into())
+}
 
 #[cfg(test)]
 mod tests {
@@ -118,20 +126,25 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let until = Until { term: 12, kill: 34 };
-        assert_eq!(until.to_string(), "until 12 34\n");
-        assert_eq!("until 12 34".parse(), Ok(until));
-        assert_eq!("until 12".parse::<Until>(), Err(Garbled));
-        let reason = "no such file".to_owned();
+        let until = CommandDeadline { term: 12, kill: 34 };
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let line = text(written(&until));
+        assert_eq!(line, "{\"term\":12,\"kill\":34}\n");
+        assert_eq!(read(line.trim_end()), Some(until));
+        // As much of it as a process wrote that was killed meanwhile.
+        assert_eq!(read::<CommandDeadline>(&line[..line.len() - 3]), None);
+        let reason = "no such\nfile".to_owned();
         for news in [
-            News::Ready,
-            News::Started,
-            News::Exited(255),
-            News::NotStarted { code: 127, reason },
-            News::Stopping,
+            WardenNews::Ready,
+            WardenNews::Started,
+            WardenNews::Exited(255),
+            WardenNews::NotStarted { code: 127, reason },
+            WardenNews::Stopping,
         ] {
-            assert_eq!(news.to_string().trim_end().parse(), Ok(news));
+            let line = text(written(&news));
+            assert_eq!(line.find('\n'), Some(line.len() - 1), "{line}");
+            assert_eq!(read(&line), Some(news));
         }
-        assert_eq!("exited 256".parse::<News>(), Err(Garbled));
+        assert_eq!(read::<WardenNews>("{\"Exited\":256}"), None);
     }
 }

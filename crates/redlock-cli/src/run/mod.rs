@@ -9,22 +9,8 @@
 //! or cut off from the nodes.
 //! If the warden is stopped, too, the kernel kills it in time.
 
-mod acquire;
-mod forward;
-mod handover;
-#[cfg(target_os = "linux")]
-mod last_resort;
-#[cfg(not(target_os = "linux"))]
-#[path = "no_last_resort.rs"]
-mod last_resort;
 mod leash;
-mod leashed;
 mod line;
-mod terminal;
-#[cfg(target_os = "linux")]
-mod tree;
-#[cfg(not(target_os = "linux"))]
-#[path = "no_tree.rs"]
 mod tree;
 mod warden;
 
@@ -32,35 +18,33 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    pin::pin,
     time::Duration,
 };
 
-use clap::Args as ClapArgs;
-use redlock_core::{AcquireOptions, BuildErrorKind, LockGuard, Redlock, ResourceKey, Wait};
-
-use self::{
-    acquire::acquire,
-    forward::Signals,
-    leash::{End, Leash},
+use redlock_core::{
+    AcquireError, AcquireErrorKind, AcquireOptions, BuildErrorKind, LockGuard, NodeReport, Redlock,
+    ResourceKey, Wait,
 };
+
+use self::leash::{CommandEnd, Leash};
 pub(crate) use self::{
-    leashed::{LEASHED, leashed},
-    terminal::press,
-    warden::{WARDEN, warden},
+    tree::press,
+    warden::{LEASHED, WARDEN, leashed, warden},
 };
 use crate::{
-    clock::now,
-    connection::{Connection, duration},
-    context::Context,
-    exit::{Exit, Failure},
-    policy,
-    standing::votes,
+    clock::{duration, now},
+    connection::ConnectionArgs,
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit},
+    nodes::{ready_in, votes},
+    signals::Signals,
 };
 
 /// Runs a command while it holds a lock, and stops it before another holder can get the lock
-#[derive(ClapArgs, Debug)]
+#[derive(clap::Args, Debug)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// The resource to lock
     key: String,
 
@@ -92,7 +76,7 @@ pub(crate) struct Args {
     at_least: Duration,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 
     /// The command and its arguments, which no shell reads
     #[arg(required = true, last = true, value_name = "COMMAND")]
@@ -117,8 +101,8 @@ SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its proce
 ends the wait.";
 
 /// Runs the command under the lock.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = policy::settings(&args.connection).await?;
+pub(crate) async fn run(args: RunArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     let ttl = args.ttl.map_or_else(|| settings.whole_ttl(), Ok)?;
     let grace = grace(args.grace, ttl)?;
     let key = args.key.parse::<ResourceKey>()?;
@@ -157,7 +141,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     };
     client
         .check(&options)
-        .map_err(|error| Failure::wrong(error.to_string()))?;
+        .map_err(|error| CommandError::wrong(error.to_string()))?;
     let acquired = tokio::select! {
         biased;
         exit = signals.interrupted() => return Ok(exit),
@@ -167,7 +151,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         Ok(guard) => guard,
         Err(error) => {
             drop(context.output.complain(&error.to_string()));
-            return Ok(acquire::exit(&error, args.conflict_exit_code));
+            return Ok(unacquired(&error, args.conflict_exit_code));
         }
     };
     let held_since = now();
@@ -219,6 +203,53 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     })
 }
 
+/// Acquires the lock; says what it waits for if that takes long.
+async fn acquire(
+    client: &Redlock,
+    key: ResourceKey,
+    options: AcquireOptions,
+    context: &CommandContext,
+) -> Result<LockGuard, AcquireError> {
+    let mut acquired = pin!(client.acquire_with(key, options));
+    tokio::select! {
+        biased;
+        acquired = &mut acquired => return acquired,
+        () = tokio::time::sleep(PATIENCE) => {}
+    }
+    if let Some(ready_in) = quarantine(client).await {
+        let seconds = ready_in.as_secs_f64();
+        let message = format!(
+            "waits: nodes that may have forgotten leases do not vote for {seconds:.1} s more"
+        );
+        // Standard error may be closed: the command gets the lock all the same.
+        drop(context.output.complain(&message));
+    }
+    acquired.await
+}
+
+/// Returns for how long a majority is missing because of nodes in quarantine, if it is.
+async fn quarantine(client: &Redlock) -> Option<Duration> {
+    let reports = client.node_reports().await;
+    let wait = |report: &NodeReport| match votes(report) {
+        true => Some(Duration::ZERO),
+        false => ready_in(report),
+    };
+    let waits: Option<Vec<Duration>> = reports.iter().map(wait).collect();
+    let mut waits = waits.unwrap_or_default();
+    waits.sort_unstable();
+    let last = waits.get(client.majority() - 1)?;
+    (!last.is_zero()).then_some(*last)
+}
+
+/// Returns how the command ends without the lock.
+fn unacquired(error: &AcquireError, conflict: u8) -> Exit {
+    match error.kind() {
+        AcquireErrorKind::Contended => Exit::Child(conflict),
+        AcquireErrorKind::NoQuorum | AcquireErrorKind::Quarantined => Exit::Unavailable,
+        _ => Exit::Wrong,
+    }
+}
+
 /// Runs the command until it ends or must not go on.
 ///
 /// Returns its exit, and whether the command has ended by itself, without a request to end.
@@ -228,17 +259,17 @@ async fn supervise(
     mut leash: Leash,
     (client, guard): (&Redlock, &LockGuard),
     signals: &mut Signals,
-    context: &Context,
+    context: &CommandContext,
 ) -> Option<(Exit, bool)> {
     let exit = match leash.hold(guard, signals, context).await {
-        End::Exited(code) => Exit::Child(code),
-        End::NotStarted { code, reason } => {
+        CommandEnd::Exited(code) => Exit::Child(code),
+        CommandEnd::NotStarted { code, reason } => {
             let command = command.first().map(|name| name.to_string_lossy());
             let command = command.unwrap_or_default();
             drop(context.output.complain(&format!("{command}: {reason}")));
             return Some((Exit::Child(code), false));
         }
-        End::Stopped => {
+        CommandEnd::Stopped => {
             let reason = match guard.lease().is_held() {
                 true => "the lease could not be renewed".to_owned(),
                 false => format!("the lease was lost: {}", guard.lease().lost().await),
@@ -251,7 +282,7 @@ async fn supervise(
             drop(context.output.complain(&message));
             Exit::Lost
         }
-        End::WardenDied { is_all } => {
+        CommandEnd::WardenDied { is_all } => {
             let killed = if is_all {
                 "so is the command"
             } else {
@@ -267,8 +298,8 @@ async fn supervise(
     Some((exit, exit != Exit::Lost && !leash.is_to_end()))
 }
 
-fn not_supervised(error: &io::Error) -> Failure {
-    Failure::wrong(format!("the command cannot be supervised: {error}"))
+fn not_supervised(error: &io::Error) -> CommandError {
+    CommandError::wrong(format!("the command cannot be supervised: {error}"))
 }
 
 /// Returns the program that runs, though another version may have been put in its place.
@@ -296,15 +327,15 @@ fn shown_in(processes: &Path) -> io::Result<PathBuf> {
 /// Returns how long the command has between the two signals that stop it.
 ///
 /// Both must come before the lease is over, and a healthy lease may have a third of its time left when it is renewed.
-fn grace(asked: Option<Duration>, ttl: Duration) -> Result<Duration, Failure> {
+fn grace(asked: Option<Duration>, ttl: Duration) -> Result<Duration, CommandError> {
     if ttl < SHORTEST {
-        return Err(Failure::wrong(format!(
+        return Err(CommandError::wrong(format!(
             "a ttl of {ttl:?} leaves no time to stop a command: give {SHORTEST:?} at least"
         )));
     }
     let most = ttl / 3;
     match asked {
-        Some(grace) if grace > most => Err(Failure::wrong(format!(
+        Some(grace) if grace > most => Err(CommandError::wrong(format!(
             "--grace of {grace:?} is more than a third of the ttl of {ttl:?}; the command must be stopped before the lease is over: give at most {most:?}, or a longer --ttl"
         ))),
         Some(grace) => Ok(grace),
@@ -319,6 +350,8 @@ const WAIT: Duration = Duration::from_secs(10);
 const INTERRUPTED: u8 = 128 + 2;
 const QUIT: u8 = 128 + 3;
 const GRACE: Duration = Duration::from_secs(5);
+/// How long it takes until an acquire is worth a word.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {

@@ -1,15 +1,28 @@
-//! The processes below a warden, in whatever group they are.
+//! The processes below a warden, in whatever group they are, on systems whose `/proc` shows them; and their terminal.
 //!
 //! A command may put what it starts into other groups and sessions, as `timeout` and `setsid` do.
 //! The warden is its subreaper, so all of it stays below the warden, however it is orphaned.
 
-use std::{collections::HashMap, fs, thread, time::Duration};
+use std::{
+    collections::HashMap,
+    fs,
+    io::{IsTerminal, stdin, stdout},
+    os::unix::process::CommandExt,
+    process::Command,
+    thread,
+    time::Duration,
+};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+#[cfg(target_os = "linux")]
+use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::{
+    process::{Pid, Signal, getpgrp},
+    termios::{tcgetpgrp, tcsetpgrp},
+};
 
 /// A process as `/proc` shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Process {
+struct ProcessEntry {
     pid: Pid,
     parent: Option<Pid>,
     group: Option<Pid>,
@@ -55,8 +68,8 @@ pub(super) fn zombies_of(parent: Pid) -> Vec<Pid> {
 }
 
 /// Returns the processes below one that are not over.
-fn below(root: Pid, all: &HashMap<Pid, Process>) -> Vec<Process> {
-    let is_below = |process: &Process| {
+fn below(root: Pid, all: &HashMap<Pid, ProcessEntry>) -> Vec<ProcessEntry> {
+    let is_below = |process: &ProcessEntry| {
         let mut parent = process.parent;
         // The table was not read at one moment, so it may have a cycle in it.
         for _ in 0..all.len() {
@@ -73,17 +86,19 @@ fn below(root: Pid, all: &HashMap<Pid, Process>) -> Vec<Process> {
 }
 
 /// Returns all processes; `None` where they are not shown.
-fn all() -> Option<HashMap<Pid, Process>> {
-    let entries = fs::read_dir("/proc").ok()?.flatten();
+fn all() -> Option<HashMap<Pid, ProcessEntry>> {
+    let processes = fs::read_dir("/proc").ok();
+    // Other systems have other tables there, if any.
+    let entries = processes.filter(|_| cfg!(target_os = "linux"))?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let all: HashMap<_, _> = pids
         .filter_map(Pid::from_raw)
-        .filter_map(|pid| Some((pid, Process::read(pid)?)))
+        .filter_map(|pid| Some((pid, ProcessEntry::read(pid)?)))
         .collect();
     (!all.is_empty()).then_some(all)
 }
 
-impl Process {
+impl ProcessEntry {
     fn read(pid: Pid) -> Option<Self> {
         let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
         Self::of(pid, &fs::read_to_string(path).ok()?)
@@ -108,6 +123,7 @@ impl Process {
     }
 
     /// Sends it a signal, unless it has ended and its id is another's.
+    #[cfg(target_os = "linux")]
     fn send(self, signal: Signal) {
         let Ok(held) = pidfd_open(self.pid, PidfdFlags::empty()) else {
             return;
@@ -116,6 +132,48 @@ impl Process {
             let _: Result<_, _> = pidfd_send_signal(held, signal);
         }
     }
+
+    /// Does nothing: where `pidfd_open` is missing, no process is found either.
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "as where there is one")]
+    fn send(self, _: Signal) {}
+}
+
+/// Lets a group have the terminal, if this process has it for input and output; else others of its pipeline use it.
+///
+/// Returns whether it was passed on.
+pub(super) fn lend(group: Pid) -> bool {
+    stdout().is_terminal() && pass(group)
+}
+
+/// Gives the terminal back to a group, if this process' group still has it.
+pub(super) fn give_back(group: Pid) {
+    pass(group);
+}
+
+/// Ends this process and the rest of its group, as a key does that is pressed while the group has the terminal.
+///
+/// The user pressed the key while another group had the terminal.
+/// A script must not go on behind a command that its user has interrupted.
+///
+/// Returns if that is not possible.
+pub(crate) fn press(signal: u8) {
+    // Signals that are caught are as at first in another program. It never returns if there is one.
+    drop(
+        Command::new("/bin/sh")
+            .args(["-c", "kill -\"$0\" 0", &signal.to_string()])
+            .exec(),
+    );
+}
+
+/// Passes the terminal on to a group, if this process' group has it; returns whether it did.
+///
+/// The system stops a process that tries without having the terminal.
+fn pass(group: Pid) -> bool {
+    let terminal = stdin();
+    let has_it = tcgetpgrp(&terminal).is_ok_and(|present| present == getpgrp());
+    // A terminal that is gone belongs to no group.
+    has_it && tcsetpgrp(&terminal, group).is_ok()
 }
 
 const LOOKS: usize = 100;
@@ -128,19 +186,19 @@ mod tests {
     #[test]
     fn a_process_is_read_whatever_its_name() {
         let pid = Pid::from_raw(12).unwrap();
-        let process = Process::of(pid, "12 (a) Z 1) (b) S 7 9 9 0 -1").unwrap();
+        let process = ProcessEntry::of(pid, "12 (a) Z 1) (b) S 7 9 9 0 -1").unwrap();
         assert_eq!(process.parent, Pid::from_raw(7));
         assert_eq!(process.group, Pid::from_raw(9));
         assert!(!process.is_over);
-        assert!(Process::of(pid, "12 (a) Z 7 9").unwrap().is_over);
+        assert!(ProcessEntry::of(pid, "12 (a) Z 7 9").unwrap().is_over);
         // Of one that is being removed, nothing else is known.
-        let gone = Process::of(pid, "12 (a) X 0 -1 -1").unwrap();
+        let gone = ProcessEntry::of(pid, "12 (a) X 0 -1 -1").unwrap();
         assert_eq!((gone.parent, gone.group), (None, None));
     }
 
     #[test]
     fn what_is_below_is_found_at_any_depth() {
-        let process = |pid, parent| Process {
+        let process = |pid, parent| ProcessEntry {
             pid: Pid::from_raw(pid).unwrap(),
             parent: Pid::from_raw(parent),
             group: Pid::from_raw(pid),

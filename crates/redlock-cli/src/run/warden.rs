@@ -1,17 +1,31 @@
 //! The process that starts the command, leads its group, and outlives the process that holds the lock.
+//!
+//! It starts this program once more, which ties its life to the warden's and becomes the command.
 
 use std::{
     ffi::OsString,
-    io,
-    os::unix::{net, process::ExitStatusExt},
+    io::{self, Write},
+    os::unix::{
+        net,
+        process::{CommandExt, ExitStatusExt},
+    },
     pin::pin,
-    process::{ExitCode, ExitStatus, Stdio},
+    process::{self, ExitCode, ExitStatus, Stdio},
     time::Duration,
 };
 
 use futures_util::{FutureExt, future::FusedFuture};
+#[cfg(target_os = "linux")]
+use nix::{
+    sys::{
+        signal::{SigEvent, SigevNotify, Signal as SignalNumber},
+        time::TimeSpec,
+        timer::{Expiration, Timer, TimerSetTimeFlags},
+    },
+    time::ClockId,
+};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgrp, getpid, kill_process,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgrp, getpid, getppid, kill_process,
     kill_process_group, waitid, waitpid,
 };
 use tokio::{
@@ -26,20 +40,17 @@ use tokio::{
 };
 
 use super::{
-    forward::Signals,
-    handover,
-    last_resort::LastResort,
-    leashed::LEASHED,
-    line::{News, Until, since_start},
-    own_program, terminal, tree,
+    line::{CommandDeadline, WardenNews, hand_over, read, since_start, take_over, written},
+    own_program, tree,
 };
+use crate::signals::Signals;
 
 /// The first argument of a warden, which no user types.
 pub(crate) const WARDEN: &str = "__warden";
 
 /// Runs the warden; its arguments are the group that otherwise has the terminal, and the command.
 pub(crate) fn warden(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let Ok(holder) = handover::take() else {
+    let Ok(holder) = take_over() else {
         return ExitCode::FAILURE;
     };
     // A command is a child of the thread that starts it, which is the only one here.
@@ -65,7 +76,7 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
     let mut signals = Signals::new()?;
     holder.set_nonblocking(true)?;
     let (orders, mut news) = UnixStream::from_std(holder)?.into_split();
-    news.write_all(News::Ready.to_string().as_bytes()).await?;
+    news.write_all(&written(&WardenNews::Ready)).await?;
     let mut orders = BufReader::new(orders).lines();
     let Some(until) = order(&mut orders).await else {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -77,23 +88,20 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
     let mut program = Command::new(own_program()?);
     let program = program.arg(LEASHED);
     program.arg(getpid().as_raw_nonzero().to_string());
-    let of_command = handover::pass_on(program.args(command).as_std_mut())?;
+    let of_command = hand_over(program.args(command).as_std_mut())?;
     let child = program.spawn();
     // The other end is the command's now.
     program.stdin(Stdio::null());
     let child = match child {
         Ok(child) => child,
-        Err(error) => return not_started(News::not_started(&error), home, &mut news).await,
+        Err(error) => return not_started(WardenNews::not_started(&error), home, &mut news).await,
     };
     let refusal = refusal(UnixStream::from_std(of_command)?);
     pass_on_early(&child, &mut signals).await;
     let held = (&mut orders, &mut news);
     let (status, was_stopped) = match attend(child, until, refusal, held, &mut signals).await? {
-        Ending::Refused(why) => return not_started(why, home, &mut news).await,
-        Ending::Ended {
-            status,
-            was_stopped,
-        } => (status, was_stopped),
+        Ok(ended) => ended,
+        Err(why) => return not_started(why, home, &mut news).await,
     };
     if was_stopped {
         // What the command has left must not go on either.
@@ -102,30 +110,20 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
     give_back(home);
     let code = code_of(status);
     // As above.
-    drop(
-        news.write_all(News::Exited(code).to_string().as_bytes())
-            .await,
-    );
+    drop(news.write_all(&written(&WardenNews::Exited(code))).await);
     Ok(code.into())
 }
 
-/// How the command ended, if it began.
-enum Ending {
-    Refused(News),
-    Ended {
-        status: ExitStatus,
-        was_stopped: bool,
-    },
-}
-
 /// Waits for the end of the command, and stops the command when its time is over.
+///
+/// Returns how the command ended, and whether it was stopped; or else why it did not begin.
 async fn attend(
     mut child: Child,
-    mut until: Until,
-    refusal: impl Future<Output = Option<News>>,
+    mut until: CommandDeadline,
+    refusal: impl Future<Output = Option<WardenNews>>,
     (orders, news): (&mut Lines<BufReader<OwnedReadHalf>>, &mut OwnedWriteHalf),
     signals: &mut Signals,
-) -> io::Result<Ending> {
+) -> io::Result<Result<(ExitStatus, bool), WardenNews>> {
     let mut refusal = pin!(refusal.fuse());
     let mut last_resort = LastResort::new();
     let mut look = interval(LOOK);
@@ -137,16 +135,16 @@ async fn attend(
             refused = &mut refusal => match refused {
                 Some(why) => {
                     child.wait().await?;
-                    return Ok(Ending::Refused(why));
+                    return Ok(Err(why));
                 }
                 // The process that holds the lock may be gone.
-                None => drop(news.write_all(News::Started.to_string().as_bytes()).await),
+                None => drop(news.write_all(&written(&WardenNews::Started)).await),
             },
             // A command that has not begun says why before it ends.
             status = child.wait(), if refusal.is_terminated() => break status?,
             told = order(orders) => match told {
                 // No process renews the lease any longer.
-                Some(Until::OVER) | None => {
+                Some(CommandDeadline::OVER) | None => {
                     was_stopped = true;
                     break kill(&mut child, last_resort).await?;
                 }
@@ -162,7 +160,7 @@ async fn attend(
                 if now >= until.term && !was_stopped {
                     was_stopped = true;
                     // As above.
-                    drop(news.write_all(News::Stopping.to_string().as_bytes()).await);
+                    drop(news.write_all(&written(&WardenNews::Stopping)).await);
                     // The command may be stopped at the terminal, where it would not see the first of them.
                     for signal in [Signal::TERM, Signal::CONT] {
                         to_all(signal);
@@ -173,10 +171,7 @@ async fn attend(
             _ = signals.next() => {}
         }
     };
-    Ok(Ending::Ended {
-        status,
-        was_stopped,
-    })
+    Ok(Ok((status, was_stopped)))
 }
 
 /// Kills all that the command has started, and waits for its end.
@@ -188,10 +183,10 @@ async fn kill(child: &mut Child, last_resort: LastResort) -> io::Result<ExitStat
 }
 
 /// Waits until a command has begun; returns why it has not, if it cannot be started.
-async fn refusal(mut of_command: UnixStream) -> Option<News> {
+async fn refusal(mut of_command: UnixStream) -> Option<WardenNews> {
     let mut line = String::new();
     of_command.read_to_string(&mut line).await.ok()?;
-    line.trim_end().parse().ok()
+    read(&line)
 }
 
 /// Passes on to the command what was sent to the group before the command was in it.
@@ -207,23 +202,23 @@ async fn pass_on_early(child: &Child, signals: &mut Signals) {
 }
 
 /// Waits for the next order; `None` if there will be none, or none that can be read.
-async fn order(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<Until> {
-    orders.next_line().await.ok()??.parse().ok()
+async fn order(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<CommandDeadline> {
+    read(&orders.next_line().await.ok()??)
 }
 
 async fn not_started(
-    why: News,
+    why: WardenNews,
     home: Option<Pid>,
     news: &mut OwnedWriteHalf,
 ) -> io::Result<ExitCode> {
     give_back(home);
-    news.write_all(why.to_string().as_bytes()).await?;
+    news.write_all(&written(&why)).await?;
     Ok(ExitCode::FAILURE)
 }
 
 fn give_back(home: Option<Pid>) {
     if let Some(home) = home {
-        terminal::give_back(home);
+        tree::give_back(home);
     }
 }
 
@@ -260,6 +255,81 @@ fn kill_all() {
 fn to_all(signal: Signal) {
     // The group is this process's own, so there is one.
     let _: Result<_, _> = kill_process_group(getpgrp(), signal);
+}
+
+/// The first argument of a command that has not begun, which no user types.
+pub(crate) const LEASHED: &str = "__leashed";
+
+/// Becomes the command: the id of the warden and the command are its arguments.
+///
+/// Returns if the command cannot be started, after a message to the warden that says why.
+pub(crate) fn leashed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<_> = arguments.collect();
+    let Ok(mut warden) = take_over() else {
+        return ExitCode::FAILURE;
+    };
+    let error = begin(&arguments);
+    let news = WardenNews::not_started(&error);
+    // The warden may be gone.
+    drop(warden.write_all(&written(&news)));
+    ExitCode::FAILURE
+}
+
+/// Returns why the command cannot begin.
+fn begin(arguments: &[OsString]) -> io::Error {
+    let [warden, command, rest @ ..] = arguments else {
+        return io::ErrorKind::InvalidInput.into();
+    };
+    // The kernel ends the command with its warden, also when no process is left that could.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
+        return error.into();
+    }
+    let warden = warden
+        .to_str()
+        .and_then(|id| Pid::from_raw(id.parse().ok()?));
+    if getppid() != warden {
+        // It ended before that.
+        return io::ErrorKind::BrokenPipe.into();
+    }
+    process::Command::new(command).args(rest).exec()
+}
+
+/// A timer that kills this process, and with it the command, unless it is set again or dropped.
+///
+/// A process that is stopped cannot look at a clock. Other systems than Linux have no such timer.
+struct LastResort(#[cfg(target_os = "linux")] Option<Timer>);
+
+#[cfg(target_os = "linux")]
+impl LastResort {
+    /// Makes a timer that is not set; where the system has none left, it never is.
+    fn new() -> Self {
+        let kill = SigEvent::new(SigevNotify::SigevSignal {
+            signal: SignalNumber::SIGKILL,
+            si_value: 0,
+        });
+        Self(Timer::new(ClockId::CLOCK_BOOTTIME, kill).ok())
+    }
+
+    /// Sets it to this time, in milliseconds since the machine was started.
+    fn set(&mut self, at: u64) {
+        let at = TimeSpec::from_duration(Duration::from_millis(at));
+        if let Some(timer) = &mut self.0 {
+            let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
+            // It fails for no time that a lease has.
+            let _: Result<_, _> = timer.set(Expiration::OneShot(at), flags);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl LastResort {
+    const fn new() -> Self {
+        Self()
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there is one")]
+    fn set(&mut self, _: u64) {}
 }
 
 /// How often the clock is looked at: timers stand still while the machine is suspended.

@@ -17,16 +17,16 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::sample::{Sample, Sampler};
 use crate::{
-    connection::{Connection, Settings, duration},
-    context::Context,
-    exit::{Exit, Failure},
-    policy,
-    processes::Processes,
+    clock::duration,
+    connection::{ConnectionArgs, NodeSettings},
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit},
+    processes::ProcessArgs,
 };
 
 /// The arguments of `top`.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Args {
+pub(crate) struct TopArgs {
     /// The beginning of the names of the resources to show
     #[arg(default_value = "")]
     prefix: String,
@@ -36,19 +36,19 @@ pub(crate) struct Args {
     every: Duration,
 
     #[command(flatten)]
-    processes: Processes,
+    processes: ProcessArgs,
 
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArgs,
 }
 
 /// Shows the nodes and the keys until the user presses q; with JSON, writes a line for each look.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = policy::settings(&args.connection).await?;
+pub(crate) async fn run(args: TopArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     let is_json = context.output.is_json();
     if !is_json && !io::stdout().is_terminal() {
         let message = "top needs a terminal; for a program: redlock top --json, redlock ls --json";
-        return Err(Failure::wrong(message));
+        return Err(CommandError::wrong(message));
     }
     let processes = args.processes.addresses()?;
     let every = args.every.max(SHORTEST);
@@ -58,17 +58,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         return show(&mut sampler, &settings, every).await;
     }
     loop {
-        context.output.json(&sampler.look(&settings).await)?;
+        let sample = sampler.look(&settings).await;
+        context.output.json(&sample.to_json())?;
         tokio::time::sleep(every).await;
     }
 }
 
 /// Draws each look as soon as it was taken, and handles keys meanwhile.
-async fn show(
-    sampler: &mut Sampler,
-    settings: &Settings,
-    every: Duration,
-) -> Result<Exit, Failure> {
+async fn show(sampler: &mut Sampler, settings: &NodeSettings, every: Duration) -> CommandResult {
     let mut screen = Screen::open()?;
     let mut sample = None;
     loop {
@@ -115,7 +112,7 @@ impl Screen {
         Ok(Self { terminal, events })
     }
 
-    fn draw(&mut self, sample: Option<&Sample>, settings: &Settings) -> io::Result<()> {
+    fn draw(&mut self, sample: Option<&Sample>, settings: &NodeSettings) -> io::Result<()> {
         self.terminal
             .draw(|frame| view::draw(frame, sample, settings))
             .map(drop)
@@ -125,7 +122,7 @@ impl Screen {
     async fn wait_for_the_end(
         &mut self,
         sample: Option<&Sample>,
-        settings: &Settings,
+        settings: &NodeSettings,
     ) -> io::Result<()> {
         while let Some(event) = self.events.recv().await {
             match event? {

@@ -2,23 +2,24 @@
 
 use std::{
     collections::HashMap,
-    time::{Duration, Instant},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use futures_util::future::join_all;
-use redlock_core::{Redlock, deadpool_redis::redis::cmd};
-use serde::Serialize;
+use redlock_core::{NodeReport, Redlock, deadpool_redis::redis::cmd};
+use redlock_cron::JobMemory;
+use serde_json::{Value, json};
 
 use crate::{
-    clock,
-    connection::Settings,
-    jobs::{self, Memory},
+    clock::{self, millis},
+    connection::NodeSettings,
+    jobs,
+    keys::{self, HeldKey},
     lookup::Owner,
-    ls::{self, Line},
-    output::millis,
-    probe::{self, Place},
-    processes::{Addresses, Measured},
-    standing::{Standing, settled},
+    nodes::{settled, standing},
+    output::with_fields,
+    probe::{self, ProbedNode, median},
+    processes::{self, Addresses, ProcessMetrics},
 };
 
 /// The source of samples, with the results of earlier looks for comparison.
@@ -27,62 +28,73 @@ pub(super) struct Sampler {
     prefix: String,
     processes: Addresses,
     /// The jobs as they were at the last look at them, and when that was.
-    jobs: Vec<Job>,
+    jobs: Vec<(String, JobMemory)>,
     jobs_seen: Option<Instant>,
     /// Why they could not be looked for since then.
-    jobs_unknown: Option<String>,
+    jobs_unknown: Option<&'static str>,
     /// By key, the owner at the last look, and how often the key has changed hands.
-    seen: HashMap<String, (Option<Owner>, u64)>,
+    seen: HashMap<String, (Owner, u64)>,
 }
 
 /// The result of one look at the nodes, the keys and the jobs.
-#[derive(Serialize)]
 pub(super) struct Sample {
-    pub(super) nodes: Vec<Node>,
-    pub(super) keys: Vec<Key>,
-    pub(super) jobs: Vec<Job>,
+    pub(super) nodes: Vec<NodeSample>,
+    /// The keys, and how often each was found with another holder than at the look before.
+    pub(super) keys: Vec<(HeldKey, u64)>,
+    /// What is remembered of jobs, and when the next tick of each is, since 1970, as far as a process has said.
+    pub(super) jobs: Vec<(String, JobMemory, Option<f64>)>,
     /// Why the jobs are as they were at an earlier look.
-    pub(super) jobs_unknown: Option<String>,
-    /// The callers that wait; missing where no process is asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) processes: Option<Measured>,
+    pub(super) jobs_unknown: Option<&'static str>,
+    /// The callers that wait; `None` where no process is asked.
+    pub(super) processes: Option<ProcessMetrics>,
     /// By how much this machine's clock is ahead of those of the nodes.
     pub(super) ahead_ms: Option<f64>,
 }
 
-#[derive(Serialize)]
-pub(super) struct Node {
-    #[serde(flatten)]
-    pub(super) standing: Standing,
-    pub(super) round_trip_ms: Option<f64>,
+/// The result of one look at a node.
+pub(super) struct NodeSample {
+    pub(super) report: NodeReport,
+    pub(super) round_trip: Option<Duration>,
     /// By how much its clock is ahead of the one in the middle of the nodes'.
     pub(super) clock_ahead_ms: Option<f64>,
     /// Why its keys are not known.
     pub(super) keys_unknown: Option<String>,
 }
 
-/// What is remembered of a job.
-#[derive(Clone, Serialize)]
-pub(super) struct Job {
-    pub(super) job: String,
-    #[serde(flatten)]
-    memory: jobs::Json,
-    /// When its next tick is, since 1970, as far as a process that was asked has said.
-    pub(super) next_tick_ms: Option<f64>,
-    /// How it stands, in words.
-    #[serde(skip)]
-    pub(super) state: String,
-    /// Its last run, in words.
-    #[serde(skip)]
-    pub(super) last: Option<String>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Key {
-    #[serde(flatten)]
-    pub(super) line: Line,
-    /// How often it was found with another holder than at the look before.
-    pub(super) changed_hands: u64,
+impl Sample {
+    /// Returns it for programs.
+    pub(super) fn to_json(&self) -> Value {
+        let nodes = self.nodes.iter().map(|node| {
+            let more = json!({
+                "round_trip_ms": node.round_trip.map(millis),
+                "clock_ahead_ms": node.clock_ahead_ms,
+                "keys_unknown": node.keys_unknown,
+            });
+            with_fields(standing(&node.report), more)
+        });
+        let keys = self.keys.iter().map(|(key, count)| {
+            let mut json = key.to_json();
+            json["changed_hands"] = json!(count);
+            json
+        });
+        let jobs = self.jobs.iter().map(|(job, memory, next_tick)| {
+            let mut json = with_fields(json!({"job": job}), jobs::to_json(memory));
+            json["next_tick_ms"] = json!(next_tick);
+            json
+        });
+        let mut sample = json!({
+            "nodes": nodes.collect::<Vec<_>>(),
+            "keys": keys.collect::<Vec<_>>(),
+            "jobs": jobs.collect::<Vec<_>>(),
+            "jobs_unknown": self.jobs_unknown,
+        });
+        // Missing where no process is asked.
+        if let Some(processes) = &self.processes {
+            sample["processes"] = json!(processes);
+        }
+        sample["ahead_ms"] = json!(self.ahead_ms);
+        sample
+    }
 }
 
 impl Sampler {
@@ -99,7 +111,7 @@ impl Sampler {
     }
 
     /// Looks at all nodes at once.
-    pub(super) async fn look(&mut self, settings: &Settings) -> Sample {
+    pub(super) async fn look(&mut self, settings: &NodeSettings) -> Sample {
         let places = probe::connect(settings).await;
         let reports = match self.jobs_seen {
             // Connections are made at the first look, which is one of what comes of that.
@@ -108,21 +120,21 @@ impl Sampler {
         };
         let times = join_all(places.iter().map(round_trip)).await;
         let clocks = join_all(places.iter().map(clock_of)).await;
-        let middle = middle(&clocks);
+        let middle = median(clocks.iter().flatten().copied());
         self.look_at_jobs(&places, settings).await;
-        let measured = self.processes.ask(settings.namespace()).await;
+        let measured = processes::ask(&self.processes, settings.namespace()).await;
         let next_ticks = measured.as_ref().map(|measured| &measured.next_ticks);
-        let jobs = self.jobs.iter().map(|job| Job {
-            next_tick_ms: next_ticks.and_then(|next| next.get(&job.job)).copied(),
-            ..job.clone()
+        let jobs = self.jobs.iter().map(|(job, memory)| {
+            let next_tick = next_ticks.and_then(|next| next.get(job)).copied();
+            (job.clone(), memory.clone(), next_tick)
         });
         let jobs = jobs.collect();
-        let listed = ls::list(&places, settings, &self.prefix).await;
-        let silent: HashMap<_, _> = listed.silent.into_iter().collect();
-        let nodes = reports.iter().zip(times).zip(clocks).zip(&places);
-        let nodes = nodes.map(|(((report, time), ahead), place)| Node {
-            standing: Standing::of(report),
-            round_trip_ms: time.map(millis),
+        let (keys, silent) = keys::list(&places, settings, &self.prefix).await;
+        let silent: HashMap<_, _> = silent.into_iter().collect();
+        let nodes = reports.into_iter().zip(times).zip(clocks).zip(&places);
+        let nodes = nodes.map(|(((report, round_trip), ahead), place)| NodeSample {
+            report,
+            round_trip,
             clock_ahead_ms: ahead
                 .zip(middle)
                 .map(|(ahead, middle)| (ahead - middle) * 1_000.0),
@@ -130,96 +142,67 @@ impl Sampler {
         });
         Sample {
             nodes: nodes.collect(),
-            keys: self.keys(listed.lines),
+            keys: self.changed(keys),
             jobs,
-            jobs_unknown: self.jobs_unknown.clone(),
+            jobs_unknown: self.jobs_unknown,
             processes: measured,
             ahead_ms: self.ahead().await,
         }
     }
 
     /// Counts how often each key has changed hands, and puts the most frequent ones first.
-    fn keys(&mut self, lines: Vec<Line>) -> Vec<Key> {
+    fn changed(&mut self, keys: Vec<HeldKey>) -> Vec<(HeldKey, u64)> {
         let mut before = std::mem::take(&mut self.seen);
-        let mut keys: Vec<Key> = lines
-            .into_iter()
-            .map(|line| {
-                let seen = before.remove(&line.key);
-                let has_changed = seen.as_ref().is_some_and(|(owner, _)| *owner != line.owner);
-                let changed_hands = seen.map_or(0, |(_, count)| count) + u64::from(has_changed);
-                Key {
-                    line,
-                    changed_hands,
-                }
-            })
-            .collect();
-        for key in &keys {
-            let now = (key.line.owner.clone(), key.changed_hands);
-            self.seen.insert(key.line.key.clone(), now);
+        let mut counted = Vec::with_capacity(keys.len());
+        for key in keys {
+            let mut count = 0;
+            if let Some((owner, before)) = before.remove(&key.key) {
+                count = before + u64::from(owner != key.owner);
+            }
+            let now = (key.owner.clone(), count);
+            self.seen.insert(key.key.clone(), now);
+            counted.push((key, count));
         }
         // A key that is free for a moment keeps its count.
         let free = before.into_iter().filter(|(_, (_, count))| *count > 0);
         self.seen.extend(free.take(MOST_FREE));
-        keys.sort_by(|a, b| {
-            let order = b.changed_hands.cmp(&a.changed_hands);
-            order.then_with(|| a.line.key.cmp(&b.line.key))
+        counted.sort_by(|(a, changes), (b, others)| {
+            others.cmp(changes).then_with(|| a.key.cmp(&b.key))
         });
-        keys
+        counted
     }
 
     /// Looks at what is remembered of jobs, now and then: that takes a dozen questions for each of them.
     ///
     /// If the nodes cannot be asked, the jobs stay as they were.
-    async fn look_at_jobs(&mut self, places: &[Place], settings: &Settings) {
+    async fn look_at_jobs(&mut self, places: &[ProbedNode], settings: &NodeSettings) {
         let now = clock::now();
         let is_due = |at: Instant| now.duration_since(at) >= JOBS_EVERY;
         if !self.jobs_seen.is_none_or(is_due) {
             return;
         }
         self.jobs_seen = Some(now);
-        self.jobs_unknown = match jobs::list(&self.client, places, settings).await {
-            Ok(listed) => {
-                self.jobs = listed.jobs.into_iter().map(Job::of).collect();
-                None
-            }
-            Err(too_few) => Some(too_few.to_string()),
-        };
+        match jobs::list(&self.client, places, settings).await {
+            Ok(listed) => (self.jobs, self.jobs_unknown) = (listed.jobs, None),
+            Err(_) => self.jobs_unknown = Some(jobs::TOO_FEW),
+        }
     }
 
     async fn ahead(&self) -> Option<f64> {
         let nodes = self.client.node_time().await?;
-        let nodes = nodes.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let nodes = nodes.duration_since(UNIX_EPOCH).ok()?;
         Some(1_000.0 * (clock::wall().as_secs_f64() - nodes.as_secs_f64()))
     }
 }
 
-impl Job {
-    fn of((job, memory): (String, Memory)) -> Self {
-        Self {
-            job,
-            state: memory.state(),
-            last: memory.last().map(ToString::to_string),
-            next_tick_ms: None,
-            memory: memory.to_json(),
-        }
-    }
-}
-
-/// Returns by how many seconds the clock in the middle is ahead of this machine's.
-fn middle(clocks: &[Option<f64>]) -> Option<f64> {
-    let mut known: Vec<f64> = clocks.iter().flatten().copied().collect();
-    known.sort_by(f64::total_cmp);
-    known.get(known.len() / 2).copied()
-}
-
 /// Returns by how many seconds a node's clock is ahead of this machine's.
-async fn clock_of(place: &Place) -> Option<f64> {
+async fn clock_of(place: &ProbedNode) -> Option<f64> {
     let mut probe = place.probe.clone().ok()?;
     Some(probe.read_clock(1).await?.ahead())
 }
 
 /// Returns how long a node takes to answer.
-async fn round_trip(place: &Place) -> Option<Duration> {
+async fn round_trip(place: &ProbedNode) -> Option<Duration> {
     let mut probe = place.probe.clone().ok()?;
     let asked = clock::now();
     probe.ask(&cmd("PING")).await.ok()?;

@@ -10,16 +10,19 @@ use ratatui::{
     widgets::{Block, Row, Table},
 };
 
-use super::sample::{Key, Node, Sample};
+use super::sample::{NodeSample, Sample};
 use crate::{
-    clock,
-    connection::Settings,
-    output::{printable, rounded},
-    processes::Measured,
+    clock::{self, millis, rounded},
+    connection::NodeSettings,
+    jobs,
+    keys::HeldKey,
+    nodes::{ready_in, votes, why_not},
+    output::printable,
+    processes::ProcessMetrics,
 };
 
 /// Draws all of it; what does not fit is left out from below.
-pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &Settings) {
+pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &NodeSettings) {
     let Some(sample) = sample else {
         let (namespace, nodes) = (settings.namespace(), settings.config.nodes.len());
         let text = format!("{namespace}: looks at {nodes} nodes…");
@@ -69,12 +72,9 @@ fn footer() -> Line<'static> {
     Line::from("q: leave").dim()
 }
 
-fn title(sample: &Sample, settings: &Settings) -> Line<'static> {
-    let votes = sample
-        .nodes
-        .iter()
-        .filter(|node| node.standing.votes)
-        .count();
+fn title(sample: &Sample, settings: &NodeSettings) -> Line<'static> {
+    let voting = sample.nodes.iter().filter(|node| votes(&node.report));
+    let votes = voting.count();
     let (nodes, majority) = (settings.config.nodes.len(), settings.majority());
     let text = format!(
         "{}: {votes} of {nodes} nodes vote, {majority} are needed, {} keys",
@@ -95,23 +95,25 @@ fn title(sample: &Sample, settings: &Settings) -> Line<'static> {
     Line::from(text + &clock).style(Style::new().fg(color).bold())
 }
 
-fn of_nodes(nodes: &[Node], width: u16) -> Table<'_> {
+fn of_nodes(nodes: &[NodeSample], width: u16) -> Table<'_> {
     let rows = nodes.iter().map(|node| {
-        let standing = &node.standing;
-        let (word, color) = match (standing.votes, standing.ready_in_ms) {
+        let report = &node.report;
+        let (word, color) = match (votes(report), ready_in(report)) {
             (true, _) => ("votes".to_owned(), Color::Green),
-            (false, Some(ms)) => (format!("in {:.1} s", ms / 1_000.0), Color::Yellow),
+            (false, Some(left)) => (format!("in {:.1} s", left.as_secs_f64()), Color::Yellow),
             (false, None) => ("no".to_owned(), Color::Red),
         };
-        let time = node.round_trip_ms.map(|ms| format!("{ms:.1} ms"));
+        let time = node
+            .round_trip
+            .map(|time| format!("{:.1} ms", millis(time)));
         let clock = node.clock_ahead_ms.map_or_else(|| plain("-"), clock);
-        let why = standing.why.as_ref().or(node.keys_unknown.as_ref());
+        let why = why_not(report).or_else(|| node.keys_unknown.clone());
         [
-            plain(standing.node.as_str()),
+            plain(&report.node),
             (word, Style::new().fg(color)),
             plain(time.as_deref().unwrap_or("-")),
             clock,
-            plain(why.map_or("", String::as_str)),
+            plain(why.as_deref().unwrap_or_default()),
         ]
     });
     let widths = [
@@ -155,17 +157,19 @@ fn next(tick_ms: Option<f64>) -> String {
 }
 
 fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
-    let rows = sample.jobs.iter().map(|job| {
-        let color = if job.state.starts_with("paused") {
+    let rows = sample.jobs.iter().map(|(job, memory, next_tick)| {
+        let state = jobs::state(memory);
+        let color = if state.starts_with("paused") {
             Color::Yellow
         } else {
             Color::Reset
         };
+        let last = memory.runs().first().map(ToString::to_string);
         [
-            plain(job.job.as_str()),
-            (job.state.clone(), Style::new().fg(color)),
-            plain(&next(job.next_tick_ms)),
-            plain(job.last.as_deref().unwrap_or("-")),
+            plain(job),
+            (state, Style::new().fg(color)),
+            plain(&next(*next_tick)),
+            plain(last.as_deref().unwrap_or("-")),
         ]
     });
     // Without the metrics of processes, the time of the next tick is not known.
@@ -186,7 +190,7 @@ fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
 }
 
 /// The callers that wait, and the processes that do not say.
-fn of_waiters(measured: &Measured, width: u16) -> Table<'_> {
+fn of_waiters(measured: &ProcessMetrics, width: u16) -> Table<'_> {
     let waiting = measured.waiting.iter().map(|waiting| {
         [
             plain(waiting.lock.as_str()),
@@ -203,21 +207,20 @@ fn of_waiters(measured: &Measured, width: u16) -> Table<'_> {
     table(head, waiting.chain(silent), widths, width).block(Block::bordered().title("waiting"))
 }
 
-fn of_keys(keys: &[Key], majority: usize, width: u16) -> Table<'_> {
-    let rows = keys.iter().map(|key| {
-        let line = &key.line;
-        let left = line.left.map_or_else(|| "for ever".to_owned(), rounded);
-        let few = if line.votes < majority {
+fn of_keys(keys: &[(HeldKey, u64)], majority: usize, width: u16) -> Table<'_> {
+    let rows = keys.iter().map(|(key, changes)| {
+        let left = key.left.map_or_else(|| "for ever".to_owned(), rounded);
+        let few = if key.votes < majority {
             Color::Yellow
         } else {
             Color::Reset
         };
         [
-            plain(line.key.as_str()),
-            plain(line.shown.as_str()),
-            (line.votes.to_string(), Style::new().fg(few)),
+            plain(&key.key),
+            plain(&key.owner.holder()),
+            (key.votes.to_string(), Style::new().fg(few)),
             plain(&left),
-            plain(&key.changed_hands.to_string()),
+            plain(&changes.to_string()),
         ]
     });
     let widths = [

@@ -92,12 +92,13 @@ fn a_signal_to_a_warden_that_has_no_order_yet_reaches_the_command() {
         .unwrap();
     let mut news = BufReader::new(stream.try_clone().unwrap()).lines();
     let mut next = || news.next().transpose().unwrap();
-    assert_eq!(next().as_deref(), Some("ready"));
+    assert_eq!(next().as_deref(), Some(r#""Ready""#));
     kill_process(Pid::from_child(&warden), Signal::TERM).unwrap();
     // Times are since the machine was started: this one is far away.
-    writeln!(stream, "until {0} {0}", u64::MAX / 1_000_000).unwrap();
-    assert_eq!(next().as_deref(), Some("started"));
-    assert_eq!(next().as_deref(), Some("exited 143"));
+    let far = u64::MAX / 1_000_000;
+    writeln!(stream, r#"{{"term":{far},"kill":{far}}}"#).unwrap();
+    assert_eq!(next().as_deref(), Some(r#""Started""#));
+    assert_eq!(next().as_deref(), Some(r#"{"Exited":143}"#));
     assert_eq!(next(), None);
     assert_eq!(warden.wait().unwrap().code(), Some(143));
 }

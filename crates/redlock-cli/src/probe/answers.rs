@@ -1,4 +1,10 @@
-use std::{collections::HashMap, str::FromStr};
+//! The answers of nodes: what `INFO` says, and how long answers took.
+
+use std::{collections::HashMap, str::FromStr, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::clock::millis;
 
 /// What `INFO` says: fields by their names.
 #[derive(Clone, Debug, Default)]
@@ -54,9 +60,56 @@ fn keys(value: &str) -> Option<u64> {
     keys.parse().ok()
 }
 
+/// How long something took, several times.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timings(
+    // invariant: in ascending order
+    Vec<Duration>,
+);
+
+impl Timings {
+    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self(times)
+    }
+
+    /// Returns the time within which this share of them was done, from 0 to 100 per cent; zero if there is none.
+    pub(crate) fn percentile(&self, percent: usize) -> Duration {
+        let last = self.0.len().saturating_sub(1);
+        let at = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
+        self.0.get(at.min(last)).copied().unwrap_or_default()
+    }
+
+    /// Returns these and others together.
+    pub(crate) fn and(self, others: Self) -> Self {
+        Self::new([self.0, others.0].concat())
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns some of them in milliseconds, for programs.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "p50": millis(self.percentile(50)),
+            "p99": millis(self.percentile(99)),
+            "max": millis(self.percentile(100)),
+        })
+    }
+}
+
+/// Returns the median of values; of an even number, the greater of the two in the middle.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Info;
+    use super::*;
 
     #[test]
     fn fields_are_read() {
@@ -70,5 +123,16 @@ mod tests {
         assert_eq!(info.keys_elsewhere(0), 39);
         assert_eq!(info.keys_elsewhere(4), 3);
         assert_eq!(info.text("role"), "");
+    }
+
+    #[test]
+    fn percentiles_are_of_those_that_were_measured() {
+        let ms = Duration::from_millis;
+        let timings = Timings::new((1..=100).rev().map(ms).collect());
+        assert_eq!(timings.percentile(50), ms(50));
+        assert_eq!(timings.percentile(99), ms(99));
+        assert_eq!(timings.percentile(100), ms(100));
+        assert_eq!(Timings::new(vec![ms(7)]).percentile(1), ms(7));
+        assert_eq!(Timings::default().percentile(50), Duration::ZERO);
     }
 }

@@ -1,22 +1,14 @@
 //! The output of the command: text that fits the terminal, or JSON.
 
-mod printable;
-mod time;
-mod wrap;
-
 use std::{
     env,
-    io::{self, IsTerminal, Write},
+    io::{self, BufRead, IsTerminal, Write},
 };
 
 use clap::ValueEnum;
+use redlock_proto::Printable;
 use serde::Serialize;
-
-use self::{printable::lines, wrap::wrap};
-pub(crate) use self::{
-    printable::printable,
-    time::{millis, moment, rounded},
-};
+use serde_json::{Value, json};
 
 /// Where output goes, and how it is to look.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +31,7 @@ pub(crate) enum Color {
 
 /// What a line is marked as.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Mark {
+pub(crate) enum LineMark {
     Good,
     Note,
     Warning,
@@ -81,15 +73,15 @@ impl Output {
 
     /// Writes a text under the line before it.
     pub(crate) fn indented(self, text: &str) -> io::Result<()> {
-        let indent = Mark::WIDTH + 1;
+        let indent = LineMark::WIDTH + 1;
         let text = wrap(&lines(text), self.width, indent);
         self.plain(&format!("{:indent$}{text}", ""))
     }
 
     /// Writes a line that begins with a mark.
-    pub(crate) fn marked(self, mark: Mark, text: &str) -> io::Result<()> {
-        let text = wrap(&lines(text), self.width, Mark::WIDTH + 1);
-        let word = format!("{:<width$}", mark.word(), width = Mark::WIDTH);
+    pub(crate) fn marked(self, mark: LineMark, text: &str) -> io::Result<()> {
+        let text = wrap(&lines(text), self.width, LineMark::WIDTH + 1);
+        let word = format!("{:<width$}", mark.word(), width = LineMark::WIDTH);
         if self.has_colors {
             let color = mark.color();
             self.plain(&format!("\x1b[{color}m{word}\x1b[0m {text}"))
@@ -107,17 +99,35 @@ impl Output {
         out.flush()
     }
 
+    /// Writes what is wrong with a node: marked, or beside JSON.
+    pub(crate) fn bad_node(self, node: &str, why: &str) -> io::Result<()> {
+        if self.is_json {
+            self.complain(&format!("{node}: {why}"))
+        } else {
+            self.marked(LineMark::Bad, &format!("{node} {why}"))
+        }
+    }
+
+    /// Asks a question before what cannot be undone; the answer is no where there is no terminal.
+    pub(crate) async fn is_confirmed(self, question: &str) -> io::Result<bool> {
+        if self.is_json || !io::stdin().is_terminal() {
+            return Ok(false);
+        }
+        self.line(question)?;
+        // On a blocking thread, so that a signal interrupts the wait for input.
+        let typed = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            io::stdin().lock().read_line(&mut line).map(|_| line)
+        });
+        let line = typed.await.map_err(io::Error::other)??;
+        Ok(line.trim() == "yes")
+    }
+
     /// Tells what went wrong, beside the output.
     pub(crate) fn complain(self, message: &str) -> io::Result<()> {
         let mut out = io::stderr().lock();
         if self.is_json {
-            #[derive(Serialize)]
-            struct Complaint<'a> {
-                error: &'a str,
-            }
-            let complaint = Complaint { error: message };
-            serde_json::to_writer(&mut out, &complaint)?;
-            return writeln!(out);
+            return writeln!(out, "{}", json!({"error": message}));
         }
         writeln!(out, "redlock: {}", lines(message))
     }
@@ -131,7 +141,7 @@ impl Output {
     }
 }
 
-impl Mark {
+impl LineMark {
     const WIDTH: usize = 4;
 
     const fn word(self) -> &'static str {
@@ -154,6 +164,58 @@ impl Mark {
     }
 }
 
+/// Returns a JSON object with the fields of another behind its own.
+pub(crate) fn with_fields(mut object: Value, more: Value) -> Value {
+    if let (Value::Object(fields), Value::Object(more)) = (&mut object, more) {
+        fields.extend(more);
+    }
+    object
+}
+
+/// Returns a text with all escaped that would change the text beside it: the author of a name must neither move the cursor
+/// nor begin a line.
+pub(crate) fn printable(text: &str) -> String {
+    Printable::new(text).to_string()
+}
+
+/// Returns a text of the command's own, with all escaped that others may have put into it.
+fn lines(text: &str) -> String {
+    Printable::lines(text).to_string()
+}
+
+/// Returns a text with line breaks, so that no line but one of a single long word is longer than `width`.
+///
+/// It begins at column `indent`, and so does each line after the first.
+fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let mut wrapped = String::new();
+    for (number, line) in text.lines().enumerate() {
+        if number > 0 {
+            wrapped.push('\n');
+            wrapped.extend(std::iter::repeat_n(' ', indent));
+        }
+        // What stands in columns stays there.
+        let lead = line.len() - line.trim_start().len();
+        let mut column = indent + lead;
+        wrapped.push_str(&line[..lead]);
+        let mut is_first = true;
+        for word in line[lead..].split(' ') {
+            let length = word.chars().count();
+            if !is_first && column + 1 + length > width && !word.is_empty() {
+                wrapped.push('\n');
+                wrapped.extend(std::iter::repeat_n(' ', indent + lead));
+                column = indent + lead;
+            } else if !is_first {
+                wrapped.push(' ');
+                column += 1;
+            }
+            wrapped.push_str(word);
+            column += length;
+            is_first = false;
+        }
+    }
+    wrapped
+}
+
 /// Returns how many columns there are: those of the terminal, or else what `COLUMNS` says.
 fn width() -> usize {
     let terminal = rustix::termios::tcgetwinsize(io::stdout()).ok();
@@ -171,3 +233,29 @@ const USUAL: usize = 100;
 const WIDEST: usize = 120;
 /// In fewer columns there is hardly a word in a line.
 const NARROWEST: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn lines_fit_and_nothing_is_lost() {
+        let text = "it may have forgotten leases: wait, it votes in 29,123 ms at the earliest";
+        let wrapped = wrap(text, 30, 5);
+        assert!(wrapped.lines().count() > 2);
+        for (number, line) in wrapped.lines().enumerate() {
+            let start = if number == 0 { 5 } else { 0 };
+            assert!(start + line.len() <= 30, "{line}");
+            assert!(number == 0 || line.starts_with("     "));
+        }
+        let words: Vec<_> = wrapped.split_whitespace().collect();
+        assert_eq!(words.join(" "), text);
+    }
+
+    #[test]
+    fn what_fits_stays_as_it_is() {
+        assert_eq!(wrap("a  b\n  c", 20, 0), "a  b\n  c");
+        let long = "x".repeat(40);
+        assert_eq!(wrap(&long, 20, 0), long);
+    }
+}
