@@ -29,7 +29,11 @@ pub mod node;
 mod options;
 #[cfg_attr(
     not(feature = "test-util"),
-    expect(dead_code, reason = "only tests make, freeze and thaw a process")
+    expect(
+        dead_code,
+        unreachable_pub,
+        reason = "only tests make, freeze and thaw a process"
+    )
 )]
 mod process;
 mod queue;

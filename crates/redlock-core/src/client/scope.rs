@@ -47,8 +47,8 @@ impl Redlock {
         scope.enter(work).await
     }
 
-    /// Makes this handle to the client acquire outside of every [scope](Scope): an acquire uses no lease of a scope,
-    /// and its lease outlives them all.
+    /// Makes this handle acquire outside of every [scope](Scope): an acquire uses no lease of a scope, and its lease
+    /// outlives all scopes.
     ///
     /// It is meant for middleware that holds a lock beyond the scope in which a caller may call it, as the layer of
     /// `redlock-tower` does.
