@@ -81,7 +81,8 @@ usage: cargo xtask <verb>
   modules           looks for circles among the modules of each crate
   package           makes the packages of the published crates, and compiles their contents
   mutants [NAMES]   puts known mistakes into a copy of the sources, one at a time, and runs the checks
-                    that must fail; NAMES are parts of names: protocol/, no-drift
+                    that must fail; NAMES are parts of names, or of paths of changed files: protocol/,
+                    no-drift, src/local/queue
   bench [ROWS]      measures the client beside others, and against its goals, in a quarter of an hour;
                     ROWS are some of its rows, such as: P1 P2, or script; --quick takes three minutes
 ";

@@ -25,14 +25,18 @@ fn folder() -> PathBuf {
     root().join("crates/xtask/mutants")
 }
 
-/// Puts in every mutant whose name contains one of `names`, or all of them, and prints what caught it.
+/// Puts in every mutant that has one of `names` in its name or in the path of a file that it changes, or all of them, and
+/// prints what caught it.
 ///
 /// The checks of one program follow each other, and of these the ones whose mutants change the same file: so cargo builds
 /// the fewest crates again.
 pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     let wanted = |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part));
     let mut mutants = Mutant::all(&folder())?;
-    mutants.retain(|mutant| wanted(&mutant.name));
+    mutants.retain(|mutant| {
+        let mut paths = mutant.patch.files.iter().map(|file| &file.path);
+        wanted(&mutant.name) || paths.any(|path| wanted(path))
+    });
     let named = |mutation: &'static Mutation| (format!("model/{}", mutation.name), mutation);
     let model = MODEL.iter().map(named).filter(|(name, _)| wanted(name));
     let model: Vec<(String, &Mutation)> = model.collect();

@@ -223,8 +223,6 @@ impl Tree {
             .args(arguments)
             .current_dir(&self.sources)
             .env("CARGO_TARGET_DIR", &self.build)
-            // No debugger looks at a mutant, and tests are built faster without.
-            .env("CARGO_PROFILE_DEV_DEBUG", "false")
             .env(SERVER_VARIABLE, &self.server)
             .env_remove("CARGO_MANIFEST_DIR")
             .stdin(Stdio::null());
