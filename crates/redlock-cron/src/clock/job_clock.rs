@@ -97,7 +97,8 @@ impl JobClock {
 
     /// Lets time pass until the clock shows `instant`, and everything that is due up to then has happened.
     ///
-    /// A replica asks for a tick within the job's [spread](crate::SingletonJob::spread), half a second by default.
+    /// A replica asks for a tick within half a second, or within the [spread](crate::SingletonJob::spread) that the test
+    /// has set.
     /// So if a tick is due at `instant` or right before it, the clock shows up to that much more at the end.
     /// The method does not wait for runs that go on then.
     ///

@@ -60,7 +60,7 @@ impl JobRunner {
         } else {
             Switch::Resumed
         };
-        switch(self.claims(), &self.id, self.terms.ttl, to).await
+        switch(self.claims(), &self.id, self.settings.ttl, to).await
     }
 
     /// Runs the job now, paused or not.
@@ -72,13 +72,13 @@ impl JobRunner {
     }
 
     async fn claim_run(&self) -> Result<Start, Refusal> {
-        let patient = self.terms.start_within;
+        let patient = self.settings.start_within;
         let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);
         let claims = self.claims();
         let place = Some(patient);
         // By the nodes' clocks, so that the next request, which cancels this run, has a later moment.
         let ahead = claims.ahead().await.unwrap_or_default();
-        let claimed = match self.terms.overlap {
+        let claimed = match self.settings.overlap {
             Overlap::Wait => claims.claim_now(place, ahead, ask(patient)).await,
             Overlap::Skip | Overlap::Allow | Overlap::UpTo(_) => {
                 claims.claim_now(place, ahead, ask(SHORT_WAIT)).await

@@ -19,7 +19,7 @@ use crate::InUse;
 /// A scheduler that still has the job would make the nodes remember it again.
 /// That scheduler might also start the last tick a second time, as long as the tick may be
 /// [started](crate::SingletonJob::start_within), [made up for](crate::SingletonJob::catch_up_window) or [started
-/// again](crate::SingletonJob::retry_within).
+/// again](crate::Delivery::AtLeastOnce).
 /// For the same reason, wait for this time before you add a job of this name again.
 /// No API tells whether a scheduler of another process still has the job.
 ///

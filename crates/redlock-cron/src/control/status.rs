@@ -7,10 +7,10 @@ impl JobRunner {
     pub(crate) async fn status(&self) -> JobStatus {
         let claims = &self.replica.claims;
         let shared_lock = !matches!(
-            self.terms.overlap,
+            self.settings.overlap,
             crate::Overlap::Allow | crate::Overlap::UpTo(_)
         );
-        let attempts = self.terms.max_attempts;
+        let attempts = self.settings.max_attempts();
         let memory = read(&claims.redlock, &self.id, attempts, Some(shared_lock)).await;
         let state = memory.state.as_ref();
         let free_in = state.and_then(|state| state.free_in);

@@ -10,21 +10,18 @@ mod identity;
 mod policy;
 mod run;
 mod settings;
-mod terms;
 mod tries;
-mod work;
 
 pub use self::{
     config::JobConfig,
     policy::{Delivery, Missed, OnLost, Overlap, Trigger},
     run::Run,
-    singleton_job::SingletonJob,
+    singleton_job::{BoxError, SingletonJob},
     tries::Tries,
-    work::BoxError,
 };
 pub(crate) use self::{
     fingerprint::{Fingerprint, is_made_up},
     identity::{JobId, Namespace},
-    terms::{LONGEST_WINDOW, MOST_RUNS, Terms},
-    work::{Condition, Work},
+    settings::{JobSettings, LONGEST_WINDOW, MOST_RUNS, early},
+    singleton_job::{Condition, Work},
 };

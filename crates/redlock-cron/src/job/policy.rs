@@ -137,15 +137,19 @@ pub enum Delivery {
     /// The tick is not started again: a replica that crashes in a run, or right before it, loses that tick.
     #[default]
     AtMostOnce,
-    /// Another replica starts the tick again, within [`retry_within`](crate::SingletonJob::retry_within), if its run
-    /// was cut short by a crash, a lost lease, a shutdown or a removal of its job.
+    /// Another replica starts the tick again if its run was cut short by a crash, a lost lease, a shutdown or a removal
+    /// of its job.
+    ///
+    /// With a [`max_runtime`](crate::SingletonJob::max_runtime), it may do so for long enough for all attempts: for the
+    /// time in which the tick may be started first, and `max_runtime` and `ttl` for each further attempt.
+    /// Without one, it may do so for a day, and no less than `catch_up_window`.
     ///
     /// The other replicas check whether a run was cut short: once a second, and every five seconds after a minute and a
     /// half.
     /// A replica that did not get to ask for the tick checks it as well, until the next tick is due.
     /// A run without a recorded end was cut short when its lease is over: its process crashed, or stands still.
     /// The next attempt then waits for ten seconds, twenty after the second such run, forty after the third, and so on, but
-    /// for half of what is left of `retry_within` at most.
+    /// for half of what is left of this time at most.
     /// So a tick that kills its process does not kill one replica right after the other.
     /// No replica claims a later tick before this is decided, even if all replicas were down meanwhile.
     /// The tick is started again first, until a run ends by itself, all its attempts are used, or it is too late for

@@ -99,6 +99,13 @@ impl Tries {
     }
 }
 
+impl Default for Tries {
+    /// Allows one call.
+    fn default() -> Self {
+        Self::up_to(1)
+    }
+}
+
 fn first() -> Duration {
     Duration::from_secs(1)
 }

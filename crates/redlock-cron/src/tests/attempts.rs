@@ -382,7 +382,11 @@ async fn a_run_of_ten_minutes_that_is_cut_short_is_started_again() {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_not_started_again_later_than_was_said_and_then_is_not_in_the_way() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || complete_job(&starts).retry_within(Duration::from_secs(120));
+    // It may be started again for two minutes.
+    let job = || {
+        let job = complete_job(&starts).catch_up_window(Duration::from_secs(80));
+        job.max_runtime(Duration::from_secs(10))
+    };
     let first = fleet.member(0, job()).await;
     first.begin();
     first.wake_at(3_000).await;

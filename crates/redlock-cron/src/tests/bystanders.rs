@@ -82,7 +82,7 @@ async fn a_run_that_is_started_again_is_not_given_up_for_a_short_outage() {
     // As the one that has just claimed the second run.
     let ask = runner.ask(runner.id.manual_key(), tick(3), Duration::from_secs(1));
     let ask = ClaimRequest {
-        start_within: runner.terms.retry_within,
+        start_within: runner.settings.retry_within(),
         ..ask
     };
     let won = runner.replica.claims.claim(ask).await.unwrap();

@@ -206,7 +206,7 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     let claim = runner.replica.claims.claim(ask).await.unwrap();
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
     let refusal = runner
-        .unless_forbidden(claim, 1, runner.terms.window)
+        .unless_forbidden(claim, 1, runner.settings.catch_up_window)
         .await
         .unwrap_err();
     assert_eq!(refusal.outcome, Outcome::NoQuorum);
@@ -223,7 +223,7 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
         fleet.nodes[..2].iter().for_each(MemoryNode::start);
     };
     let (kept, ()) = tokio::join!(
-        runner.unless_forbidden(won, 1, runner.terms.window),
+        runner.unless_forbidden(won, 1, runner.settings.catch_up_window),
         starter
     );
     assert!(kept.unwrap().claim.lease().is_held());

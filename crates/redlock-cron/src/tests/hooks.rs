@@ -165,7 +165,8 @@ async fn a_run_cut_short_that_a_replica_declines_does_not_stop_the_job_for_good(
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let again = Delivery::AtLeastOnce { max_attempts: 2 };
     let job = starts.quick_job(EVERY_FIVE_SECONDS).delivery(again);
-    let job = job.retry_within(Duration::from_secs(20));
+    // It may be started again for twenty seconds: five, in which it may be started, and a run and a lease.
+    let job = job.max_runtime(Duration::from_secs(5));
     let host = Host::new(&fleet).await;
     let runner = host.put(job.only_if(|at| at != tick(3)));
     fleet.sleep_until(3_000).await;

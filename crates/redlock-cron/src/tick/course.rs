@@ -10,7 +10,7 @@ use super::{behind::Behind, execution::Start, random, runner::JobRunner, undecid
 use crate::{
     Missed, Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag, to_tick},
-    job::is_made_up,
+    job::{early, is_made_up},
     replica::{After, ClaimRequest, LOOK, Refusal, Won},
 };
 
@@ -33,13 +33,13 @@ impl JobRunner {
         match self.unless_draining(self.decide(undecided, trigger)).await {
             Ok(start) => {
                 let is_lost = self.start(start).await.outcome == Outcome::Lost;
-                if is_lost && self.terms.max_attempts > 1 {
+                if is_lost && self.settings.max_attempts() > 1 {
                     let pause = self.pause_after(Duration::ZERO);
                     let tasks = &self.replica.tasks;
                     tasks.spawn(Arc::clone(&self).resume(tick, pause));
                 }
             }
-            Err(refusal) if self.terms.max_attempts == 1 => {
+            Err(refusal) if self.settings.max_attempts() == 1 => {
                 drop(self.refused(tick, trigger, refusal));
             }
             Err(refusal) if refusal.outcome == Outcome::NotWinner => {
@@ -88,7 +88,7 @@ impl JobRunner {
         if trigger == Trigger::Schedule {
             let turn = self
                 .turns
-                .delay(&self.replica.claims.replica, self.terms.spread);
+                .delay(&self.replica.claims.replica, self.settings.spread);
             self.until(tick, turn).await?;
         }
         let (mut tries, mut told, mut settled) = (0, false, None);
@@ -119,7 +119,9 @@ impl JobRunner {
                         .won(won.claim.tick(), &self.replica.claims.replica);
                     self.tell_missed(won.claim.last(), tick).await;
                     return Ok(Start {
-                        won: self.unless_forbidden(won, 1, self.terms.window).await?,
+                        won: self
+                            .unless_forbidden(won, 1, self.settings.catch_up_window)
+                            .await?,
                         tick,
                         trigger,
                         attempt: 1,
@@ -154,7 +156,7 @@ impl JobRunner {
     /// That is when the next tick is due, or after [`PATIENCE`] if that is sooner.
     /// So the next tick waits for this one for at most that time.
     fn asked_again_in(&self, tick: DateTime<Utc>) -> Option<Duration> {
-        let may_be_missed = self.terms.missed != Missed::Skip;
+        let may_be_missed = self.settings.missed != Missed::Skip;
         if !may_be_missed || !self.is_newest(tick) || !self.is_worth_waiting_for(tick) {
             return None;
         }
@@ -197,7 +199,7 @@ impl JobRunner {
             Outcome::Overlapping => {
                 let pause = a_while(tries);
                 match self.in_the_way().await {
-                    InTheWay::Run if self.terms.overlap != Overlap::Allow => None,
+                    InTheWay::Run if self.settings.overlap != Overlap::Allow => None,
                     // No tick that is due is lost to a run that the scheduler makes up for another.
                     InTheWay::MadeUp if self.is_worth_waiting_for(tick) => Some(pause),
                     _ => (self.is_fresh(tick) && self.stands_for_itself(tick)).then_some(pause),
@@ -216,7 +218,7 @@ impl JobRunner {
         loop {
             self.replica.look_at_clocks().await;
             let left = lag(self.nodes_now(), tick + turn);
-            if left > LONGEST_AHEAD + self.terms.spread {
+            if left > LONGEST_AHEAD + self.settings.spread {
                 let why = format!("by the nodes' clocks, it is due in {left:?}");
                 return Err(Refusal::new(Outcome::TooEarly, why));
             }
@@ -242,7 +244,7 @@ impl JobRunner {
         }
         let newest = |state: JobState| state.runs.into_iter().next();
         let first = newest(first);
-        for attempt in 2..=self.terms.max_attempts {
+        for attempt in 2..=self.settings.max_attempts() {
             let run = claims.read(self.id.attempt_key(attempt)).await;
             let tick = first.as_ref().map(|run| run.tick);
             // It goes on, or has ended since the lock was looked at.
@@ -274,10 +276,10 @@ impl JobRunner {
         settled: Option<Tick>,
     ) -> Result<Won, Refusal> {
         let claims = &self.replica.claims;
-        let after = match self.terms.overlap {
+        let after = match self.settings.overlap {
             // The newest is the one that matters.
             Overlap::CancelOther => After::Whatever,
-            _ if self.terms.max_attempts == 1 => After::Whatever,
+            _ if self.settings.max_attempts() == 1 => After::Whatever,
             _ => After::Settled(settled),
         };
         let fingerprint = match trigger {
@@ -287,18 +289,18 @@ impl JobRunner {
         let late = lag(tick, self.nodes_now());
         let left = |limit: Duration| limit.saturating_sub(late).max(SHORT_WAIT);
         let place_within = match trigger {
-            Trigger::CatchUp => left(self.terms.window),
-            _ => left(self.terms.start_within),
+            Trigger::CatchUp => left(self.settings.catch_up_window),
+            _ => left(self.settings.start_within),
         };
         let ask = |wait| ClaimRequest {
-            start_within: self.terms.window,
+            start_within: self.settings.catch_up_window,
             after,
             fingerprint,
             place_within: Some(place_within),
             ..self.ask(self.id.job_key(), tick, wait)
         };
-        let left = left(self.terms.start_within);
-        match self.terms.overlap {
+        let left = left(self.settings.start_within);
+        match self.settings.overlap {
             _ if trigger == Trigger::CatchUp => claims.claim(ask(SHORT_WAIT)).await,
             Overlap::Skip | Overlap::Allow | Overlap::UpTo(_) => {
                 claims.claim(ask(SHORT_WAIT)).await
@@ -346,7 +348,7 @@ impl JobRunner {
         tick: DateTime<Utc>,
         wait: Duration,
     ) -> ClaimRequest {
-        let lock = match self.terms.overlap {
+        let lock = match self.settings.overlap {
             Overlap::Allow | Overlap::UpTo(_) => self.id.tick_key(tick),
             _ => self.id.job_key(),
         };
@@ -354,9 +356,9 @@ impl JobRunner {
             job,
             lock,
             tick,
-            early: self.terms.early,
-            start_within: self.terms.start_within,
-            ttl: self.terms.ttl,
+            early: early(&self.replica.claims.redlock),
+            start_within: self.settings.start_within,
+            ttl: self.settings.ttl,
             wait,
             fingerprint: self.fingerprint.number(),
             after: After::Whatever,

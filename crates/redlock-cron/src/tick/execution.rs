@@ -112,7 +112,7 @@ impl JobRunner {
             let Err(error) = (self.work)(run_of_try).await else {
                 break;
             };
-            let Some(pause) = self.terms.tries.pause_after(number) else {
+            let Some(pause) = self.settings.tries.pause_after(number) else {
                 return Err(error);
             };
             let pause = pause / 2 + up_to(pause / 2);
@@ -129,7 +129,7 @@ impl JobRunner {
                 biased;
                 () = run.stop.cancelled() => return Err(error),
                 () = self.ending.leaving() => {
-                    if self.terms.max_attempts > 1 {
+                    if self.settings.max_attempts() > 1 {
                         // It was cut short, so that another replica may go on with it.
                         told.stop(Outcome::Aborted);
                     }
@@ -144,7 +144,7 @@ impl JobRunner {
     /// Resolves when the run must be dropped because its lease is lost.
     async fn lost(&self, won: &Won, told: &Told) -> LossReason {
         let reason = won.lost().await;
-        match self.terms.on_lost {
+        match self.settings.on_lost {
             OnLost::Abort => reason,
             OnLost::Signal => {
                 told.stop(Outcome::Lost);
@@ -156,7 +156,7 @@ impl JobRunner {
     /// Resolves when the run must be dropped though its lease is held, a grace after it was told to stop.
     async fn stopped(&self, tick: DateTime<Utc>, told: &Told) -> Outcome {
         let too_long = async {
-            match self.terms.max_runtime {
+            match self.settings.max_runtime {
                 Some(limit) => sleep(limit).await,
                 None => std::future::pending().await,
             }
@@ -173,11 +173,11 @@ impl JobRunner {
 
     /// Resolves when a later tick, or a request for a run, asks for the end of this tick's run.
     async fn cancelled(&self, tick: DateTime<Utc>) {
-        if self.terms.overlap != Overlap::CancelOther {
+        if self.settings.overlap != Overlap::CancelOther {
             return std::future::pending().await;
         }
         loop {
-            sleep((self.terms.ttl / 3).min(LONGEST_LOOK)).await;
+            sleep((self.settings.ttl / 3).min(LONGEST_LOOK)).await;
             let asked = self.replica.claims.read(self.id.cancel_key()).await;
             if let Some(asked) = asked.and_then(|asked| asked.watermark)
                 && Some(asked) > to_tick(tick)
@@ -195,7 +195,7 @@ impl JobRunner {
         let asked_at = to_instant(asked);
         // The moment is one of the nodes' clocks, however far this replica's is off.
         let ahead = self.replica.claims.ahead().await.unwrap_or_default();
-        let longest = self.terms.start_within.saturating_add(ASKING);
+        let longest = self.settings.start_within.saturating_add(ASKING);
         if lag(asked_at, self.now() - ahead) > longest {
             return false;
         }

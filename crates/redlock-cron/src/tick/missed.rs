@@ -35,25 +35,25 @@ impl JobRunner {
             }
         };
         self.compare(last.as_ref());
-        if self.terms.overlap == Overlap::Skip {
+        if self.settings.overlap == Overlap::Skip {
             self.find_open(last.as_ref()).await;
         }
         if let Some(last) = &last
-            && self.terms.max_attempts > 1
+            && self.settings.max_attempts() > 1
         {
             let resume = Arc::clone(&self).resume(to_instant(last.tick), Duration::ZERO);
             self.replica.tasks.spawn(resume);
         }
         self.replica.look_at_clocks().await;
         let now = self.nodes_now();
-        let window = TimeDelta::from_std(self.terms.window).unwrap_or(TimeDelta::MAX);
+        let window = TimeDelta::from_std(self.settings.catch_up_window).unwrap_or(TimeDelta::MAX);
         let oldest = now
             .checked_sub_signed(window)
             .unwrap_or(DateTime::<Utc>::MIN_UTC);
         let until = now + TimeDelta::seconds(1);
         let promised = last.as_ref().map(|last| self.promised_since(last));
         let since = promised.map_or(oldest, |since| since.max(oldest));
-        match self.terms.missed {
+        match self.settings.missed {
             Missed::Skip => {}
             Missed::Latest => self.make_up_for_latest(since, until).await,
             Missed::All { max } => {
@@ -132,7 +132,7 @@ impl JobRunner {
 
     /// Returns the trigger of a tick that is started now: unless missed ticks are skipped, a late tick is a missed one.
     pub(crate) fn by_age(&self, tick: DateTime<Utc>, trigger: Trigger) -> Trigger {
-        let is_missed = self.terms.missed != Missed::Skip && !self.is_fresh(tick);
+        let is_missed = self.settings.missed != Missed::Skip && !self.is_fresh(tick);
         match trigger {
             Trigger::Schedule if is_missed => Trigger::CatchUp,
             _ => trigger,
@@ -141,13 +141,13 @@ impl JobRunner {
 
     /// Returns whether the tick may be started as one that was not missed.
     pub(crate) fn is_fresh(&self, tick: DateTime<Utc>) -> bool {
-        lag(tick, self.nodes_now()) <= self.terms.start_within
+        lag(tick, self.nodes_now()) <= self.settings.start_within
     }
 
     /// Returns whether it makes sense to try again to claim a tick for which there was no majority.
     pub(crate) fn is_worth_waiting_for(&self, tick: DateTime<Utc>) -> bool {
-        let in_time = lag(tick, self.nodes_now()) < self.terms.window;
-        match self.terms.missed {
+        let in_time = lag(tick, self.nodes_now()) < self.settings.catch_up_window;
+        match self.settings.missed {
             // The newer one stands for it.
             Missed::Skip | Missed::Latest => in_time && self.is_newest(tick),
             Missed::All { .. } => in_time,
@@ -156,8 +156,8 @@ impl JobRunner {
 
     /// Returns whether no later tick takes its place.
     pub(crate) fn stands_for_itself(&self, tick: DateTime<Utc>) -> bool {
-        let each_counts = matches!(self.terms.missed, Missed::All { .. });
-        each_counts || self.terms.overlap == Overlap::Wait || self.is_newest(tick)
+        let each_counts = matches!(self.settings.missed, Missed::All { .. });
+        each_counts || self.settings.overlap == Overlap::Wait || self.is_newest(tick)
     }
 
     /// Returns whether no later tick is due that takes its place.
@@ -258,7 +258,7 @@ impl JobRunner {
         after: DateTime<Utc>,
         before: DateTime<Utc>,
     ) -> Vec<RangeInclusive<DateTime<Utc>>> {
-        let skips = !matches!(self.terms.overlap, Overlap::Allow | Overlap::UpTo(_));
+        let skips = !matches!(self.settings.overlap, Overlap::Allow | Overlap::UpTo(_));
         // Most of the time there is no tick.
         if skips
             && self.schedule.latest_before(before) > Some(after)
@@ -281,12 +281,12 @@ impl JobRunner {
         let RunState::Ended { took, .. } = &last.state else {
             return tick;
         };
-        let took = match self.terms.overlap {
+        let took = match self.settings.overlap {
             // It began long after its tick, and those that came then wait for its end, whatever the policy is.
             _ if is_made_up(last.fingerprint) => Duration::ZERO,
-            Overlap::Wait if matches!(self.terms.missed, Missed::All { .. }) => Duration::ZERO,
+            Overlap::Wait if matches!(self.settings.missed, Missed::All { .. }) => Duration::ZERO,
             // Those that came later than this could still be waiting when it ended.
-            Overlap::Wait => took.saturating_sub(self.terms.start_within),
+            Overlap::Wait => took.saturating_sub(self.settings.start_within),
             _ => *took,
         };
         let took = TimeDelta::from_std(took).ok();

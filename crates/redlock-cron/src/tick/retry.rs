@@ -113,7 +113,7 @@ impl JobRunner {
 
     /// Deals with a tick once more, in its order among others.
     fn ask_again(self: Arc<Self>, tick: DateTime<Utc>) -> BoxFuture<'static, ()> {
-        match self.terms.missed {
+        match self.settings.missed {
             Missed::All { max } => {
                 let begins = self.backlog.add([tick], max);
                 self.work_off(begins).boxed()
@@ -207,7 +207,7 @@ impl JobRunner {
         let Some(used) = self.used(tick, *attempt).await else {
             return Look::Open;
         };
-        if used.attempts >= self.terms.max_attempts || *attempt >= MOST_RUNS {
+        if used.attempts >= self.settings.max_attempts() || *attempt >= MOST_RUNS {
             let why = "it has had all its attempts: the last did not end by itself, or was claimed and not begun";
             return self.give_up(tick, attempt, why).await;
         }
@@ -215,7 +215,7 @@ impl JobRunner {
             return self.give_up(tick, attempt, TOO_LATE).await;
         }
         let late = lag(tick, self.nodes_now());
-        let left = self.terms.retry_within.saturating_sub(late);
+        let left = self.settings.retry_within().saturating_sub(late);
         if used.is_last_a_crash && self.backoff.goes_on(tick, *attempt, used.crashes, left) {
             return Look::Open;
         }
@@ -224,7 +224,7 @@ impl JobRunner {
             return Look::Open;
         }
         let ask = ClaimRequest {
-            start_within: self.terms.retry_within,
+            start_within: self.settings.retry_within(),
             ..self.ask(self.attempt_key(*attempt + 1), tick, SHORT_WAIT)
         };
         match self.replica.claims.claim(ask).await {
@@ -293,7 +293,7 @@ impl JobRunner {
                 .await;
             return not_again;
         }
-        let (limit, attempt) = (self.terms.retry_within, attempt + 1);
+        let (limit, attempt) = (self.settings.retry_within(), attempt + 1);
         match self.unless_forbidden(won, attempt, limit).await {
             Ok(won) => Look::Again(Box::new(Start {
                 won,
@@ -315,7 +315,7 @@ impl JobRunner {
     /// Returns how long to wait for the next look at a run that began `since` ago, as far as this replica knows.
     pub(crate) fn pause_after(&self, since: Duration) -> Duration {
         let longest = (since / 20).clamp(LEAST_PAUSE, LONGEST_PAUSE);
-        (self.terms.ttl / 3).min(longest)
+        (self.settings.ttl / 3).min(longest)
     }
 
     async fn attempts(&self, tick: DateTime<Utc>, attempt: u32) -> Attempts {
@@ -376,7 +376,7 @@ impl JobRunner {
 
     /// Returns whether the tick may not be started again any more, by the nodes' clocks as far as they are known.
     fn is_too_late_for_another(&self, tick: DateTime<Utc>) -> bool {
-        lag(tick, self.nodes_now()) > self.terms.retry_within
+        lag(tick, self.nodes_now()) > self.settings.retry_within()
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, Trigger,
-    job::{Condition, Fingerprint, JobId, Terms, Work},
+    job::{Condition, Fingerprint, JobId, JobSettings, Work, early},
     record::{Journal, guarded},
     replica::{Ending, Refusal, Replica},
     schedule::Schedule,
@@ -30,10 +30,10 @@ pub(crate) struct JobRunner {
     pub(crate) replica: Arc<Replica>,
     pub(crate) id: JobId,
     pub(crate) schedule: Schedule,
-    pub(crate) terms: Terms,
+    pub(crate) settings: JobSettings<Duration>,
     /// The slots of which each run has one, if a limited number of runs may overlap.
     pub(crate) slots: Option<Slots>,
-    /// Stands for the schedule and the terms.
+    /// Stands for the schedule and the settings.
     pub(crate) fingerprint: Fingerprint,
     pub(crate) work: Work,
     pub(crate) condition: Option<Condition>,
@@ -61,9 +61,10 @@ impl JobRunner {
         if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
             return Err(SetupError::never_fires(&job.plan));
         }
-        let terms = Terms::new(&job.settings, &schedule, &replica.claims.redlock)?;
-        let slots = match terms.overlap {
-            Overlap::UpTo(most) => Some(slots(&replica.claims.redlock, &id, most)?),
+        let redlock = &replica.claims.redlock;
+        let settings = job.settings.in_force(&schedule, redlock)?;
+        let slots = match settings.overlap {
+            Overlap::UpTo(most) => Some(slots(redlock, &id, most)?),
             _ => None,
         };
         let progress = Mutex::new(Progress::from(now, &schedule));
@@ -72,9 +73,9 @@ impl JobRunner {
             ending: replica.tasks.ending(),
             id,
             schedule,
-            fingerprint: Fingerprint::of(&job.plan, &terms),
+            fingerprint: Fingerprint::of(&job.plan, &settings, early(redlock)),
             slots,
-            terms,
+            settings,
             work: job.work,
             condition: job.condition,
             added: now,
@@ -93,7 +94,7 @@ impl JobRunner {
     ///
     /// This job deals with the ticks on which `before` has not decided.
     pub(crate) fn take_over(&mut self, before: &Self) {
-        let late = TimeDelta::from_std(self.terms.start_within).unwrap_or(TimeDelta::MAX);
+        let late = TimeDelta::from_std(self.settings.start_within).unwrap_or(TimeDelta::MAX);
         let oldest = self.added.checked_sub_signed(late);
         let oldest = oldest.unwrap_or(DateTime::<Utc>::MIN_UTC);
         // Under the lock under which `before` notes the ticks that it finds.
@@ -116,7 +117,7 @@ impl JobRunner {
     #[cfg(feature = "test-util")]
     pub(crate) fn is_asking(&self, instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         // The longest time after a tick until it was asked for, and the nodes have answered.
-        let longest = self.terms.spread + Duration::from_millis(100);
+        let longest = self.settings.spread + Duration::from_millis(100);
         let longest = TimeDelta::from_std(longest).unwrap_or(TimeDelta::zero());
         self.undecided.has_any(now - longest..=instant)
     }
@@ -152,7 +153,7 @@ impl JobRunner {
         drop(progress);
         self.say_if_it_ended();
         let tasks = &self.replica.tasks;
-        if let Missed::All { max } = self.terms.missed {
+        if let Missed::All { max } = self.settings.missed {
             return tasks.spawn(Arc::clone(self).add_due(due.after, undecided, max));
         }
         // The replica that claims the next tick reports the skipped ones; the nodes tell it which were claimed.
@@ -210,7 +211,7 @@ impl JobRunner {
     ///
     /// A run that makes up for another tick is the scheduler's own doing, and the tick waits for its turn.
     fn skips(&self, tick: DateTime<Utc>) -> bool {
-        self.terms.overlap == Overlap::Skip
+        self.settings.overlap == Overlap::Skip
             && self.replica.tasks.is_running_in_time(self.id.name())
             && self.is_fresh(tick)
     }

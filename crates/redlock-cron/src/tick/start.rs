@@ -22,7 +22,8 @@ impl JobRunner {
     pub(crate) async fn start_all(&self, mut start: Start) {
         loop {
             let tick = start.tick;
-            if self.start(start).await.outcome != Outcome::Lost || self.terms.max_attempts == 1 {
+            if self.start(start).await.outcome != Outcome::Lost || self.settings.max_attempts() == 1
+            {
                 return;
             }
             let pause = self.pause_after(Duration::ZERO);
