@@ -1,7 +1,7 @@
 //! The status of a job: what a majority of the nodes remembers, and what this replica has seen.
 
 use super::inspect::read;
-use crate::{JobStatus, clock::to_instant, tick::JobRunner};
+use crate::{JobStatus, tick::JobRunner};
 
 impl JobRunner {
     pub(crate) async fn status(&self) -> JobStatus {
@@ -11,22 +11,18 @@ impl JobRunner {
             crate::Overlap::Allow | crate::Overlap::UpTo(_)
         );
         let attempts = self.settings.max_attempts();
-        let memory = read(&claims.redlock, &self.id, attempts, Some(shared_lock)).await;
-        let state = memory.state.as_ref();
-        let free_in = state.and_then(|state| state.free_in);
+        let mut memory = read(&claims.redlock, &self.id, attempts, Some(shared_lock)).await;
+        if let Some(state) = &mut memory.state
+            && !shared_lock
+        {
+            state.free_in = None;
+        }
         JobStatus {
-            is_known: memory.is_known,
-            is_lock_known: state.is_some(),
-            watermark: state.and_then(|state| state.watermark).map(to_instant),
-            free_in: free_in.filter(|_| shared_lock),
-            paused: memory.paused,
-            running: memory.running,
-            runs: memory.runs,
+            memory,
             next_tick: self.schedule.next_after(self.nodes_now()),
             skipped: self.journal.skipped(),
             others: self.journal.others(),
             clock_offset: claims.ahead().await,
-            nodes: memory.nodes,
         }
     }
 }

@@ -11,7 +11,6 @@ mod outcome;
 mod report;
 mod shutdown;
 mod status;
-mod status_text;
 
 #[cfg(feature = "metrics")]
 pub use self::metrics::ALL as METRICS;
@@ -21,9 +20,9 @@ pub(crate) use self::{
     report::Measured,
 };
 pub use self::{
-    memory::{InUse, JobMemory},
+    memory::{InUse, JobMemory, PastRun},
     outcome::Outcome,
     report::TickReport,
     shutdown::{ShutdownReport, UnfinishedRun},
-    status::{JobStatus, PastRun},
+    status::JobStatus,
 };
