@@ -7,7 +7,7 @@ use redlock_core::{JobReading, NodeReport, Redlock};
 
 use crate::{
     JobMemory, PastRun, SetupError,
-    job::{JobId, MOST_RUNS, Namespace},
+    job::{JobId, JobNamespace, MOST_RUNS},
     tick::is_paused_by,
 };
 
@@ -45,7 +45,7 @@ pub async fn inspect(
     namespace: &str,
     name: &str,
 ) -> Result<JobMemory, SetupError> {
-    let id = JobId::new(Namespace::new(namespace)?, name)?;
+    let id = JobId::new(JobNamespace::new(namespace)?, name)?;
     Ok(read(redlock, &id, AT_ONCE, None).await)
 }
 

@@ -9,7 +9,7 @@ use super::{ControlError, actions::switch};
 use crate::{
     SetupError,
     clock::SystemClock,
-    job::{JobId, MOST_RUNS, Namespace},
+    job::{JobId, JobNamespace, MOST_RUNS},
     replica::{Claims, default_name},
     tick::Switch,
 };
@@ -142,5 +142,5 @@ pub fn job_remembered_under(resource: &str) -> Option<(&str, &str)> {
 }
 
 fn id(namespace: &str, name: &str) -> Result<JobId, SetupError> {
-    JobId::new(Namespace::new(namespace)?, name)
+    JobId::new(JobNamespace::new(namespace)?, name)
 }

@@ -5,13 +5,13 @@ use crate::{JobStatus, tick::JobRunner};
 
 impl JobRunner {
     pub(crate) async fn status(&self) -> JobStatus {
-        let claims = &self.replica.claims;
+        let claims = &self.job.replica.claims;
         let shared_lock = !matches!(
-            self.settings.overlap,
+            self.job.settings.overlap,
             crate::Overlap::Allow | crate::Overlap::UpTo(_)
         );
-        let attempts = self.settings.max_attempts();
-        let mut memory = read(&claims.redlock, &self.id, attempts, Some(shared_lock)).await;
+        let attempts = self.job.settings.max_attempts();
+        let mut memory = read(&claims.redlock, &self.job.id, attempts, Some(shared_lock)).await;
         if let Some(state) = &mut memory.state
             && !shared_lock
         {
@@ -19,9 +19,9 @@ impl JobRunner {
         }
         JobStatus {
             memory,
-            next_tick: self.schedule.next_after(self.nodes_now()),
-            skipped: self.journal.skipped(),
-            others: self.journal.others(),
+            next_tick: self.job.schedule.next_after(self.job.nodes_now()),
+            skipped: self.job.journal.skipped(),
+            others: self.job.journal.others(),
             clock_offset: claims.ahead().await,
         }
     }

@@ -21,7 +21,7 @@ pub use self::{
 };
 pub(crate) use self::{
     fingerprint::{Fingerprint, is_made_up},
-    identity::{JobId, Namespace},
+    identity::{JobId, JobNamespace},
     settings::{JobSettings, LONGEST_WINDOW, MOST_RUNS, early},
     singleton_job::{Condition, Work},
 };

@@ -13,12 +13,12 @@ use super::jobs::Jobs;
 
 /// Wakes the jobs of a scheduler up every second, for as long as they live.
 #[derive(Clone)]
-pub(crate) struct Alarm {
+pub(crate) struct JobAlarm {
     scheduler: JobScheduler,
     id: Uuid,
 }
 
-impl Alarm {
+impl JobAlarm {
     /// Adds the alarm to `scheduler`.
     ///
     /// tokio-cron-scheduler keeps its jobs after its shutdown, so it gets a weak reference: with a strong one, the lock

@@ -16,4 +16,4 @@ mod alarm;
 mod jobs;
 mod watch;
 
-pub(crate) use self::{alarm::Alarm, jobs::Jobs, watch::watch};
+pub(crate) use self::{alarm::JobAlarm, jobs::Jobs, watch::watch};

@@ -22,13 +22,13 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{alarm::Alarm, jobs::Jobs};
+use super::{alarm::JobAlarm, jobs::Jobs};
 use crate::{clock::LONGEST_AHEAD, replica::Replica};
 
 /// Looks at the clock and for the alarm every second, until nothing may be started any more.
 ///
 /// Without an alarm, it is what wakes jobs up.
-pub(crate) async fn watch(alarm: Option<Alarm>, replica: Arc<Replica>, jobs: Weak<Jobs>) {
+pub(crate) async fn watch(alarm: Option<JobAlarm>, replica: Arc<Replica>, jobs: Weak<Jobs>) {
     let (mut told, mut told_of_losses, mut told_of_clock) = (false, false, false);
     let mut is_set_anew = false;
     // When the scheduler last dealt with an alarm whose activation was lost.

@@ -11,10 +11,10 @@ use crate::{Outcome, TickReport, job::Fingerprint};
 
 /// The observations of this process since the job was added.
 #[derive(Debug, Default)]
-pub(crate) struct Journal(Mutex<Seen>);
+pub(crate) struct Journal(Mutex<JournalState>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct JournalState {
     /// Other configurations of the job, each with the replica that has it.
     others: HashSet<(u64, String)>,
     /// The last ticks that were not started though no other replica had them, the newest first.
@@ -53,7 +53,7 @@ impl Journal {
         self.seen().skipped.iter().cloned().collect()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, JournalState> {
         // Nothing panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use redlock_core::Redlock;
 use tracing::{debug, error, info, warn};
 
-use crate::{Outcome, Run, TickReport, job::Namespace};
+use crate::{Outcome, Run, TickReport, job::JobNamespace};
 
 pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
 
@@ -24,7 +24,7 @@ pub(crate) struct Observer {
     client: Option<u64>,
     namespace: Option<Arc<str>>,
     #[cfg(feature = "metrics")]
-    meter: Option<super::metrics::Meter>,
+    meter: Option<super::metrics::JobMeter>,
     #[cfg(feature = "test-util")]
     listeners: super::listeners::Listeners,
 }
@@ -49,12 +49,12 @@ impl Observer {
         not(feature = "metrics"),
         expect(unused_variables, reason = "the log has names of jobs only")
     )]
-    pub(crate) fn of(self, redlock: &Redlock, jobs: &Namespace) -> Self {
+    pub(crate) fn of(self, redlock: &Redlock, jobs: &JobNamespace) -> Self {
         Self {
             client: Some(redlock.id()),
             namespace: Some(redlock.namespace()),
             #[cfg(feature = "metrics")]
-            meter: Some(super::metrics::Meter::new(
+            meter: Some(super::metrics::JobMeter::new(
                 redlock.namespace(),
                 Arc::clone(jobs.name()),
             )),

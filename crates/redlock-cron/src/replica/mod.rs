@@ -13,20 +13,21 @@ use tokio::{sync::Semaphore, time::Instant};
 use self::nodes_time::NodesTime;
 pub(crate) use self::{
     claims::{
-        After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, Won, cut_short_outcomes, finish, lines,
+        After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, WonClaim, cut_short_outcomes, finish,
+        lines,
     },
     nodes_time::LOOK,
     tasks::{Ending, STOP_GRACE, Tasks},
 };
-use crate::{SetupError, clock::Clock, job::Namespace, record::Observer};
+use crate::{SetupError, clock::WallClock, job::JobNamespace, record::Observer};
 
 /// The part that the jobs of one scheduler share.
 pub(crate) struct Replica {
-    pub(crate) namespace: Namespace,
+    pub(crate) namespace: JobNamespace,
     pub(crate) claims: Claims,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) observer: Observer,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn WallClock>,
     nodes_time: Mutex<NodesTime>,
 }
 
@@ -36,10 +37,10 @@ impl Replica {
         namespace: &str,
         name: Option<String>,
         observer: Observer,
-        clock: Arc<dyn Clock>,
+        clock: Arc<dyn WallClock>,
         places: Option<usize>,
     ) -> Result<Arc<Self>, SetupError> {
-        let namespace = Namespace::new(namespace)?;
+        let namespace = JobNamespace::new(namespace)?;
         let replica = name.unwrap_or_else(default_name);
         if Word::new(&replica).is_none() {
             let most = Word::LONGEST;

@@ -6,7 +6,7 @@ use tokio_cron_scheduler::JobScheduler;
 use super::singleton_scheduler::SingletonScheduler;
 use crate::{
     Run, SetupError, TickReport,
-    clock::{Clock, SystemClock},
+    clock::{SystemClock, WallClock},
     record::{Observer, OutcomeHook, StartHook},
     replica::Replica,
 };
@@ -44,7 +44,7 @@ pub struct SingletonSchedulerBuilder {
     start: Option<StartHook>,
     agreed_within: Option<Duration>,
     max_runs: Option<usize>,
-    clock: Option<Arc<dyn Clock>>,
+    clock: Option<Arc<dyn WallClock>>,
 }
 
 impl SingletonScheduler {
@@ -356,7 +356,7 @@ impl SingletonSchedulerBuilder {
     /// # }
     /// ```
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
-        let clock: Arc<dyn Clock> = match (self.clock, self.redlock.is_in_virtual_time()) {
+        let clock: Arc<dyn WallClock> = match (self.clock, self.redlock.is_in_virtual_time()) {
             (None, false) => Arc::new(SystemClock),
             (Some(clock), true) => clock,
             (None, true) => {

@@ -80,17 +80,20 @@ async fn a_run_that_is_started_again_is_not_given_up_for_a_short_outage() {
     fleet.sleep_until(56_000).await;
     assert_eq!(starts.list(), [3, 3].map(tick));
     // As the one that has just claimed the second run.
-    let ask = runner.ask(runner.id.manual_key(), tick(3), Duration::from_secs(1));
+    let ask = runner
+        .job
+        .ask(runner.job.id.manual_key(), tick(3), Duration::from_secs(1));
     let ask = ClaimRequest {
-        start_within: runner.settings.retry_within(),
+        start_within: runner.job.settings.retry_within(),
         ..ask
     };
-    let won = runner.replica.claims.claim(ask).await.unwrap();
+    let won = runner.job.replica.claims.claim(ask).await.unwrap();
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
     let starter = async {
         tokio::time::sleep(Duration::from_secs(6)).await;
         fleet.nodes[..2].iter().for_each(MemoryNode::start);
     };
-    let (starts_again, ()) = tokio::join!(runner.starts_again(won, tick(3)), starter);
+    let retry = runner.retry(tick(3));
+    let (starts_again, ()) = tokio::join!(retry.starts_again(won), starter);
     assert!(starts_again);
 }

@@ -13,7 +13,7 @@ use tracing::{Metadata, Subscriber, span};
 #[derive(Clone)]
 struct SetClock(Instant, Arc<AtomicI64>);
 
-impl Clock for SetClock {
+impl WallClock for SetClock {
     fn now(&self) -> DateTime<Utc> {
         let since = TimeDelta::from_std(self.0.elapsed()).unwrap();
         tick(0) + since + TimeDelta::seconds(self.1.load(Relaxed))

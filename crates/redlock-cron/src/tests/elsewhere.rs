@@ -59,7 +59,7 @@ async fn ticks_that_come_in_a_run_on_request_elsewhere_are_skipped_whatever_the_
         second.begin();
         fleet.sleep_until(40_000).await;
         let run = Arc::clone(&asked.runner).trigger();
-        let tasks = &asked.runner.replica.tasks;
+        let tasks = &asked.runner.job.replica.tasks;
         tasks.spawn(async { drop(run.await) });
         second.wake_at(63_000).await;
         second.wake_at(123_000).await;

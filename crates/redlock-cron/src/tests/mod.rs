@@ -50,7 +50,7 @@ use tracing::{
 };
 
 use crate::{
-    BoxError, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::Clock,
+    BoxError, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::WallClock,
     record::Observer, replica::Replica, tick::JobRunner,
 };
 
@@ -158,13 +158,13 @@ impl Member {
 
     /// Shuts the replica down, as at the end of its process.
     async fn shut_down(&self, grace: Duration) -> ShutdownReport {
-        self.runner.replica.tasks.shut_down(grace).await
+        self.runner.job.replica.tasks.shut_down(grace).await
     }
 
     /// Does what comes before the first wake-up.
     fn begin(&self) {
         let runner = Arc::clone(&self.runner);
-        self.runner.replica.tasks.spawn(runner.begin());
+        self.runner.job.replica.tasks.spawn(runner.begin());
     }
 
     /// Returns the ticks that were reported with this outcome, up to now.
@@ -185,7 +185,7 @@ impl Member {
     }
 }
 
-impl Clock for SkewedClock {
+impl WallClock for SkewedClock {
     fn now(&self) -> DateTime<Utc> {
         tick(0) + TimeDelta::from_std(self.origin.elapsed()).unwrap() + self.skew
     }

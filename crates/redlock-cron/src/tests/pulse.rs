@@ -6,7 +6,7 @@ use std::{
 use super::*;
 use crate::{
     SingletonScheduler,
-    pulse::{Alarm, Jobs, watch},
+    pulse::{JobAlarm, Jobs, watch},
 };
 use chrono::SubsecRound;
 use tokio_cron_scheduler::{
@@ -18,7 +18,7 @@ use tracing::{Metadata, Subscriber, span};
 /// The machine's clock, because tokio-cron-scheduler has no other.
 struct RealClock;
 
-impl Clock for RealClock {
+impl WallClock for RealClock {
     fn now(&self) -> DateTime<Utc> {
         crate::clock::SystemClock.now()
     }
@@ -28,7 +28,7 @@ impl Clock for RealClock {
 #[derive(Clone, Default)]
 struct WrongClock(Arc<AtomicI64>);
 
-impl Clock for WrongClock {
+impl WallClock for WrongClock {
     fn now(&self) -> DateTime<Utc> {
         RealClock.now() + TimeDelta::seconds(self.0.load(Relaxed))
     }
@@ -38,14 +38,14 @@ async fn replica(observer: Observer) -> Arc<Replica> {
     replica_at(observer, RealClock).await
 }
 
-async fn replica_at(observer: Observer, clock: impl Clock + 'static) -> Arc<Replica> {
+async fn replica_at(observer: Observer, clock: impl WallClock + 'static) -> Arc<Replica> {
     let redlock = Redlock::builder().in_memory_nodes(1);
     let redlock = redlock.build().await.unwrap();
     Replica::new(redlock, "tests", None, observer, Arc::new(clock), None).unwrap()
 }
 
 /// Returns a replica whose reports are heard of.
-async fn heard(clock: impl Clock + 'static) -> (Arc<Replica>, UnboundedReceiver<TickReport>) {
+async fn heard(clock: impl WallClock + 'static) -> (Arc<Replica>, UnboundedReceiver<TickReport>) {
     let (tell, reports) = unbounded_channel();
     let hook = move |report: &TickReport| drop(tell.send(report.clone()));
     let replica = replica_at(Observer::new(Some(Box::new(hook))), clock).await;
@@ -140,7 +140,7 @@ async fn jobs_are_woken_up_when_the_clock_was_a_year_ahead_and_is_set_right() {
 async fn the_scheduler_forgets_jobs_that_are_gone() {
     let scheduler = JobScheduler::new().await.unwrap();
     let jobs = Arc::new(Jobs::new(replica(Observer::new(None)).await));
-    let _alarm = Alarm::set(&scheduler, &jobs).await.unwrap();
+    let _alarm = JobAlarm::set(&scheduler, &jobs).await.unwrap();
     let gone = Arc::downgrade(&jobs);
     drop(jobs);
     assert_eq!(next_alarms(&scheduler).await.len(), 1);
@@ -351,7 +351,7 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let replica = Replica::new(client, "tests", None, Observer::new(None), clock, None).unwrap();
     let scheduler = JobScheduler::new().await.unwrap();
     let jobs = Arc::new(Jobs::new(Arc::clone(&replica)));
-    let alarm = Alarm::set(&scheduler, &jobs).await.unwrap();
+    let alarm = JobAlarm::set(&scheduler, &jobs).await.unwrap();
     let errors = Errors::default();
     let _guard = super::listens(errors.clone());
     let weak = Arc::downgrade(&jobs);

@@ -113,7 +113,7 @@ async fn a_run_is_told_that_the_grace_is_over_and_may_end_by_itself() {
     let mut member = fleet.member(0, job).await;
     member.wake_at(3_000).await;
     fleet.sleep_until(4_000).await;
-    let tasks = &member.runner.replica.tasks;
+    let tasks = &member.runner.job.replica.tasks;
     let report = tasks.shut_down(Duration::from_secs(2)).await;
     assert_eq!(report.unfinished().len(), 1);
     let ended = fleet.origin.elapsed().as_secs_f64();
@@ -137,9 +137,10 @@ async fn overlapping_shutdowns_end_with_the_shorter_grace_and_each_reports_what_
         member.shut_down(Duration::from_secs(60)),
         member.shut_down(Duration::from_secs(2)),
         runner
+            .job
             .replica
             .tasks
-            .end(&runner.ending, Duration::from_secs(30)),
+            .end(&runner.job.ending, Duration::from_secs(30)),
     );
     let ended = fleet.origin.elapsed().as_secs_f64();
     // It was told to stop a second before.

@@ -13,7 +13,7 @@ impl Fleet {
             .virtual_time()
             .build();
         let dies = dies.await.unwrap();
-        let (key, options) = (member.runner.id.job_key(), ClaimOptions::new("dies"));
+        let (key, options) = (member.runner.job.id.job_key(), ClaimOptions::new("dies"));
         let claimed = dies.claim(key, to_tick(due).unwrap(), options).await;
         drop(claimed.unwrap());
         dies.close().await;

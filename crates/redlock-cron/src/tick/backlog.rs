@@ -9,23 +9,23 @@ use chrono::{DateTime, Utc};
 
 /// Ticks that are due, and have not been dealt with.
 #[derive(Debug)]
-pub(crate) struct Backlog {
-    state: Mutex<State>,
+pub(crate) struct TickBacklog {
+    state: Mutex<BacklogState>,
     /// Held while a task looks for ticks to add, so that no tick is started before an older one is known.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct BacklogState {
     ticks: BTreeSet<DateTime<Utc>>,
     working: bool,
 }
 
-impl Default for Backlog {
-    /// Makes a backlog without ticks, on which no task may begin to work: see [`open`](Backlog::open).
+impl Default for TickBacklog {
+    /// Makes a backlog without ticks, on which no task may begin to work: see [`open`](TickBacklog::open).
     fn default() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(BacklogState {
                 ticks: BTreeSet::new(),
                 working: true,
             }),
@@ -34,7 +34,7 @@ impl Default for Backlog {
     }
 }
 
-impl Backlog {
+impl TickBacklog {
     /// Adds ticks, keeps the newest `most`, and returns whether the caller must begin to work on them.
     #[must_use = "nobody works on the ticks otherwise"]
     pub(crate) fn add(&self, ticks: impl IntoIterator<Item = DateTime<Utc>>, most: usize) -> bool {
@@ -74,13 +74,13 @@ impl Backlog {
         self.state().ticks.remove(&tick);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BacklogState> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl BacklogState {
     fn begin(&mut self) -> bool {
         let begins = !self.working && !self.ticks.is_empty();
         self.working |= begins;
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn one_works_on_it_from_its_opening_on_and_until_it_is_empty() {
-        let backlog = Backlog::default();
+        let backlog = TickBacklog::default();
         assert!(!backlog.add([at(5)], 9));
         assert!(!backlog.add([at(1), at(2)], 9));
         assert!(backlog.open());
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn of_too_many_the_newest_stay() {
-        let backlog = Backlog::default();
+        let backlog = TickBacklog::default();
         assert!(!backlog.add((0..100).map(at), 3));
         assert!(backlog.open());
         assert_eq!(backlog.oldest(), Some(at(97)));
