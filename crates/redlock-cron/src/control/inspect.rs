@@ -1,4 +1,4 @@
-//! A look at a job from outside of its service.
+//! A look at a job: what the nodes remember of it.
 
 use std::{cmp::Reverse, time::Duration};
 
@@ -6,9 +6,9 @@ use futures_util::future::{join, join_all};
 use redlock_core::{JobReading, NodeReport, Redlock};
 
 use crate::{
-    JobMemory, PastRun, SetupError,
+    JobMemory, JobStatus, Overlap, PastRun, SetupError,
     job::{JobId, JobNamespace, MOST_RUNS},
-    tick::is_paused_by,
+    tick::{JobRunner, is_paused_by},
 };
 
 /// Returns what the nodes remember of a job, without adding it to a scheduler.
@@ -156,6 +156,28 @@ impl JobMemory {
             if self.running.is_none() && free_in.is_some_and(|left| left != Some(Duration::ZERO)) {
                 self.running = Some(run.clone());
             }
+        }
+    }
+}
+
+impl JobRunner {
+    /// Returns what a majority of the nodes remembers, and what this replica has seen.
+    pub(crate) async fn status(&self) -> JobStatus {
+        let claims = &self.job.replica.claims;
+        let shared_lock = !matches!(self.job.settings.overlap, Overlap::Allow | Overlap::UpTo(_));
+        let attempts = self.job.settings.max_attempts();
+        let mut memory = read(&claims.redlock, &self.job.id, attempts, Some(shared_lock)).await;
+        if let Some(state) = &mut memory.state
+            && !shared_lock
+        {
+            state.free_in = None;
+        }
+        JobStatus {
+            memory,
+            next_tick: self.job.schedule.next_after(self.job.nodes_now()),
+            skipped: self.job.journal.skipped(),
+            others: self.job.journal.others(),
+            clock_offset: claims.ahead().await,
         }
     }
 }

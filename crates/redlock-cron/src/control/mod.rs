@@ -5,7 +5,6 @@ mod error;
 mod forget;
 mod inspect;
 mod remote;
-mod status;
 
 #[cfg(test)]
 pub(crate) use self::inspect::newest_first;

@@ -1,8 +1,6 @@
 //! The records of ticks and runs: the report of each tick, and the status of a job.
 
 mod journal;
-#[cfg(feature = "test-util")]
-mod listeners;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;

@@ -20,7 +20,6 @@ mod preview;
 mod properties;
 mod walk;
 mod words;
-mod zone;
 
 pub(crate) use self::plan::Plan;
-pub use self::{calendar::Schedule, zone::Zone};
+pub use self::{calendar::Schedule, plan::Zone};

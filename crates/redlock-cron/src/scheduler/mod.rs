@@ -8,6 +8,5 @@ mod singleton_scheduler;
 mod by_clock;
 mod by_hand;
 mod ending;
-mod last_handle;
 
 pub use self::{builder::SingletonSchedulerBuilder, singleton_scheduler::SingletonScheduler};

@@ -2,15 +2,13 @@
 
 mod attempts;
 mod behind;
-mod bystanders;
 mod claims;
 mod clocks;
 mod control;
 mod elsewhere;
-mod forgotten;
-mod given_up;
 mod hooks;
 mod host;
+mod logs;
 mod missed;
 mod on_request;
 mod once;
@@ -20,18 +18,15 @@ mod policies;
 mod pulse;
 mod removal;
 mod requests;
+mod retries;
 mod shutdown;
 mod skew;
 mod slow;
-mod spans;
-mod starts;
-mod steps;
 mod tries;
-mod unclaimed;
 
 use std::{
     sync::{
-        Arc, LazyLock, Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -44,25 +39,11 @@ use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
     time::{Instant, sleep_until, timeout},
 };
-use tracing::{
-    Dispatch, Subscriber,
-    subscriber::{DefaultGuard, NoSubscriber, set_default},
-};
 
 use crate::{
     BoxError, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::WallClock,
     record::Observer, replica::Replica, tick::JobRunner,
 };
-
-/// Has a subscriber hear what this thread logs, until what this returns is dropped.
-fn listens(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
-    // While a process has one subscriber, a line that another thread comes to first is silent for that one too, because
-    // `tracing` asks only the subscriber of the thread. So there are always several.
-    static OTHERS: LazyLock<[Dispatch; 2]> =
-        LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::new())));
-    LazyLock::force(&OTHERS);
-    set_default(subscriber)
-}
 
 /// Three nodes, and a true time that all skews are relative to.
 struct Fleet {

@@ -3,7 +3,7 @@ use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
 };
 
-use super::*;
+use super::{logs::Logged, *};
 use crate::{
     SingletonScheduler,
     pulse::{JobAlarm, Jobs, watch},
@@ -13,7 +13,7 @@ use tokio_cron_scheduler::{
     Job, JobScheduler, SimpleJobCode, SimpleMetadataStore, SimpleNotificationCode,
     SimpleNotificationStore,
 };
-use tracing::{Metadata, Subscriber, span};
+use tracing::Level;
 
 /// The machine's clock, because tokio-cron-scheduler has no other.
 struct RealClock;
@@ -322,26 +322,6 @@ async fn a_scheduler_of_the_application_goes_on_when_ours_is_dropped() {
     assert!(!scheduler.scheduler.read().await.shutdown.load(Relaxed));
 }
 
-/// Counts the errors that are logged under the adapter's target.
-#[derive(Clone, Default)]
-struct Errors(Arc<AtomicUsize>);
-
-impl Subscriber for Errors {
-    fn enabled(&self, of: &Metadata<'_>) -> bool {
-        *of.level() == tracing::Level::ERROR && of.target() == crate::TARGET
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
 /// By an application that shuts it down and keeps its jobs, for instance.
 #[tokio::test(start_paused = true)]
 async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
@@ -352,20 +332,19 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let scheduler = JobScheduler::new().await.unwrap();
     let jobs = Arc::new(Jobs::new(Arc::clone(&replica)));
     let alarm = JobAlarm::set(&scheduler, &jobs).await.unwrap();
-    let errors = Errors::default();
-    let _guard = super::listens(errors.clone());
+    let (errors, _guard) = Logged::at(Level::ERROR);
     let weak = Arc::downgrade(&jobs);
     replica
         .tasks
         .spawn(watch(Some(alarm), Arc::clone(&replica), weak));
     for (seconds, told) in [(9, 0), (3, 1), (600, 1)] {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-        assert_eq!(errors.0.load(Relaxed), told, "{seconds}");
+        assert_eq!(errors.count(), told, "{seconds}");
     }
     jobs.alarm_came();
     for (seconds, told) in [(9, 1), (3, 2), (600, 2)] {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-        assert_eq!(errors.0.load(Relaxed), told, "{seconds}");
+        assert_eq!(errors.count(), told, "{seconds}");
     }
     assert!(replica.tasks.shut_down(Duration::ZERO).await.is_clean());
 }

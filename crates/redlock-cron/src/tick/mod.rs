@@ -4,8 +4,8 @@
 //! Of each tick, it makes a `Claimant`, a [`Start`] that becomes an `Execution`, and a `TickRetry`: each reads the
 //! former two, and none of them knows the runner.
 
+mod attempts;
 mod backlog;
-mod backoff;
 mod claim;
 mod context;
 mod course;

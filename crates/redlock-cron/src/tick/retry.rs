@@ -17,12 +17,15 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures_util::future::join_all;
 use redlock_core::{RunRecord, RunState};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    SHORT_WAIT, backoff::Backoff, context::JobContext, execution::Start, pause::unless_forbidden,
+    SHORT_WAIT,
+    attempts::{Backoff, UsedAttempts},
+    context::JobContext,
+    execution::Start,
+    pause::unless_forbidden,
     ticks::JobTicks,
 };
 use crate::{
@@ -73,14 +76,6 @@ pub(super) enum RetryLook {
     Again(Box<Start>),
     /// There will be no other run.
     Over(Refusal),
-}
-
-/// The numbers of a tick's runs that did not end by themselves.
-struct UsedAttempts {
-    attempts: u32,
-    /// How many were dropped without a recorded outcome, for example in a crash.
-    crashes: u32,
-    is_last_a_crash: bool,
 }
 
 impl<'a> TickRetry<'a> {
@@ -169,7 +164,7 @@ impl<'a> TickRetry<'a> {
                 None => return RetryLook::Open,
             }
         }
-        let Some(used) = self.used().await else {
+        let Some(used) = UsedAttempts::read(self.job, self.tick, self.attempt).await else {
             return RetryLook::Open;
         };
         if used.attempts >= self.job.settings.max_attempts() || self.attempt >= MOST_RUNS {
@@ -344,43 +339,12 @@ impl<'a> TickRetry<'a> {
         lag(self.tick, self.job.nodes_now()) > self.job.settings.retry_within()
     }
 
-    /// Returns the numbers of the tick's runs up to the `attempt`-th, all of which were cut short; `None` if too few
-    /// nodes answered.
-    async fn used(&self) -> Option<UsedAttempts> {
-        let reads =
-            (1..=self.attempt).map(|each| self.job.replica.claims.read(self.job.attempt_key(each)));
-        let mut used = UsedAttempts {
-            attempts: 0,
-            crashes: 0,
-            is_last_a_crash: false,
-        };
-        for state in join_all(reads).await {
-            let mut runs = state?.runs.into_iter();
-            let run = runs.find(|run| Some(run.tick) == to_tick(self.tick));
-            let ended = run.as_ref().map(|run| match &run.state {
-                RunState::Ended { outcome, .. } => outcome.as_str(),
-                _ => RunRecord::DROPPED,
-            });
-            used.is_last_a_crash = ended == Some(RunRecord::DROPPED);
-            used.crashes += u32::from(used.is_last_a_crash);
-            used.attempts += u32::from(!ended.is_some_and(is_by_a_shutdown));
-        }
-        Some(used)
-    }
-
     /// Returns whether the run after the `attempt`-th was claimed; `None` if too few nodes answered.
     async fn is_next_claimed(&self) -> Option<bool> {
         let key = self.job.attempt_key(self.attempt + 1);
         let state = self.job.replica.claims.read(key).await?;
         Some(state.watermark == to_tick(self.tick))
     }
-}
-
-/// Returns whether the outcome `ended` is that of a run which a shutdown ended, or the removal of its job.
-fn is_by_a_shutdown(ended: &str) -> bool {
-    [Outcome::Aborted, Outcome::Draining, Outcome::Removed]
-        .iter()
-        .any(|outcome| outcome.as_str() == ended)
 }
 
 fn too_late() -> Refusal {

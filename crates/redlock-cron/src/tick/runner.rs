@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::{
     PATIENCE,
-    backoff::Backoff,
+    attempts::Backoff,
     context::JobContext,
     missed::{not_skipped, promised_since, runs_on_request},
     ticks::{JobTicks, UndecidedTick},
