@@ -7,17 +7,11 @@
 //! spelling of a time how often it is due on the day of a change.
 
 mod calendar;
-#[cfg(test)]
-mod clock_changes;
-#[cfg(test)]
-mod missing_days;
 mod pattern;
-#[cfg(test)]
-mod patterns;
 mod plan;
 mod preview;
 #[cfg(test)]
-mod properties;
+mod tests;
 mod walk;
 mod words;
 

@@ -1,17 +1,12 @@
 //! The end of a scheduler, with grace.
 
-use std::{
-    sync::{Arc, OnceLock, atomic::Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio::time::timeout;
 use tokio_cron_scheduler::JobScheduler;
 
 use super::singleton_scheduler::SingletonScheduler;
-#[cfg(feature = "metrics")]
-use crate::pulse::Jobs;
-use crate::{ShutdownReport, replica::Replica};
+use crate::ShutdownReport;
 
 impl SingletonScheduler {
     /// Starts nothing more, waits for runs in flight up to `grace`, and drops those that are left.
@@ -59,29 +54,6 @@ impl SingletonScheduler {
             end(scheduler.clone()).await;
         }
         self.replica.tasks.shut_down(grace).await
-    }
-}
-
-/// The part that all handles of a scheduler share: its drop ends the scheduler.
-pub(super) struct LastHandle {
-    /// The tokio-cron-scheduler that this scheduler makes for itself, if it does: it has no jobs of the application.
-    pub(super) scheduler: Option<Arc<OnceLock<JobScheduler>>>,
-    pub(super) replica: Arc<Replica>,
-    #[cfg(feature = "metrics")]
-    pub(super) jobs: Arc<Jobs>,
-}
-
-impl Drop for LastHandle {
-    fn drop(&mut self) {
-        self.replica.tasks.abandon();
-        #[cfg(feature = "metrics")]
-        self.jobs.tell_next();
-        if let Some(scheduler) = self.scheduler.as_ref().and_then(|own| own.get())
-            && let Ok(scheduler) = scheduler.scheduler.try_read()
-        {
-            // It would look at its jobs for as long as the process lives.
-            scheduler.shutdown.store(true, Ordering::Relaxed);
-        }
     }
 }
 

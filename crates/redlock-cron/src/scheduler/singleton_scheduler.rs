@@ -7,7 +7,7 @@ use std::{
 use tokio::sync::Mutex;
 use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
-use super::ending::LastHandle;
+use super::LastHandle;
 use crate::{
     ControlError, SetupError, ShutdownReport, SingletonJob,
     pulse::{JobAlarm, Jobs, watch},

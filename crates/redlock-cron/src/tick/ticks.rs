@@ -51,10 +51,10 @@ impl JobTicks {
         now: DateTime<Utc>,
     ) -> Option<(DateTime<Utc>, Vec<UndecidedTick>)> {
         let mut progress = self.progress();
-        let due = progress.due(schedule, now)?;
+        let (ticks, after) = progress.due(schedule, now)?;
         // Under the lock, so that a job that takes over finds each tick in the one place or the other.
-        let undecided = due.ticks.iter().map(|tick| self.undecided(*tick));
-        Some((due.after, undecided.collect()))
+        let undecided = ticks.iter().map(|tick| self.undecided(*tick));
+        Some((after, undecided.collect()))
     }
 
     /// Notes that this replica has not decided yet whether it starts a tick.
