@@ -276,8 +276,7 @@ impl SingletonSchedulerBuilder {
     /// start it meanwhile.
     /// If no replica has started it when it is too late, it is reported as [`NoPlace`](crate::Outcome::NoPlace).
     /// Waiting ticks get places in the order in which they asked for one, which may differ from the order in which they
-    /// were due: each tick asks after its part of the [spread](crate::SingletonJob::spread), and a tick that is tried
-    /// again asks again.
+    /// were due: each tick asks after a random time of up to half a second, and a tick that is tried again asks again.
     /// With [`Overlap::Skip`](crate::Overlap::Skip), a tick that waits for the place of a run of its own job is started
     /// after that run, if it is not too late, and is not skipped.
     /// A run on [request](SingletonScheduler::trigger_now) waits for a place as well.
