@@ -2,7 +2,6 @@
 
 mod actions;
 mod error;
-mod forget;
 mod inspect;
 mod remote;
 
@@ -10,7 +9,6 @@ mod remote;
 pub(crate) use self::inspect::newest_first;
 pub use self::{
     error::{ControlError, ControlErrorKind},
-    forget::dangerous_forget,
     inspect::inspect,
-    remote::{job_remembered_under, pause, remembered_under, resume},
+    remote::{dangerous_forget, job_remembered_under, pause, remembered_under, resume},
 };

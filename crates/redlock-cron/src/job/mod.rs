@@ -10,14 +10,12 @@ mod identity;
 mod policy;
 mod run;
 mod settings;
-mod tries;
 
 pub use self::{
     config::JobConfig,
-    policy::{Delivery, Missed, OnLost, Overlap, Trigger},
+    policy::{Delivery, Missed, OnLost, Overlap, Tries, Trigger},
     run::Run,
     singleton_job::{BoxError, SingletonJob},
-    tries::Tries,
 };
 pub(crate) use self::{
     fingerprint::{Fingerprint, is_made_up},

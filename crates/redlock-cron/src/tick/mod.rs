@@ -5,7 +5,6 @@
 //! former two, and none of them knows the runner.
 
 mod attempts;
-mod backlog;
 mod claim;
 mod context;
 mod course;
