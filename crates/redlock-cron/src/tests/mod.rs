@@ -1,17 +1,16 @@
 //! Replicas in virtual time: their wake-ups and clocks are put where a test wants them.
 
 mod attempts;
-mod behind;
 mod claims;
 mod clocks;
 mod control;
-mod elsewhere;
 mod hooks;
 mod host;
 mod logs;
 mod missed;
 mod on_request;
 mod once;
+mod open_runs;
 mod outcomes;
 mod places;
 mod policies;
@@ -21,7 +20,6 @@ mod requests;
 mod retries;
 mod shutdown;
 mod skew;
-mod slow;
 mod tries;
 
 use std::{

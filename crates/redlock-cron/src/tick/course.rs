@@ -68,7 +68,7 @@ impl JobRunner {
                 .delay(&self.job.replica.claims.replica, self.job.settings.spread);
             self.job.until(tick, turn).await?;
         }
-        let claim = Claimant {
+        let claimant = Claimant {
             job: &self.job,
             ticks: &self.ticks,
             tick,
@@ -77,7 +77,7 @@ impl JobRunner {
         loop {
             let trigger = self.job.by_age(tick, trigger);
             if !self.job.wants(tick) {
-                match claim.asked_again_in() {
+                match claimant.asked_again_in() {
                     Some(pause) => sleep(pause).await,
                     None => return Err(Refusal::bare(Outcome::Declined)),
                 }
@@ -92,7 +92,7 @@ impl JobRunner {
                 TickRelation::Open if trigger == Trigger::CatchUp => {
                     Err(Refusal::bare(Outcome::Overlapping))
                 }
-                _ => claim.claim(trigger, settled).await,
+                _ => claimant.claim(trigger, settled).await,
             };
             let refusal = match claimed {
                 Ok(won) => {
@@ -117,7 +117,7 @@ impl JobRunner {
                 settled = to_tick(before);
                 continue;
             }
-            match claim.again_in(trigger, &refusal, tries).await {
+            match claimant.again_in(trigger, &refusal, tries).await {
                 Some(pause) => {
                     if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
                         let (job, detail) = (&**self.job.id.name(), refusal.detail.as_deref());
