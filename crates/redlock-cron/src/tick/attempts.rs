@@ -27,7 +27,7 @@ impl UsedAttempts {
     /// Returns the numbers of a tick's runs up to the `attempt`-th, all of which were cut short; `None` if too few
     /// nodes answered.
     pub(super) async fn read(job: &JobContext, tick: DateTime<Utc>, attempt: u32) -> Option<Self> {
-        let reads = (1..=attempt).map(|each| job.replica.claims.read(job.attempt_key(each)));
+        let reads = (1..=attempt).map(|each| job.read(job.attempt_key(each)));
         let mut used = Self {
             attempts: 0,
             crashes: 0,

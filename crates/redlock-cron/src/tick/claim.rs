@@ -158,11 +158,11 @@ impl Claimant<'_> {
 
     /// Asks the nodes what keeps a tick from being claimed.
     async fn in_the_way(&self) -> InTheWay {
-        let claims = &self.job.replica.claims;
-        let Some(first) = claims.read(self.job.id.job_key()).await else {
+        let job = self.job;
+        let Some(first) = job.read(job.id.job_key()).await else {
             return InTheWay::Nothing;
         };
-        let has_slots = self.job.slots.is_some();
+        let has_slots = job.slots.is_some();
         if first.free_in == Some(Duration::ZERO) && !has_slots {
             return InTheWay::Nothing;
         }
@@ -171,8 +171,8 @@ impl Claimant<'_> {
         }
         let newest = |state: JobState| state.runs.into_iter().next();
         let first = newest(first);
-        for attempt in 2..=self.job.settings.max_attempts() {
-            let run = claims.read(self.job.id.attempt_key(attempt)).await;
+        for attempt in 2..=job.settings.max_attempts() {
+            let run = job.read(job.id.attempt_key(attempt)).await;
             let tick = first.as_ref().map(|run| run.tick);
             // It goes on, or has ended since the lock was looked at.
             if tick.is_some() && run.and_then(newest).map(|run| run.tick) == tick {
@@ -188,7 +188,7 @@ impl Claimant<'_> {
                 InTheWay::Run
             };
         }
-        let manual = claims.read(self.job.id.manual_key()).await;
+        let manual = job.read(job.id.manual_key()).await;
         if manual.and_then(newest).is_some_and(|run| run.is_open()) {
             InTheWay::Run
         } else {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{Claim, Redlock, ResourceKey, RunRecord, Slots};
+use redlock_core::{Claim, JobState, Redlock, ResourceKey, RunRecord, Slots};
 use tokio::{select, time::sleep};
 
 use super::SHORT_WAIT;
@@ -72,6 +72,11 @@ impl JobContext {
     /// Returns the time of day, as this replica has it.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.replica.clock.now()
+    }
+
+    /// Returns what a majority of the nodes remembers under a key of the job; `None` if too few answered.
+    pub(super) async fn read(&self, key: ResourceKey) -> Option<JobState> {
+        self.replica.claims.read(key).await
     }
 
     /// Returns whether the tick may be started as one that was not missed.
@@ -269,7 +274,7 @@ impl JobContext {
 
     /// Refuses a job that was run under another configuration, at most `within` ago.
     pub(crate) async fn check_agreement(&self, within: Duration) -> Result<(), SetupError> {
-        let Some(state) = self.replica.claims.read(self.id.job_key()).await else {
+        let Some(state) = self.read(self.id.job_key()).await else {
             let job = &**self.id.name();
             tracing::warn!(target: crate::TARGET, job, "too few nodes said whether other replicas agree on it");
             return Ok(());

@@ -247,7 +247,7 @@ impl<'a> Execution<'a> {
         }
         loop {
             sleep((self.job.settings.ttl / 3).min(LONGEST_LOOK)).await;
-            let asked = self.job.replica.claims.read(self.job.id.cancel_key()).await;
+            let asked = self.job.read(self.job.id.cancel_key()).await;
             if let Some(asked) = asked.and_then(|asked| asked.watermark)
                 && Some(asked) > to_tick(self.start.tick)
                 && self.is_waited_for(asked).await
@@ -272,7 +272,7 @@ impl<'a> Execution<'a> {
         if self.job.schedule.latest_at(asked_at) == Some(asked_at) {
             return true;
         }
-        let manual = self.job.replica.claims.read(self.job.id.manual_key()).await;
+        let manual = self.job.read(self.job.id.manual_key()).await;
         manual.is_some_and(|manual| manual.watermark < Some(asked))
     }
 

@@ -53,7 +53,7 @@ pub(super) async fn runs_on_request(
     // Most of the time there is no tick.
     if skips
         && job.schedule.latest_before(before) > Some(after)
-        && let Some(state) = job.replica.claims.read(job.id.manual_key()).await
+        && let Some(state) = job.read(job.id.manual_key()).await
     {
         let runs = state.runs.iter();
         return runs

@@ -37,7 +37,7 @@ pub(super) enum TickRelation {
 impl OpenRun {
     /// Finds the run that goes on, and notes it; `last` is the newest run of a tick.
     pub(super) async fn find(&self, job: &JobContext, last: Option<&RunRecord>) {
-        let manual = job.replica.claims.read(job.id.manual_key()).await;
+        let manual = job.read(job.id.manual_key()).await;
         let manual = manual.as_ref().and_then(|state| state.runs.first());
         let runs = last.map(|run| (run, OpenRunKey::OfTick(run.tick)));
         let runs = runs.into_iter();
@@ -57,7 +57,7 @@ impl OpenRun {
         let Some(found) = found else {
             return TickRelation::Nothing;
         };
-        let Some(state) = job.replica.claims.read(job.id.job_key()).await else {
+        let Some(state) = job.read(job.id.job_key()).await else {
             // The claim is refused for the same reason, and says it.
             return TickRelation::Nothing;
         };
@@ -101,7 +101,7 @@ impl OpenRun {
             return TickRelation::Nothing;
         }
         // Read after the lock, because the run releases the lock at its end.
-        let Some(manual) = job.replica.claims.read(job.id.manual_key()).await else {
+        let Some(manual) = job.read(job.id.manual_key()).await else {
             return TickRelation::Nothing;
         };
         let Some(run) = manual.runs.iter().find(|run| run.tick == moment) else {

@@ -57,7 +57,7 @@ impl Switch {
 
 /// Returns whether the job is paused; `None` if too few nodes answered.
 pub(crate) async fn is_paused(job: &JobContext) -> Option<bool> {
-    let state = job.replica.claims.read(job.id.pause_key()).await?;
+    let state = job.read(job.id.pause_key()).await?;
     Some(is_paused_by(&state))
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn unless_forbidden(
 /// So it is if another replica had heard of such a claim that no majority confirmed, before this one's.
 async fn is_started_again(job: &JobContext, tick: DateTime<Utc>, attempt: u32) -> Option<bool> {
     for further in attempt + 1..=MOST_RUNS + 1 {
-        let state = job.replica.claims.read(job.attempt_key(further)).await?;
+        let state = job.read(job.attempt_key(further)).await?;
         let mut runs = state.runs.iter();
         match runs.find(|run| Some(run.tick) == to_tick(tick)) {
             Some(run) if is_unstarted(run) => {}

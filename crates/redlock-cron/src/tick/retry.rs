@@ -286,7 +286,7 @@ impl<'a> TickRetry<'a> {
     }
 
     async fn runs(&self) -> RunsOfTick {
-        let Some(first) = self.job.replica.claims.read(self.job.id.job_key()).await else {
+        let Some(first) = self.job.read(self.job.id.job_key()).await else {
             return RunsOfTick::Open;
         };
         let not_winner = || Refusal::bare(Outcome::NotWinner);
@@ -302,13 +302,7 @@ impl<'a> TickRetry<'a> {
         }
         let runs = match self.attempt {
             1 => first.runs,
-            _ => match self
-                .job
-                .replica
-                .claims
-                .read(self.job.attempt_key(self.attempt))
-                .await
-            {
+            _ => match self.job.read(self.job.attempt_key(self.attempt)).await {
                 Some(state) => state.runs,
                 None => return RunsOfTick::Open,
             },
@@ -342,7 +336,7 @@ impl<'a> TickRetry<'a> {
     /// Returns whether the run after the `attempt`-th was claimed; `None` if too few nodes answered.
     async fn is_next_claimed(&self) -> Option<bool> {
         let key = self.job.attempt_key(self.attempt + 1);
-        let state = self.job.replica.claims.read(key).await?;
+        let state = self.job.read(key).await?;
         Some(state.watermark == to_tick(self.tick))
     }
 }

@@ -235,7 +235,7 @@ impl JobRunner {
     /// Returns the newest run that the nodes remember.
     async fn newest_run(&self) -> Result<Option<RunRecord>, Refusal> {
         loop {
-            if let Some(state) = self.job.replica.claims.read(self.job.id.job_key()).await {
+            if let Some(state) = self.job.read(self.job.id.job_key()).await {
                 return Ok(state.runs.into_iter().next());
             }
             sleep(PATIENCE).await;
