@@ -4,7 +4,6 @@
 mod clock;
 mod control;
 mod error;
-pub mod guide;
 mod job;
 mod pulse;
 mod record;
@@ -41,6 +40,25 @@ pub mod metrics {
     //! The scheduler reports each value to the recorder that is installed at the time.
 
     pub use crate::record::METRICS as ALL;
+}
+
+pub mod guide {
+    //! Guides: one page for each question about services with jobs.
+    //!
+    //! | page | answers |
+    //! |---|---|
+    //! | [`billing`] | How does a job do each day's work once, whatever fails? |
+    //! | [`testing`] | How does a test run jobs without a server, and without a wait for the night? |
+    //!
+    //! The tests of this crate compile and run the code of each page.
+
+    /// Jobs for billing.
+    #[cfg_attr(feature = "test-util", doc = include_str!("../docs/guide/billing.md"))]
+    pub mod billing {}
+
+    /// Tests of jobs, without a server and without waiting; with the feature `test-util`.
+    #[cfg_attr(feature = "test-util", doc = include_str!("../docs/guide/testing.md"))]
+    pub mod testing {}
 }
 
 /// The target of this crate's events and spans, which stays as it is.

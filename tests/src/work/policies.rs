@@ -14,7 +14,7 @@ pub struct Policies {
     pub signal: bool,
     /// The longest that a run may take.
     pub max_runtime: Option<Duration>,
-    /// How long after a tick it may be started, and started again.
+    /// How long after a tick it may be started.
     pub start_within: Option<Duration>,
     /// How long a run that is told to stop goes on; it does not listen otherwise.
     pub stops_in: Option<Duration>,
@@ -56,9 +56,6 @@ impl Policies {
         }
         if let Some(limit) = self.start_within {
             job = job.start_within(limit);
-            if self.max_attempts.is_some() {
-                job = job.retry_within(limit);
-            }
         }
         job
     }

@@ -10,12 +10,13 @@ const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_millis(1_500);
 const JOB: &str = "again";
 
-/// A job that starts a tick again, in all of the time before the next one.
+/// A job that starts a tick again, about as long as the next one is not due.
 fn job(every: Duration, work: Duration) -> Job {
     Job {
         policies: Policies {
             max_attempts: Some(2),
-            start_within: Some(every - SECOND),
+            start_within: Some(every / 3),
+            max_runtime: Some(work + SECOND),
             ..Policies::default()
         },
         ..Job::new(JOB, every, work)
@@ -34,7 +35,7 @@ async fn start(nodes: &Nodes, ttl: Duration, job: &Job, names: &[&str]) -> (Flee
 }
 
 /// Waits for the second run of a tick, and checks that it came as a second run may.
-async fn again(fleet: &Fleet, job: &Job, first: &JobRun, wall: i64) -> JobRun {
+async fn again(fleet: &Fleet, within: Duration, first: &JobRun, wall: i64) -> JobRun {
     let later = |log: &JobLog| {
         let mut later = log.runs(JOB).into_iter();
         later.find(|run| run.token > first.token)
@@ -44,12 +45,19 @@ async fn again(fleet: &Fleet, job: &Job, first: &JobRun, wall: i64) -> JobRun {
     assert_eq!(second.trigger, "Retry");
     assert_ne!(second.replica, first.replica);
     let late = wall + millis(second.began) - 1_000 * first.tick;
-    let start_within = job.policies.start_within.map_or(0, millis);
     assert!(
-        late < start_within + STARTS,
+        late < millis(within) + STARTS,
         "attempt 2 began {late} ms after its tick"
     );
     second
+}
+
+/// Returns for how long after a tick the job starts it again.
+fn retry_within(job: &Job, ttl: Duration) -> Duration {
+    let policies = &job.policies;
+    let further = policies.max_attempts.expect("it has several") - 1;
+    let each = policies.max_runtime.expect("it has a limit") + ttl;
+    policies.start_within.expect("it has a limit") + each * further
 }
 
 fn millis(time: Duration) -> i64 {
@@ -90,7 +98,7 @@ async fn a_tick_whose_replica_is_killed_starts_once_more_elsewhere_and_no_more_o
 
     let first = fleet.next_run(JOB, |_| true).await;
     fleet.kill(&first.replica);
-    let second = again(&fleet, &job, &first, wall).await;
+    let second = again(&fleet, retry_within(&job, TTL), &first, wall).await;
     let left = others(&names, &[&first]);
     for name in &left {
         let expected = if *name == second.replica {
@@ -103,7 +111,7 @@ async fn a_tick_whose_replica_is_killed_starts_once_more_elsewhere_and_no_more_o
 
     let next = fleet.next_run(JOB, |run| run.attempt == 1).await;
     fleet.kill(&next.replica);
-    let last = again(&fleet, &job, &next, wall).await;
+    let last = again(&fleet, retry_within(&job, TTL), &next, wall).await;
     fleet.kill(&last.replica);
     let [survivor] = others(&left, &[&next, &last])[..] else {
         panic!("two of {left:?} were killed")
@@ -132,7 +140,7 @@ async fn a_run_that_is_paused_beyond_its_lease_does_nothing_beside_the_one_that_
 
     let first = fleet.next_run(JOB, |_| true).await;
     fleet.replica(&first.replica).freeze();
-    let second = again(&fleet, &job, &first, wall).await;
+    let second = again(&fleet, retry_within(&job, TTL), &first, wall).await;
     let thawed = now();
     fleet.replica(&first.replica).thaw();
     let over = |log: &JobLog| log.latest(JOB, &first).worked;
@@ -168,7 +176,7 @@ async fn a_run_that_a_shutdown_cuts_short_is_started_again_long_before_its_lease
         1,
         "its run was unfinished"
     );
-    let second = again(&fleet, &job, &first, wall).await;
+    let second = again(&fleet, retry_within(&job, ttl), &first, wall).await;
     assert_eq!(became(&fleet, first.tick, &second.replica).await, "ok");
 
     println!("{}", fleet.log.table(JOB));

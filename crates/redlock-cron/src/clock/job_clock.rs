@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::MemoryNode;
 use tokio::time::{Instant, advance, sleep};
 
-use super::Clock;
+use super::WallClock;
 
 /// The time of day in tests of jobs: it begins at the instant that the test sets, and goes on with tokio's time.
 ///
@@ -48,12 +48,12 @@ use super::Clock;
 pub struct JobClock {
     origin: Instant,
     begin: DateTime<Utc>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<ClockUsers>>,
 }
 
 /// The nodes and the schedulers that use the clock.
 #[derive(Default)]
-struct Known {
+struct ClockUsers {
     nodes: Vec<MemoryNode>,
     schedulers: Vec<Box<dyn Driven>>,
 }
@@ -97,7 +97,8 @@ impl JobClock {
 
     /// Lets time pass until the clock shows `instant`, and everything that is due up to then has happened.
     ///
-    /// A replica asks for a tick within the job's [spread](crate::SingletonJob::spread), half a second by default.
+    /// A replica asks for a tick within half a second, or within the [spread](crate::SingletonJob::spread) that the test
+    /// has set.
     /// So if a tick is due at `instant` or right before it, the clock shows up to that much more at the end.
     /// The method does not wait for runs that go on then.
     ///
@@ -183,13 +184,13 @@ impl JobClock {
         soonest
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ClockUsers> {
         // It is whole at every moment.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Clock for JobClock {
+impl WallClock for JobClock {
     fn now(&self) -> DateTime<Utc> {
         Self::now(self)
     }

@@ -17,7 +17,7 @@ pub use self::job_clock::JobClock;
 ///
 /// Ticks are instants of the calendar, so the replica's wall clock says when to ask for one.
 /// The nodes' clocks decide whether it is time; see [`replica::claims`](crate::replica).
-pub(crate) trait Clock: Send + Sync {
+pub(crate) trait WallClock: Send + Sync {
     fn now(&self) -> DateTime<Utc>;
 
     /// Returns whether it goes with tokio's time, which a test may have paused.
@@ -37,7 +37,7 @@ pub(crate) trait Clock: Send + Sync {
 /// The machine's clock.
 pub(crate) struct SystemClock;
 
-impl Clock for SystemClock {
+impl WallClock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
     }

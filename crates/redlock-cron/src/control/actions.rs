@@ -13,7 +13,7 @@ use crate::{
     ControlError, Outcome, Overlap, TickReport, Trigger,
     clock::to_instant,
     job::JobId,
-    replica::{After, ClaimRequest, Claims, Refusal, Won, finish},
+    replica::{After, ClaimRequest, Claims, Refusal, WonClaim, finish},
     tick::{JobRunner, SHORT_WAIT, Start, Switch},
 };
 
@@ -60,36 +60,42 @@ impl JobRunner {
         } else {
             Switch::Resumed
         };
-        switch(self.claims(), &self.id, self.terms.ttl, to).await
+        switch(
+            &self.job.replica.claims,
+            &self.job.id,
+            self.job.settings.ttl,
+            to,
+        )
+        .await
     }
 
     /// Runs the job now, paused or not.
     pub(crate) async fn trigger(self: Arc<Self>) -> TickReport {
-        match self.unless_draining(self.claim_run()).await {
-            Ok(start) => self.start(start).await,
-            Err(refusal) => self.refused(self.now(), Trigger::Manual, refusal),
+        match self.job.unless_draining(self.claim_run()).await {
+            Ok(start) => start.run(&self.job).await,
+            Err(refusal) => self.job.refused(self.job.now(), Trigger::Manual, refusal),
         }
     }
 
     async fn claim_run(&self) -> Result<Start, Refusal> {
-        let patient = self.terms.start_within;
-        let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);
-        let claims = self.claims();
+        let patient = self.job.settings.start_within;
+        let ask = |wait| move |now| self.moment(self.job.id.manual_key(), now, wait);
+        let claims = &self.job.replica.claims;
         let place = Some(patient);
         // By the nodes' clocks, so that the next request, which cancels this run, has a later moment.
         let ahead = claims.ahead().await.unwrap_or_default();
-        let claimed = match self.terms.overlap {
+        let claimed = match self.job.settings.overlap {
             Overlap::Wait => claims.claim_now(place, ahead, ask(patient)).await,
             Overlap::Skip | Overlap::Allow | Overlap::UpTo(_) => {
                 claims.claim_now(place, ahead, ask(SHORT_WAIT)).await
             }
             Overlap::CancelOther => {
-                let first = Some(self.patience_for_a_place(patient));
+                let first = Some(self.job.patience_for_a_place(patient));
                 match claims.claim_now(first, ahead, ask(SHORT_WAIT)).await {
-                    Err(refusal) if self.is_in_its_own_way(&refusal) => {
+                    Err(refusal) if self.job.is_in_its_own_way(&refusal) => {
                         let asked = self.nodes_moment().await;
-                        let cancel = self.moment(self.id.cancel_key(), asked, SHORT_WAIT);
-                        self.cancel_others(cancel).await;
+                        let cancel = self.moment(self.job.id.cancel_key(), asked, SHORT_WAIT);
+                        self.job.cancel_others(cancel).await;
                         // A run of an earlier moment would be among those that were asked to end.
                         let ask = |now: DateTime<Utc>| ask(patient)(now.max(asked));
                         let claimed = claims.claim_now(place, ahead, ask).await;
@@ -110,8 +116,8 @@ impl JobRunner {
 
     /// Returns the present moment by the nodes' clocks, however far this replica's is off; by its own if they disagree.
     async fn nodes_moment(&self) -> DateTime<Utc> {
-        let ahead = self.claims().ahead().await.unwrap_or_default();
-        (self.now() - ahead).trunc_subsecs(3)
+        let ahead = self.job.replica.claims.ahead().await.unwrap_or_default();
+        (self.job.now() - ahead).trunc_subsecs(3)
     }
 
     /// Returns the request of a moment.
@@ -121,12 +127,8 @@ impl JobRunner {
             start_within: LATE,
             // The claim has its place before its moment is chosen.
             place_within: None,
-            ..self.ask(job, now, wait)
+            ..self.job.ask(job, now, wait)
         }
-    }
-
-    fn claims(&self) -> &Claims {
-        &self.replica.claims
     }
 }
 
@@ -141,7 +143,7 @@ impl Claims {
         place_within: Option<Duration>,
         ahead: TimeDelta,
         ask: impl Fn(DateTime<Utc>) -> ClaimRequest,
-    ) -> Result<(Won, DateTime<Utc>), Refusal> {
+    ) -> Result<(WonClaim, DateTime<Utc>), Refusal> {
         // Before the clock is read: the wait may be long.
         let place = self.place(place_within).await?;
         let present = || (self.clock.now() - ahead).trunc_subsecs(3);
@@ -159,7 +161,7 @@ impl Claims {
             };
             let refusal = match self.claim(ClaimRequest { wait, ..request }).await {
                 Ok(won) => {
-                    let won = Won {
+                    let won = WonClaim {
                         _place: place,
                         ..won
                     };

@@ -1,15 +1,14 @@
-//! A look at a job from outside of its service.
+//! A look at a job: what the nodes remember of it.
 
 use std::{cmp::Reverse, time::Duration};
 
 use futures_util::future::{join, join_all};
-use redlock_core::{JobReading, JobState, NodeReport, Redlock};
+use redlock_core::{JobReading, NodeReport, Redlock};
 
 use crate::{
-    JobMemory, PastRun, SetupError,
-    clock::to_instant,
-    job::{JobId, MOST_RUNS, Namespace},
-    tick::is_paused_by,
+    JobMemory, JobStatus, Overlap, PastRun, SetupError,
+    job::{JobId, JobNamespace, MOST_RUNS},
+    tick::{JobRunner, is_paused_by},
 };
 
 /// Returns what the nodes remember of a job, without adding it to a scheduler.
@@ -46,32 +45,8 @@ pub async fn inspect(
     namespace: &str,
     name: &str,
 ) -> Result<JobMemory, SetupError> {
-    let id = JobId::new(Namespace::new(namespace)?, name)?;
-    let memory = read(redlock, &id, AT_ONCE, None).await;
-    let state = memory.state.as_ref();
-    Ok(JobMemory {
-        is_known: memory.is_known,
-        watermark: state.and_then(|state| state.watermark).map(to_instant),
-        free_in: state.and_then(|state| state.free_in),
-        paused: memory.paused,
-        running: memory.running,
-        runs: memory.runs,
-        nodes: memory.nodes,
-    })
-}
-
-/// The records of a job on a majority of the nodes.
-pub(super) struct Memory {
-    /// Whether a majority has answered all that was read.
-    pub(super) is_known: bool,
-    /// The state under the job's own key.
-    pub(super) state: Option<JobState>,
-    pub(super) paused: Option<bool>,
-    /// The run that goes on.
-    pub(super) running: Option<PastRun>,
-    /// The newest first.
-    pub(super) runs: Vec<PastRun>,
-    pub(super) nodes: Vec<NodeReport>,
+    let id = JobId::new(JobNamespace::new(namespace)?, name)?;
+    Ok(read(redlock, &id, AT_ONCE, None).await)
 }
 
 /// Reads all keys of a job at once, so that an outage costs one time limit.
@@ -84,7 +59,7 @@ pub(super) async fn read(
     id: &JobId,
     attempts: u32,
     have_one_lock: Option<bool>,
-) -> Memory {
+) -> JobMemory {
     let further = (2..=attempts).map(|attempt| (attempt, false, id.attempt_key(attempt)));
     let others = [(1, true, id.manual_key()), (1, false, id.job_key())];
     let read_one = async |(attempt, is_manual, key)| {
@@ -107,7 +82,7 @@ pub(super) async fn read(
     let pause = pause.ok();
     let paused = pause.as_ref().and_then(JobReading::state).map(is_paused_by);
     let readings = read.iter().filter_map(|(.., reading)| reading.as_ref());
-    let mut memory = Memory {
+    let mut memory = JobMemory {
         is_known: paused.is_some(),
         state: None,
         paused,
@@ -163,11 +138,10 @@ fn may_have_one_lock(runs: &[PastRun]) -> bool {
     pairs.into_iter().all(is_in_order)
 }
 
-impl Memory {
+impl JobMemory {
     /// Finds the run that goes on, by the lock that it holds: its job's, or that of its tick if runs may overlap.
     async fn find_running(&mut self, redlock: &Redlock, id: &JobId) {
-        let free_in = self.state.as_ref().and_then(|state| state.free_in);
-        if free_in != Some(Duration::ZERO) {
+        if self.free_in() != Some(Duration::ZERO) {
             self.running = self.runs.first().filter(|run| run.is_open()).cloned();
             return;
         }
@@ -182,6 +156,28 @@ impl Memory {
             if self.running.is_none() && free_in.is_some_and(|left| left != Some(Duration::ZERO)) {
                 self.running = Some(run.clone());
             }
+        }
+    }
+}
+
+impl JobRunner {
+    /// Returns what a majority of the nodes remembers, and what this replica has seen.
+    pub(crate) async fn status(&self) -> JobStatus {
+        let claims = &self.job.replica.claims;
+        let shared_lock = !matches!(self.job.settings.overlap, Overlap::Allow | Overlap::UpTo(_));
+        let attempts = self.job.settings.max_attempts();
+        let mut memory = read(&claims.redlock, &self.job.id, attempts, Some(shared_lock)).await;
+        if let Some(state) = &mut memory.state
+            && !shared_lock
+        {
+            state.free_in = None;
+        }
+        JobStatus {
+            memory,
+            next_tick: self.job.schedule.next_after(self.job.nodes_now()),
+            skipped: self.job.journal.skipped(),
+            others: self.job.journal.others(),
+            clock_offset: claims.ahead().await,
         }
     }
 }

@@ -2,16 +2,13 @@
 
 mod actions;
 mod error;
-mod forget;
 mod inspect;
 mod remote;
-mod status;
 
 #[cfg(test)]
 pub(crate) use self::inspect::newest_first;
 pub use self::{
     error::{ControlError, ControlErrorKind},
-    forget::dangerous_forget,
     inspect::inspect,
-    remote::{job_remembered_under, pause, remembered_under, resume},
+    remote::{dangerous_forget, job_remembered_under, pause, remembered_under, resume},
 };

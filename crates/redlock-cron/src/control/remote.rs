@@ -1,15 +1,15 @@
-//! The control of a job from outside of its service.
+//! The control of a job from outside of its service: pause it, resume it, forget it.
 
 use std::sync::Arc;
 
-use redlock_core::{Redlock, ResourceKey};
+use redlock_core::{AcquireErrorKind, Forgotten, Redlock, ResourceKey};
 use tokio::sync::Semaphore;
 
-use super::{ControlError, actions::switch};
+use super::{ControlError, actions::switch, inspect};
 use crate::{
-    SetupError,
+    InUse, SetupError,
     clock::SystemClock,
-    job::{JobId, MOST_RUNS, Namespace},
+    job::{JobId, JobNamespace, MOST_RUNS},
     replica::{Claims, default_name},
     tick::Switch,
 };
@@ -92,6 +92,90 @@ async fn set(
     switch(&claims, &id, redlock.ttl(), to).await
 }
 
+/// Deletes what the nodes remember of a job that no scheduler has any more: its newest tick, its last runs, and whether
+/// it is paused.
+///
+/// `namespace` is that of the scheduler which ran the job, and `name` is the job's name.
+/// The client asks the nodes first, and refuses if the job runs, if its lock is held, or if too few nodes say whether that
+/// is so.
+/// [`JobMemory::in_use`](crate::JobMemory::in_use) returns the reason of such a refusal before the call.
+/// The client holds the lock of the job while the nodes forget, so no run begins meanwhile, unless runs of the job may
+/// overlap ([`Overlap::Allow`](crate::Overlap::Allow), [`Overlap::UpTo`](crate::Overlap::UpTo)).
+///
+/// [Remove](crate::SingletonScheduler::remove) the job from all schedulers first.
+/// A scheduler that still has the job would make the nodes remember it again.
+/// That scheduler might also start the last tick a second time, as long as the tick may be
+/// [started](crate::SingletonJob::start_within), [made up for](crate::SingletonJob::catch_up_window) or [started
+/// again](crate::Delivery::AtLeastOnce).
+/// For the same reason, wait for this time before you add a job of this name again.
+/// No API tells whether a scheduler of another process still has the job.
+///
+/// [`Forgotten::nodes`] names the nodes that did not answer.
+/// Repeat the call when they answer again, because a node that remembers the job tells all clients.
+///
+/// # Errors
+///
+/// - [`InvalidName`](crate::ControlErrorKind::InvalidName): no job can have this namespace or this name.
+/// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): too few nodes say whether the job runs; nothing was done.
+/// - [`InUse`](crate::ControlErrorKind::InUse): the job runs, or its lock is held; nothing was done.
+///
+/// # Cancel safety
+///
+/// If the future is dropped, any of the nodes may have forgotten the job.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::Redlock;
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// redlock_cron::pause(&redlock, "billing", "close-day").await?;
+/// let forgotten = redlock_cron::dangerous_forget(&redlock, "billing", "close-day").await?;
+/// assert!(forgotten.is_whole(), "{:?}", forgotten.nodes());
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// assert_eq!(job.is_paused(), Some(false));
+/// # Ok(())
+/// # }
+/// ```
+pub async fn dangerous_forget(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+) -> Result<Forgotten, ControlError> {
+    let invalid = |error| ControlError::invalid(name, &error);
+    let resources = remembered_under(namespace, name).map_err(invalid)?;
+    let look = async || inspect(redlock, namespace, name).await.map_err(invalid);
+    let memory = look().await?;
+    if let Some(why) = memory.in_use() {
+        return Err(ControlError::kept(name, &why, memory.nodes()));
+    }
+    // While this client holds the lock of the job, no replica claims a tick, unless runs may overlap.
+    let outside = redlock.clone().outside_scopes();
+    let guard = outside.try_acquire(&resources[0]).await;
+    let guard = guard.map_err(|error| match error.kind() {
+        AcquireErrorKind::Contended | AcquireErrorKind::AlreadyHeld => {
+            ControlError::in_use(name, InUse::Locked)
+        }
+        _ => ControlError::unconfirmed(name, error.to_string()),
+    })?;
+    let now = look().await?;
+    if !now.is_known() {
+        return Err(ControlError::kept(name, &InUse::Unknown, now.nodes()));
+    }
+    if !now.has_the_runs_of(&memory) {
+        let why = "it has run since the nodes were asked; take it out of all schedulers first";
+        return Err(ControlError::in_use(name, why));
+    }
+    let forgotten = redlock.dangerous_forget_jobs(&resources).await;
+    if let Err(error) = guard.release().await {
+        // The lock ends by its time to live.
+        tracing::debug!(target: crate::TARGET, job = name, %error, "release");
+    }
+    Ok(forgotten)
+}
+
 /// Returns the resources under which nodes remember a job: its ticks, its attempts, its runs on request, its pauses,
 /// and the ticks that asked earlier runs to end.
 ///
@@ -142,5 +226,5 @@ pub fn job_remembered_under(resource: &str) -> Option<(&str, &str)> {
 }
 
 fn id(namespace: &str, name: &str) -> Result<JobId, SetupError> {
-    JobId::new(Namespace::new(namespace)?, name)
+    JobId::new(JobNamespace::new(namespace)?, name)
 }

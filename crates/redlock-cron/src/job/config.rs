@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use super::{settings::Settings, work::boxed};
+use super::{settings::JobSettings, singleton_job::boxed};
 use crate::{
     BoxError, Delivery, Missed, OnLost, Overlap, Run, SetupError, SingletonJob, Tries,
     schedule::Plan,
@@ -67,9 +67,6 @@ pub struct JobConfig<P = Option<()>> {
     /// As [`SingletonJob::start_within`].
     #[serde(default, with = "humantime_serde")]
     pub start_within: Option<Duration>,
-    /// As [`SingletonJob::early`].
-    #[serde(default, with = "humantime_serde")]
-    pub early: Option<Duration>,
     /// As [`SingletonJob::ttl`].
     #[serde(default, with = "humantime_serde")]
     pub ttl: Option<Duration>,
@@ -82,17 +79,11 @@ pub struct JobConfig<P = Option<()>> {
     pub catch_up_window: Option<Duration>,
     /// As [`SingletonJob::delivery`]: `at_most_once`, or `at_least_once` with its `max_attempts`.
     pub delivery: Option<Delivery>,
-    /// As [`SingletonJob::retry_within`].
-    #[serde(default, with = "humantime_serde")]
-    pub retry_within: Option<Duration>,
     /// As [`SingletonJob::on_lost`]: `abort` or `signal`.
     pub on_lost: Option<OnLost>,
     /// As [`SingletonJob::max_runtime`].
     #[serde(default, with = "humantime_serde")]
     pub max_runtime: Option<Duration>,
-    /// As [`SingletonJob::spread`].
-    #[serde(default, with = "humantime_serde")]
-    pub spread: Option<Duration>,
     /// As [`SingletonJob::tries`]: `up_to`, and if wanted the pauses `first` and `longest`.
     pub tries: Option<Tries>,
     /// The value that each run of the job gets.
@@ -146,19 +137,17 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
         Ok(SingletonJob {
             name: self.name,
             plan,
-            settings: Settings {
-                early: self.early,
+            settings: JobSettings {
                 start_within: self.start_within,
                 ttl: self.ttl,
                 overlap: self.overlap.unwrap_or_default(),
                 missed: self.missed.unwrap_or(missed),
                 catch_up_window: self.catch_up_window,
                 delivery: self.delivery.unwrap_or_default(),
-                retry_within: self.retry_within,
                 on_lost: self.on_lost.unwrap_or_default(),
                 max_runtime: self.max_runtime,
-                spread: self.spread,
-                tries: self.tries,
+                spread: None,
+                tries: self.tries.unwrap_or_default(),
             },
             work: boxed(move |run| work(run, Arc::clone(&payload))),
             condition: None,

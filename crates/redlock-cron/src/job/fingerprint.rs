@@ -13,7 +13,7 @@ use std::time::Duration;
 use chrono_tz::IANA_TZDB_VERSION;
 use sha2::{Digest, Sha256};
 
-use super::terms::Terms;
+use super::settings::JobSettings;
 use crate::{Missed, OnLost, Overlap, schedule::Plan};
 
 /// A job's configuration in format 1.
@@ -26,14 +26,19 @@ pub(crate) struct Fingerprint {
 
 impl Fingerprint {
     /// Computes the fingerprint, which is the same on all replicas with the same configuration and zones.
-    pub(crate) fn of(plan: &Plan, terms: &Terms) -> Self {
-        Self::with_zones(plan, terms, IANA_TZDB_VERSION)
+    pub(crate) fn of(plan: &Plan, settings: &JobSettings<Duration>, early: Duration) -> Self {
+        Self::with_zones(plan, settings, early, IANA_TZDB_VERSION)
     }
 
-    fn with_zones(plan: &Plan, terms: &Terms, zones: &str) -> Self {
+    fn with_zones(
+        plan: &Plan,
+        settings: &JobSettings<Duration>,
+        early: Duration,
+        zones: &str,
+    ) -> Self {
         Self {
             schedule: schedule(plan),
-            policies: policies(terms, zones),
+            policies: policies(settings, early, zones),
         }
     }
 
@@ -73,22 +78,20 @@ fn schedule(plan: &Plan) -> u64 {
     }
 }
 
-/// Hashes the terms in force, whether each was set or is a default.
-fn policies(terms: &Terms, zones: &str) -> u64 {
-    let Terms {
-        early,
+/// Hashes the settings in force, whether each was set or is a default.
+fn policies(settings: &JobSettings<Duration>, early: Duration, zones: &str) -> u64 {
+    let JobSettings {
         start_within,
         ttl,
         overlap,
         missed,
-        window,
-        max_attempts,
-        retry_within,
+        catch_up_window,
+        delivery: _,
         on_lost,
         max_runtime,
         spread,
         tries,
-    } = *terms;
+    } = *settings;
     let overlap = match overlap {
         Overlap::Skip => 1,
         Overlap::Wait => 2,
@@ -114,9 +117,9 @@ fn policies(terms: &Terms, zones: &str) -> u64 {
         .number(5, overlap)
         .number(6, missed)
         .number(7, max)
-        .time(8, window)
-        .number(9, max_attempts.into())
-        .time(10, retry_within)
+        .time(8, catch_up_window)
+        .number(9, settings.max_attempts().into())
+        .time(10, settings.retry_within())
         .number(11, on_lost)
         .time(13, spread);
     let fields = match max_runtime {
@@ -176,11 +179,13 @@ const HALF: u32 = 27;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Delivery, Tries, job::settings::Settings};
+    use crate::{Delivery, Tries, job::settings::early};
     use chrono::DateTime;
     use chrono_tz::Tz;
     use redlock_core::Redlock;
     use std::collections::HashSet;
+
+    type Settings = JobSettings<Option<Duration>>;
 
     fn cron(pattern: &str, zone: Tz) -> Plan {
         Plan::Cron {
@@ -192,8 +197,8 @@ mod tests {
     async fn fingerprint(plan: &Plan, settings: &Settings) -> Fingerprint {
         let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
         let schedule = plan.schedule().unwrap();
-        let terms = Terms::new(settings, &schedule, &redlock).unwrap();
-        Fingerprint::with_zones(plan, &terms, "2026a")
+        let settings = settings.in_force(&schedule, &redlock).unwrap();
+        Fingerprint::with_zones(plan, &settings, early(&redlock), "2026a")
     }
 
     fn settings() -> Vec<Settings> {
@@ -207,17 +212,10 @@ mod tests {
         let tries = |most, first, longest| {
             let seconds = Duration::from_secs;
             let tries = Tries::up_to(most).backoff(seconds(first), seconds(longest));
-            Settings {
-                tries: Some(tries),
-                ..default()
-            }
+            Settings { tries, ..default() }
         };
         vec![
             default(),
-            Settings {
-                early: seconds(1),
-                ..default()
-            },
             Settings {
                 start_within: seconds(7),
                 ..default()
@@ -242,11 +240,6 @@ mod tests {
             all(10),
             Settings {
                 delivery: twice,
-                ..default()
-            },
-            Settings {
-                delivery: twice,
-                retry_within: seconds(7_000),
                 ..default()
             },
             Settings {
@@ -328,7 +321,7 @@ mod tests {
         };
         let tries = Tries::up_to(4).backoff(Duration::from_secs(5), Duration::from_secs(9));
         let tried = Settings {
-            tries: Some(tries),
+            tries,
             ..Settings::default()
         };
         let once = Plan::Once("2026-12-24T18:00:00Z".parse().unwrap());

@@ -9,7 +9,7 @@ use crate::SetupError;
 
 /// The namespace of a scheduler: 1 to 64 bytes, without control characters and slashes.
 #[derive(Clone, Debug)]
-pub(crate) struct Namespace(
+pub(crate) struct JobNamespace(
     // invariant: checked by `new`
     Arc<str>,
 );
@@ -20,12 +20,12 @@ pub(crate) struct Namespace(
 /// replicas share.
 #[derive(Clone, Debug)]
 pub(crate) struct JobId {
-    namespace: Namespace,
+    namespace: JobNamespace,
     // invariant: 1 to 128 bytes, without control characters
     name: Arc<str>,
 }
 
-impl Namespace {
+impl JobNamespace {
     pub(crate) fn new(name: &str) -> Result<Self, SetupError> {
         check("namespace", name, LONGEST_NAMESPACE)?;
         if name.contains('/') {
@@ -42,7 +42,7 @@ impl Namespace {
 }
 
 impl JobId {
-    pub(crate) fn new(namespace: Namespace, name: &str) -> Result<Self, SetupError> {
+    pub(crate) fn new(namespace: JobNamespace, name: &str) -> Result<Self, SetupError> {
         check("name", name, LONGEST_NAME)?;
         Ok(Self {
             namespace,
@@ -139,7 +139,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn id(namespace: &str, name: &str) -> JobId {
-        JobId::new(Namespace::new(namespace).unwrap(), name).unwrap()
+        JobId::new(JobNamespace::new(namespace).unwrap(), name).unwrap()
     }
 
     #[test]
@@ -189,17 +189,17 @@ mod tests {
             ("a\nb", "control"),
             (&"x".repeat(65), "65 bytes"),
         ] {
-            let error = Namespace::new(bad).unwrap_err();
+            let error = JobNamespace::new(bad).unwrap_err();
             assert_eq!(error.field(), "namespace");
             assert!(error.to_string().contains(why), "{error}");
         }
         assert!(
-            Namespace::new("a/b")
+            JobNamespace::new("a/b")
                 .unwrap_err()
                 .to_string()
                 .contains("slash")
         );
-        let namespace = Namespace::new("billing").unwrap();
+        let namespace = JobNamespace::new("billing").unwrap();
         for (bad, why) in [
             ("", "is empty"),
             ("a\tb", "control"),

@@ -10,21 +10,16 @@ mod identity;
 mod policy;
 mod run;
 mod settings;
-mod terms;
-mod tries;
-mod work;
 
 pub use self::{
     config::JobConfig,
-    policy::{Delivery, Missed, OnLost, Overlap, Trigger},
+    policy::{Delivery, Missed, OnLost, Overlap, Tries, Trigger},
     run::Run,
-    singleton_job::SingletonJob,
-    tries::Tries,
-    work::BoxError,
+    singleton_job::{BoxError, SingletonJob},
 };
 pub(crate) use self::{
     fingerprint::{Fingerprint, is_made_up},
-    identity::{JobId, Namespace},
-    terms::{LONGEST_WINDOW, MOST_RUNS, Terms},
-    work::{Condition, Work},
+    identity::{JobId, JobNamespace},
+    settings::{JobSettings, LONGEST_WINDOW, MOST_RUNS, early},
+    singleton_job::{Condition, Work},
 };

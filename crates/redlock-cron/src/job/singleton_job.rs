@@ -1,13 +1,10 @@
-use std::{fmt, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
-use tower_service::Service;
+use futures_util::{FutureExt, future::BoxFuture};
 
-use super::{
-    settings::Settings,
-    work::{Condition, Work, boxed, calls},
-};
-use crate::{BoxError, Missed, Run, Schedule, SetupError, Zone, schedule::Plan};
+use super::settings::JobSettings;
+use crate::{Missed, Run, Schedule, SetupError, Zone, schedule::Plan};
 
 /// A cron job of which each tick is started on one replica.
 ///
@@ -35,14 +32,40 @@ use crate::{BoxError, Missed, Run, Schedule, SetupError, Zone, schedule::Plan};
 /// })
 /// .start_within(Duration::from_secs(10));
 /// ```
+///
+/// A run may also be a call of a [`tower`](https://docs.rs/tower) service, with layers for time limits, retries or
+/// tracing; it holds its lease until the call's future ends:
+///
+/// ```
+/// use redlock_cron::{BoxError, Run, SingletonJob};
+/// use std::time::Duration;
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// let service = ServiceBuilder::new()
+///     .timeout(Duration::from_secs(60))
+///     .service(service_fn(|run: Run| async move {
+///         println!("closes the books of {}", run.local_date());
+///         Ok::<(), BoxError>(())
+///     }));
+/// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "Europe/Berlin", move |run| service.clone().oneshot(run));
+/// ```
 #[must_use = "a job does nothing until it is added to a scheduler"]
 pub struct SingletonJob {
     pub(crate) name: String,
     pub(crate) plan: Plan,
-    pub(crate) settings: Settings,
+    pub(crate) settings: JobSettings<Option<Duration>>,
     pub(crate) work: Work,
     pub(crate) condition: Option<Condition>,
 }
+
+/// The error that a job's own error becomes.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The function that a run calls.
+pub(crate) type Work = Box<dyn Fn(Run) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
+/// Whether a replica asks for a tick.
+pub(crate) type Condition = Box<dyn Fn(DateTime<Utc>) -> bool + Send + Sync>;
 
 impl SingletonJob {
     /// Makes a job that is due whenever `pattern` matches the local time of `zone`.
@@ -155,82 +178,6 @@ impl SingletonJob {
         job.missed(Missed::Latest)
     }
 
-    /// Makes a job as [`cron`](Self::cron) does, whose runs are calls of a [`tower`](tower_service) service.
-    ///
-    /// The service may have layers for time limits, retries or tracing.
-    /// The run goes on, and holds its lease, until the call's future ends.
-    /// Each run calls a clone of the service; the response is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Run, SingletonJob};
-    /// use std::time::Duration;
-    /// use tower::{BoxError, ServiceBuilder, service_fn};
-    ///
-    /// let service = ServiceBuilder::new()
-    ///     .timeout(Duration::from_secs(60))
-    ///     .service(service_fn(|run: Run| async move {
-    ///         println!("closes the books of {}", run.local_date());
-    ///         Ok::<(), BoxError>(())
-    ///     }));
-    /// let job = SingletonJob::cron_service("close-day", "0 0 2 * * *", "Europe/Berlin", service);
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn cron_service<S>(
-        name: impl Into<String>,
-        pattern: impl Into<String>,
-        zone: impl Into<Zone>,
-        service: S,
-    ) -> Self
-    where
-        S: Service<Run> + Clone + Send + 'static,
-        S::Future: Send,
-        S::Error: Into<BoxError>,
-    {
-        let (pattern, zone) = (pattern.into(), zone.into());
-        Self::new(name.into(), Plan::Cron { pattern, zone }, calls(service))
-    }
-
-    /// Makes a job as [`every`](Self::every) does, whose runs are calls of a service; see
-    /// [`cron_service`](Self::cron_service).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Run, SingletonJob};
-    /// use std::time::Duration;
-    /// use tower::{BoxError, ServiceBuilder, service_fn};
-    ///
-    /// let service = ServiceBuilder::new()
-    ///     .timeout(Duration::from_secs(60))
-    ///     .service(service_fn(|_: Run| async { Ok::<(), BoxError>(()) }));
-    /// let job = SingletonJob::every_service("sweep", Duration::from_secs(300), service);
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn every_service<S>(name: impl Into<String>, interval: Duration, service: S) -> Self
-    where
-        S: Service<Run> + Clone + Send + 'static,
-        S::Future: Send,
-        S::Error: Into<BoxError>,
-    {
-        Self::new(name.into(), Plan::Every(interval), calls(service))
-    }
-
     /// Returns the schedule of the job, before a scheduler has the job.
     ///
     /// # Errors
@@ -256,7 +203,7 @@ impl SingletonJob {
         Self {
             name,
             plan,
-            settings: Settings::default(),
+            settings: JobSettings::default(),
             work,
             condition: None,
         }
@@ -271,4 +218,16 @@ impl fmt::Debug for SingletonJob {
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
+}
+
+pub(super) fn boxed<F, W, E>(work: W) -> Work
+where
+    W: Fn(Run) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: Into<BoxError>,
+{
+    Box::new(move |run| {
+        let done = work(run);
+        async move { done.await.map_err(Into::into) }.boxed()
+    })
 }

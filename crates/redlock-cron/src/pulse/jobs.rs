@@ -12,10 +12,10 @@ use crate::{clock::lag, replica::Replica, tick::JobRunner};
 /// The jobs of a scheduler by name, and when they were woken up.
 pub(crate) struct Jobs {
     replica: Arc<Replica>,
-    state: Mutex<State>,
+    state: Mutex<JobsState>,
 }
 
-struct State {
+struct JobsState {
     by_name: BTreeMap<String, Arc<JobRunner>>,
     /// When the alarm came last, or was set.
     alarm: Instant,
@@ -26,7 +26,7 @@ struct State {
 impl Jobs {
     /// Makes room for jobs, whose alarm is set now.
     pub(crate) fn new(replica: Arc<Replica>) -> Self {
-        let state = Mutex::new(State {
+        let state = Mutex::new(JobsState {
             by_name: BTreeMap::new(),
             alarm: Instant::now(),
             looked: replica.clock.now(),
@@ -57,7 +57,7 @@ impl Jobs {
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<JobRunner>> {
         let mut state = self.state();
         let runner = state.by_name.remove(name)?;
-        self.replica.tasks.close(&runner.ending);
+        self.replica.tasks.close(&runner.job.ending);
         Some(runner)
     }
 
@@ -127,7 +127,7 @@ impl Jobs {
         self.state().alarm.elapsed()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JobsState> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

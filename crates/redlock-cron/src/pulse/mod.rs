@@ -14,6 +14,8 @@
 
 mod alarm;
 mod jobs;
-mod watch;
 
-pub(crate) use self::{alarm::Alarm, jobs::Jobs, watch::watch};
+pub(crate) use self::{
+    alarm::{JobAlarm, watch},
+    jobs::Jobs,
+};

@@ -58,12 +58,12 @@ pub(crate) fn describe() {
 const BY_JOB: &[&str] = &["namespace", "job_namespace", "job_name"];
 
 /// The metrics of one scheduler's jobs, with the labels that distinguish them from the jobs of other schedulers.
-pub(crate) struct Meter {
+pub(crate) struct JobMeter {
     namespace: Arc<str>,
     job_namespace: Arc<str>,
 }
 
-impl Meter {
+impl JobMeter {
     pub(crate) fn new(namespace: Arc<str>, job_namespace: Arc<str>) -> Self {
         Self {
             namespace,

@@ -1,5 +1,7 @@
 //! The receivers of reports: `tracing`, the metrics, and the hooks of the application.
 
+#[cfg(feature = "test-util")]
+use std::sync::{Mutex, PoisonError};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -8,9 +10,11 @@ use std::{
 #[cfg(feature = "metrics")]
 use chrono::{DateTime, Utc};
 use redlock_core::Redlock;
+#[cfg(feature = "test-util")]
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, info, warn};
 
-use crate::{Outcome, Run, TickReport, job::Namespace};
+use crate::{Outcome, Run, TickReport, job::JobNamespace};
 
 pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
 
@@ -24,9 +28,9 @@ pub(crate) struct Observer {
     client: Option<u64>,
     namespace: Option<Arc<str>>,
     #[cfg(feature = "metrics")]
-    meter: Option<super::metrics::Meter>,
+    meter: Option<super::metrics::JobMeter>,
     #[cfg(feature = "test-util")]
-    listeners: super::listeners::Listeners,
+    listeners: Listeners,
 }
 
 impl Observer {
@@ -49,12 +53,12 @@ impl Observer {
         not(feature = "metrics"),
         expect(unused_variables, reason = "the log has names of jobs only")
     )]
-    pub(crate) fn of(self, redlock: &Redlock, jobs: &Namespace) -> Self {
+    pub(crate) fn of(self, redlock: &Redlock, jobs: &JobNamespace) -> Self {
         Self {
             client: Some(redlock.id()),
             namespace: Some(redlock.namespace()),
             #[cfg(feature = "metrics")]
-            meter: Some(super::metrics::Meter::new(
+            meter: Some(super::metrics::JobMeter::new(
                 redlock.namespace(),
                 Arc::clone(jobs.name()),
             )),
@@ -89,7 +93,7 @@ impl Observer {
 
     /// Returns the reports, from now on, of ticks that this replica has dealt with to the end.
     #[cfg(feature = "test-util")]
-    pub(crate) fn listen(&self) -> super::listeners::Heard {
+    pub(crate) fn listen(&self) -> UnboundedReceiver<TickReport> {
         self.listeners.add()
     }
 
@@ -162,6 +166,28 @@ impl Observer {
             | Outcome::Lost
             | Outcome::GivenUp => event!(error),
         }
+    }
+}
+
+/// Tests that wait for a replica to have dealt with a tick.
+#[cfg(feature = "test-util")]
+#[derive(Default)]
+struct Listeners(Mutex<Vec<UnboundedSender<TickReport>>>);
+
+#[cfg(feature = "test-util")]
+impl Listeners {
+    fn add(&self) -> UnboundedReceiver<TickReport> {
+        let (tell, heard) = unbounded_channel();
+        // Nothing panics while the lock is held.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(tell);
+        heard
+    }
+
+    /// Sends a report to the listeners that are left.
+    fn tell(&self, report: &TickReport) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|listener| listener.send(report.clone()).is_ok());
     }
 }
 

@@ -1,14 +1,19 @@
-use std::time::Duration;
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt,
+    ops::Deref,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{FencingToken, NodeReport, RunRecord, RunState, Tick};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use redlock_core::{Printable, RunRecord};
 
-use crate::{TickReport, clock::to_instant};
+use super::memory::rounded;
+use crate::{JobMemory, Outcome, TickReport, job::Fingerprint};
 
 /// The status of a job: the nodes' memory of it, and what this replica has seen of it.
 ///
-/// The part from the nodes is the answer of a majority.
-/// If too few nodes have answered a part, it is missing, and [`nodes`](Self::nodes) tells why.
+/// It dereferences to the [memory](JobMemory) of the nodes.
 ///
 /// # Examples
 ///
@@ -21,117 +26,24 @@ use crate::{TickReport, clock::to_instant};
 /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
 /// jobs.trigger_now("close-day").await?;
 /// let status = jobs.status("close-day").await?;
-/// assert!(status.is_known(), "too few nodes have answered: {:?}", status.nodes());
-/// println!("next at {:?}, newest claimed {:?}", status.next_tick(), status.watermark());
-/// println!("running: {:?}, free in {:?}", status.running().is_some(), status.free_in());
-/// println!("paused: {:?}, others disagree: {}", status.is_paused(), status.disagreeing());
+/// println!("next at {:?}, others disagree: {}", status.next_tick(), status.disagreeing());
 /// println!("skipped here: {:?}, clock ahead by {:?}", status.skipped(), status.clock_offset());
+/// assert!(status.is_known(), "too few nodes have answered: {:?}", status.nodes());
 /// let last = status.last_success().ok_or("alert: it never succeeded")?;
 /// # assert_eq!(status.last_run().map(|run| run.tick()), Some(last.tick()));
-/// # assert_eq!(status.runs().len(), 1);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct JobStatus {
-    pub(crate) is_known: bool,
-    /// Whether a majority has answered under the job's own key.
-    pub(crate) is_lock_known: bool,
-    pub(crate) watermark: Option<DateTime<Utc>>,
-    pub(crate) free_in: Option<Duration>,
-    pub(crate) paused: Option<bool>,
-    pub(crate) running: Option<PastRun>,
-    pub(crate) runs: Vec<PastRun>,
+    pub(crate) memory: JobMemory,
     pub(crate) next_tick: Option<DateTime<Utc>>,
     pub(crate) skipped: Vec<TickReport>,
     pub(crate) others: usize,
     pub(crate) clock_offset: Option<TimeDelta>,
-    pub(crate) nodes: Vec<NodeReport>,
-}
-
-/// A run as the nodes remember it.
-///
-/// # Examples
-///
-/// ```
-/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), BoxError> {
-/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
-/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
-/// jobs.trigger_now("close-day").await?;
-/// for run in jobs.status("close-day").await?.runs() {
-///     println!(
-///         "{} attempt {} on {}, claimed at {}, token {}: {} after {:?}",
-///         run.tick(),
-///         run.attempt(),
-///         run.replica(),
-///         run.claimed_at(),
-///         run.fencing_token(),
-///         run.outcome().unwrap_or("it goes on, or its end is not recorded"),
-///         run.took(),
-///     );
-///     assert!(run.is_manual());
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct PastRun {
-    pub(crate) record: RunRecord,
-    pub(crate) attempt: u32,
-    pub(crate) is_manual: bool,
 }
 
 impl JobStatus {
-    /// Returns whether a majority has answered all questions; otherwise a part may be missing.
-    pub fn is_known(&self) -> bool {
-        self.is_known
-    }
-
-    /// Returns the newest tick that was claimed, as far as the answering nodes know; if a majority knows it, no replica
-    /// can claim a tick up to it any more.
-    pub fn watermark(&self) -> Option<DateTime<Utc>> {
-        self.watermark
-    }
-
-    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further run of a tick, and ten on request.
-    ///
-    /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
-    /// Ticks that were claimed and not started, for example because the job was paused, are among them.
-    pub fn runs(&self) -> &[PastRun] {
-        &self.runs
-    }
-
-    /// Returns the newest run.
-    pub fn last_run(&self) -> Option<&PastRun> {
-        self.runs.first()
-    }
-
-    /// Returns the newest run that returned `Ok`.
-    pub fn last_success(&self) -> Option<&PastRun> {
-        self.runs.iter().find(|run| run.outcome() == Some("ok"))
-    }
-
-    /// Returns the run that goes on: its end is not recorded, and its lock is held, or may be held.
-    ///
-    /// If runs may [overlap](crate::Overlap::Allow), it is the newest run that goes on.
-    pub fn running(&self) -> Option<&PastRun> {
-        self.running.as_ref()
-    }
-
-    /// Returns the longest time until a majority lets the job's lock go if it is not renewed; zero if no replica holds
-    /// it, and `None` if that is not known.
-    pub fn free_in(&self) -> Option<Duration> {
-        self.free_in
-    }
-
-    /// Returns whether the job is paused; `None` if too few nodes have answered.
-    pub fn is_paused(&self) -> Option<bool> {
-        self.paused
-    }
-
     /// Returns the next tick, by the nodes' clocks as far as they are known, and by this replica's zone data.
     pub fn next_tick(&self) -> Option<DateTime<Utc>> {
         self.next_tick
@@ -155,63 +67,134 @@ impl JobStatus {
     pub fn clock_offset(&self) -> Option<TimeDelta> {
         self.clock_offset
     }
+}
 
-    /// Returns what each node contributed to the answer.
-    pub fn nodes(&self) -> &[NodeReport] {
-        &self.nodes
+impl Deref for JobStatus {
+    type Target = JobMemory;
+
+    fn deref(&self) -> &JobMemory {
+        &self.memory
     }
 }
 
-impl PastRun {
-    /// Returns the tick, or the moment of the request for the run.
-    pub fn tick(&self) -> DateTime<Utc> {
-        to_instant(self.record.tick)
-    }
-
-    /// Returns the number of the run among the runs of its tick: 1 is the first.
-    pub fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
-    /// Returns whether the run was requested.
-    pub fn is_manual(&self) -> bool {
-        self.is_manual
-    }
-
-    /// Returns the replica of the run.
-    pub fn replica(&self) -> &str {
-        self.record.replica.as_str()
-    }
-
-    /// Returns its fencing token.
-    pub fn fencing_token(&self) -> FencingToken {
-        self.record.token
-    }
-
-    /// Returns the time of the claim, by its replica's clock.
-    pub fn claimed_at(&self) -> DateTime<Utc> {
-        Tick::from_millis(self.record.claimed_at).map_or(DateTime::<Utc>::MAX_UTC, to_instant)
-    }
-
-    /// Returns how the run ended, as [`Outcome::as_str`](crate::Outcome::as_str) names it, or `dropped` or `unstarted`;
-    /// `None` if its end is not recorded.
-    pub fn outcome(&self) -> Option<&str> {
-        match &self.record.state {
-            RunState::Ended { outcome, .. } => Some(outcome.as_str()),
-            _ => None,
+/// Some lines, of which the first says how things stand now; without a line break at the end.
+///
+/// The words are for people and may change.
+impl fmt::Display for JobStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_paused = self.is_paused() == Some(true);
+        let is_lock_known = self.memory.state.is_some();
+        let is_locked = self.free_in().is_some_and(|left| !left.is_zero());
+        match self.running() {
+            Some(run) => write!(f, "running on {}", Printable::new(run.replica()))?,
+            None if is_paused => f.write_str("paused")?,
+            None if is_locked => f.write_str("locked, though no run is known")?,
+            None if is_lock_known => f.write_str("idle")?,
+            None => f.write_str("unknown: too few nodes answered")?,
         }
-    }
-
-    /// Returns whether the end of the run is not recorded.
-    pub(crate) fn is_open(&self) -> bool {
-        self.outcome().is_none()
-    }
-
-    /// Returns the duration of the run, if it has ended.
-    pub fn took(&self) -> Option<Duration> {
-        match &self.record.state {
-            RunState::Ended { took, .. } => Some(*took),
-            _ => None,
+        if !self.is_known() && (is_lock_known || is_paused || self.running().is_some()) {
+            f.write_str(", and a part is missing")?;
         }
+        if let Some(left) = self.free_in().filter(|left| !left.is_zero()) {
+            write!(f, ", its lease ends in {} unless renewed", rounded(left))?;
+        }
+        if is_paused && self.running().is_some() {
+            f.write_str(", and paused from its end on")?;
+        }
+        if let Some(next) = self.next_tick() {
+            let next = next.to_rfc3339_opts(SecondsFormat::Secs, true);
+            write!(f, "\n  next tick     {next}")?;
+        } else {
+            f.write_str("\n  next tick     none: the schedule has ended")?;
+        }
+        match self.last_run() {
+            Some(run) => write!(f, "\n  last run      {run}")?,
+            None if self.is_known() => f.write_str("\n  last run      none is remembered")?,
+            None => {}
+        }
+        if let Some(run) = self.last_success() {
+            write!(f, "\n  last success  {run}")?;
+        }
+        for skipped in self.skipped() {
+            let tick = skipped.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
+            write!(f, "\n  skipped here  {tick}")?;
+            if skipped.ticks() > 1 {
+                let last = skipped
+                    .last_tick()
+                    .to_rfc3339_opts(SecondsFormat::Secs, true);
+                write!(f, " to {last}, {} ticks", skipped.ticks())?;
+            }
+            write!(f, ": {}", skipped.outcome())?;
+            if let Some(why) = skipped.detail() {
+                write!(f, ", {}", Printable::new(&why.replace('\n', "; ")))?;
+            }
+        }
+        if self.disagreeing() > 0 {
+            let others = self.disagreeing();
+            write!(
+                f,
+                "\n  configured otherwise on {others} replica(s) that ran it"
+            )?;
+        }
+        if let Some(offset) = self.clock_offset() {
+            let ms = offset.num_milliseconds();
+            write!(f, "\n  this clock    {ms:+} ms from the nodes'")?;
+        }
+        let mut nodes = self.nodes().iter();
+        nodes.try_for_each(|node| write!(f, "\n  node {node}"))
     }
 }
+
+/// The journal of this replica about a job: its observations since the job was added.
+#[derive(Debug, Default)]
+pub(crate) struct Journal(Mutex<JournalState>);
+
+#[derive(Debug, Default)]
+struct JournalState {
+    /// Other configurations of the job, each with the replica that has it.
+    others: HashSet<(u64, String)>,
+    /// The last ticks that were not started though no other replica had them, the newest first.
+    skipped: VecDeque<TickReport>,
+}
+
+impl Journal {
+    /// Notes the replica and the configuration of a run if the configuration is another; returns whether they are new.
+    pub(crate) fn differs(&self, run: &RunRecord, fingerprint: Fingerprint) -> bool {
+        if fingerprint.is_same(run.fingerprint) {
+            return false;
+        }
+        let mut seen = self.seen();
+        let other = (run.fingerprint, run.replica.as_str().to_owned());
+        seen.others.len() < MOST_OTHERS && seen.others.insert(other)
+    }
+
+    /// Returns how many replicas with other configurations were seen.
+    pub(crate) fn others(&self) -> usize {
+        self.seen().others.len()
+    }
+
+    /// Remembers a tick that was skipped.
+    pub(crate) fn note(&self, report: &TickReport) {
+        let outcome = report.outcome();
+        let ended = matches!(outcome, Outcome::Draining | Outcome::Removed);
+        if ended || outcome.was_started() || outcome == Outcome::NotWinner {
+            return;
+        }
+        let mut seen = self.seen();
+        seen.skipped.push_front(report.clone());
+        seen.skipped.truncate(MOST_SKIPPED);
+    }
+
+    pub(crate) fn skipped(&self) -> Vec<TickReport> {
+        self.seen().skipped.iter().cloned().collect()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, JournalState> {
+        // Nothing panics while the lock is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A fleet that is deployed every hour should not fill the memory.
+const MOST_OTHERS: usize = 1_000;
+const MOST_SKIPPED: usize = 20;

@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::{
     Outcome,
-    clock::{Clock, lag, to_instant, to_tick},
+    clock::{WallClock, lag, to_instant, to_tick},
     job::JobId,
     record::Measured,
 };
@@ -32,7 +32,7 @@ pub(crate) struct Claims {
     /// The name of this replica on the nodes.
     // invariant: a word of the protocol's
     pub(crate) replica: String,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn WallClock>,
     /// A permit for each run that may go on at the same time; none without a limit.
     pub(crate) places: Option<Arc<Semaphore>>,
     /// A permit for each claim that may ask nodes at the same time.
@@ -68,7 +68,7 @@ pub(crate) enum After {
 
 /// A tick that may be started here.
 #[derive(Debug)]
-pub(crate) struct Won {
+pub(crate) struct WonClaim {
     pub(crate) claim: Claim,
     pub(crate) measured: Measured,
     /// The slot under which the run goes on, if it must have one.
@@ -100,7 +100,7 @@ impl Claims {
     /// # Cancel safety
     ///
     /// Dropping the future releases the lock; it is possible that no replica can claim the tick after that.
-    pub(crate) async fn claim(&self, ask: ClaimRequest) -> Result<Won, Refusal> {
+    pub(crate) async fn claim(&self, ask: ClaimRequest) -> Result<WonClaim, Refusal> {
         let Some(tick) = to_tick(ask.tick) else {
             return Err(Refusal::new(
                 Outcome::Refused,
@@ -118,7 +118,7 @@ impl Claims {
             ahead: self.ahead().await,
         };
         match decided {
-            Ok((claim, slot)) => Ok(Won {
+            Ok((claim, slot)) => Ok(WonClaim {
                 claim,
                 measured,
                 slot,
@@ -239,7 +239,7 @@ impl Claims {
     }
 }
 
-impl Won {
+impl WonClaim {
     /// Resolves when the run may not go on, because its lease or its slot is lost.
     pub(crate) async fn lost(&self) -> LossReason {
         let slot = async {

@@ -1,32 +1,33 @@
 //! The part that the jobs of one scheduler share on this replica: claims, tasks, the clock and the place where reports go.
 
 mod claims;
-mod nodes_time;
 mod tasks;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Redlock, Word};
 use tokio::{sync::Semaphore, time::Instant};
 
-use self::nodes_time::NodesTime;
 pub(crate) use self::{
     claims::{
-        After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, Won, cut_short_outcomes, finish, lines,
+        After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, WonClaim, cut_short_outcomes, finish,
+        lines,
     },
-    nodes_time::LOOK,
     tasks::{Ending, STOP_GRACE, Tasks},
 };
-use crate::{SetupError, clock::Clock, job::Namespace, record::Observer};
+use crate::{SetupError, clock::WallClock, job::JobNamespace, record::Observer};
 
 /// The part that the jobs of one scheduler share.
 pub(crate) struct Replica {
-    pub(crate) namespace: Namespace,
+    pub(crate) namespace: JobNamespace,
     pub(crate) claims: Claims,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) observer: Observer,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn WallClock>,
     nodes_time: Mutex<NodesTime>,
 }
 
@@ -36,10 +37,10 @@ impl Replica {
         namespace: &str,
         name: Option<String>,
         observer: Observer,
-        clock: Arc<dyn Clock>,
+        clock: Arc<dyn WallClock>,
         places: Option<usize>,
     ) -> Result<Arc<Self>, SetupError> {
-        let namespace = Namespace::new(namespace)?;
+        let namespace = JobNamespace::new(namespace)?;
         let replica = name.unwrap_or_else(default_name);
         if Word::new(&replica).is_none() {
             let most = Word::LONGEST;
@@ -129,3 +130,54 @@ const MOST_PLACES: usize = 1_000_000;
 
 /// The longest part of the host, so that the process fits in as well.
 const LONGEST_HOST: usize = 48;
+
+/// The time that the nodes' clocks showed last, and when.
+///
+/// The replica's own wall clock plays no part in it once the nodes are known: a wall clock may be set at any moment, also
+/// while a task sleeps.
+/// Between two looks, the time goes on by a clock that cannot be set.
+#[derive(Debug, Default)]
+struct NodesTime {
+    known: Option<(DateTime<Utc>, Instant)>,
+    has_jumped: bool,
+}
+
+impl NodesTime {
+    /// Returns what the nodes' clocks show at `now`; `None` if they were never known.
+    fn now(&self, now: Instant) -> Option<DateTime<Utc>> {
+        let (shown, at) = self.known?;
+        let since = TimeDelta::from_std(now.saturating_duration_since(at)).ok()?;
+        shown.checked_add_signed(since)
+    }
+
+    /// Notes what the nodes' clocks showed at some moment between `asked` and `answered`; `before` is what was expected.
+    ///
+    /// An expectation that is as good as the answer stays, because this process may have waited for the answer.
+    fn note(
+        &mut self,
+        shown: DateTime<Utc>,
+        asked: Instant,
+        answered: Instant,
+        before: DateTime<Utc>,
+    ) {
+        let took = answered.saturating_duration_since(asked);
+        let latest = TimeDelta::from_std(took)
+            .ok()
+            .and_then(|took| shown.checked_add_signed(took));
+        let latest = latest.unwrap_or(shown);
+        let now = before.clamp(shown, latest);
+        self.has_jumped |= (now - before).abs() > NEGLIGIBLE;
+        self.known = Some((now, answered));
+    }
+
+    /// Returns whether the time has differed from the expected one since the last call.
+    fn has_jumped(&mut self) -> bool {
+        std::mem::take(&mut self.has_jumped)
+    }
+}
+
+/// By how much the nodes' time may differ from the expected one before ticks are looked for again.
+const NEGLIGIBLE: TimeDelta = TimeDelta::milliseconds(200);
+
+/// The time between two looks at the nodes' clocks while a task waits for an instant of theirs.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);

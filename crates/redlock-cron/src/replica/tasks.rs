@@ -73,7 +73,7 @@ pub(crate) struct Ending {
 }
 
 /// A run that was let start and has not ended.
-pub(crate) struct InFlight {
+pub(crate) struct RunInFlight {
     tasks: Arc<Tasks>,
     id: u64,
 }
@@ -114,7 +114,7 @@ impl Tasks {
         tick: DateTime<Utc>,
         trigger: Trigger,
         ending: &Ending,
-    ) -> Option<InFlight> {
+    ) -> Option<RunInFlight> {
         // Under the lock that `drain` and `close` take: a run that they did not see never starts.
         let mut runs = self.runs();
         if ending.draining.is_cancelled() {
@@ -133,7 +133,7 @@ impl Tasks {
             ending: ending.id,
         };
         runs.in_flight.insert(id, running);
-        Some(InFlight {
+        Some(RunInFlight {
             tasks: Arc::clone(self),
             id,
         })
@@ -263,7 +263,7 @@ impl Ending {
     }
 }
 
-impl InFlight {
+impl RunInFlight {
     /// Records that the run was dropped before it finished.
     pub(crate) fn dropped(self) {
         let mut runs = self.tasks.runs();
@@ -281,7 +281,7 @@ impl InFlight {
     }
 }
 
-impl Drop for InFlight {
+impl Drop for RunInFlight {
     fn drop(&mut self) {
         self.tasks.runs().in_flight.remove(&self.id);
     }

@@ -37,10 +37,10 @@ use crate::SetupError;
 /// # Ok::<(), redlock_cron::SetupError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Schedule(pub(super) Kind);
+pub struct Schedule(pub(super) ScheduleKind);
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum ScheduleKind {
     Cron {
         pattern: Arc<Pattern>,
         zone: Tz,
@@ -61,7 +61,7 @@ impl Schedule {
         let pattern = Pattern::read(pattern);
         let pattern = pattern.map_err(|error| SetupError::misuse("pattern", error))?;
         let pattern = Arc::new(pattern);
-        Ok(Self(Kind::Cron { pattern, zone }))
+        Ok(Self(ScheduleKind::Cron { pattern, zone }))
     }
 
     /// Makes the schedule of the multiples of `interval` since the Unix epoch, as
@@ -84,7 +84,7 @@ impl Schedule {
     pub fn every(interval: Duration) -> Result<Self, SetupError> {
         let seconds = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX);
         if interval.subsec_nanos() == 0 && (1..=LONGEST_INTERVAL).contains(&seconds) {
-            return Ok(Self(Kind::Every(seconds)));
+            return Ok(Self(ScheduleKind::Every(seconds)));
         }
         let right = format!("it must be whole seconds, 1 to {LONGEST_INTERVAL}");
         let message = format!("{interval:?} is not valid; {right}");
@@ -106,32 +106,32 @@ impl Schedule {
     /// ```
     pub fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.0 {
-            Kind::Cron { pattern, zone } => {
+            ScheduleKind::Cron { pattern, zone } => {
                 let from = time.timestamp().saturating_add(1).max(YEARS.start);
                 let next = (from < YEARS.end).then(|| walk::first_from(pattern, *zone, from));
                 DateTime::from_timestamp(next??, 0)
             }
-            Kind::Every(interval) => {
+            ScheduleKind::Every(interval) => {
                 let earlier = time.timestamp().div_euclid(*interval);
                 DateTime::from_timestamp((earlier + 1).checked_mul(*interval)?, 0)
             }
-            Kind::Once(at) => (*at > time).then_some(*at),
+            ScheduleKind::Once(at) => (*at > time).then_some(*at),
         }
     }
 
     /// Returns the newest tick at or before `time`.
     pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.0 {
-            Kind::Cron { pattern, zone } => {
+            ScheduleKind::Cron { pattern, zone } => {
                 let end = time.timestamp().saturating_add(1).min(YEARS.end);
                 let latest = (end > YEARS.start).then(|| walk::last_before(pattern, *zone, end));
                 DateTime::from_timestamp(latest??, 0)
             }
-            Kind::Every(interval) => {
+            ScheduleKind::Every(interval) => {
                 let earlier = time.timestamp().div_euclid(*interval);
                 DateTime::from_timestamp(earlier * *interval, 0)
             }
-            Kind::Once(at) => (*at <= time).then_some(*at),
+            ScheduleKind::Once(at) => (*at <= time).then_some(*at),
         }
     }
 
@@ -139,16 +139,16 @@ impl Schedule {
     pub(crate) fn day_of(&self, tick: DateTime<Utc>) -> NaiveDate {
         let local = tick.with_timezone(&self.zone());
         match &self.0 {
-            Kind::Cron { pattern, .. } => walk::day_of(pattern, local),
-            Kind::Every(_) | Kind::Once(_) => local.date_naive(),
+            ScheduleKind::Cron { pattern, .. } => walk::day_of(pattern, local),
+            ScheduleKind::Every(_) | ScheduleKind::Once(_) => local.date_naive(),
         }
     }
 
     /// Returns what each step of the pattern that does not mean what it says does instead.
     pub(crate) fn doubts(&self) -> &[String] {
         match &self.0 {
-            Kind::Cron { pattern, .. } => &pattern.doubts,
-            Kind::Every(_) | Kind::Once(_) => &[],
+            ScheduleKind::Cron { pattern, .. } => &pattern.doubts,
+            ScheduleKind::Every(_) | ScheduleKind::Once(_) => &[],
         }
     }
 
@@ -160,7 +160,7 @@ impl Schedule {
         before: DateTime<Utc>,
         most: u64,
     ) -> u64 {
-        if let Kind::Every(interval) = &self.0 {
+        if let ScheduleKind::Every(interval) = &self.0 {
             let number = |time: DateTime<Utc>| time.timestamp().div_euclid(*interval);
             let ticks = number(before - TimeDelta::milliseconds(1)) - number(after);
             return u64::try_from(ticks).unwrap_or(0).min(most);

@@ -7,20 +7,13 @@
 //! spelling of a time how often it is due on the day of a change.
 
 mod calendar;
-#[cfg(test)]
-mod clock_changes;
-#[cfg(test)]
-mod missing_days;
 mod pattern;
-#[cfg(test)]
-mod patterns;
 mod plan;
 mod preview;
 #[cfg(test)]
-mod properties;
+mod tests;
 mod walk;
 mod words;
-mod zone;
 
 pub(crate) use self::plan::Plan;
-pub use self::{calendar::Schedule, zone::Zone};
+pub use self::{calendar::Schedule, plan::Zone};

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SubsecRound, Utc};
 use chrono_tz::Tz;
 
-use super::calendar::{Kind, Schedule};
+use super::calendar::{Schedule, ScheduleKind};
 use crate::{SetupError, Zone};
 
 impl Schedule {
@@ -38,7 +38,7 @@ impl Schedule {
     /// assert_eq!(schedule.to_string(), "Once, at 2026-12-24T18:00:00Z");
     /// ```
     pub fn once(instant: DateTime<Utc>) -> Self {
-        Self(Kind::Once(instant.trunc_subsecs(0)))
+        Self(ScheduleKind::Once(instant.trunc_subsecs(0)))
     }
 
     /// Returns the ticks after `time`, in the schedule's [zone](Self::zone) and in order.
@@ -73,13 +73,13 @@ impl Schedule {
     /// ```
     pub fn zone(&self) -> Tz {
         match &self.0 {
-            Kind::Cron { zone, .. } => *zone,
-            Kind::Every(_) | Kind::Once(_) => Tz::UTC,
+            ScheduleKind::Cron { zone, .. } => *zone,
+            ScheduleKind::Every(_) | ScheduleKind::Once(_) => Tz::UTC,
         }
     }
 
     /// Returns whether it has one tick and no other, whatever its pattern says.
     pub(crate) fn is_once(&self) -> bool {
-        matches!(self.0, Kind::Once(_))
+        matches!(self.0, ScheduleKind::Once(_))
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use chrono::{Month, SecondsFormat, Weekday};
 
 use super::{
-    calendar::{Kind, Schedule},
+    calendar::{Schedule, ScheduleKind},
     pattern::{Days, Item, Pattern, Set},
 };
 
@@ -13,7 +13,7 @@ use super::{
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Cron { pattern, zone } => {
+            ScheduleKind::Cron { pattern, zone } => {
                 let words = [
                     Some(time(pattern)),
                     day(&pattern.days),
@@ -23,8 +23,8 @@ impl fmt::Display for Schedule {
                 let words: Vec<_> = words.into_iter().flatten().collect();
                 write!(f, "{}, in the zone {}", words.join(", "), zone.name())
             }
-            Kind::Every(seconds) => interval(*seconds, f),
-            Kind::Once(at) => {
+            ScheduleKind::Every(seconds) => interval(*seconds, f),
+            ScheduleKind::Once(at) => {
                 let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
                 write!(f, "Once, at {at}")
             }

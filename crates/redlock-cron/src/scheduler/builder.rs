@@ -6,7 +6,7 @@ use tokio_cron_scheduler::JobScheduler;
 use super::singleton_scheduler::SingletonScheduler;
 use crate::{
     Run, SetupError, TickReport,
-    clock::{Clock, SystemClock},
+    clock::{SystemClock, WallClock},
     record::{Observer, OutcomeHook, StartHook},
     replica::Replica,
 };
@@ -44,7 +44,7 @@ pub struct SingletonSchedulerBuilder {
     start: Option<StartHook>,
     agreed_within: Option<Duration>,
     max_runs: Option<usize>,
-    clock: Option<Arc<dyn Clock>>,
+    clock: Option<Arc<dyn WallClock>>,
 }
 
 impl SingletonScheduler {
@@ -276,8 +276,7 @@ impl SingletonSchedulerBuilder {
     /// start it meanwhile.
     /// If no replica has started it when it is too late, it is reported as [`NoPlace`](crate::Outcome::NoPlace).
     /// Waiting ticks get places in the order in which they asked for one, which may differ from the order in which they
-    /// were due: each tick asks after its part of the [spread](crate::SingletonJob::spread), and a tick that is tried
-    /// again asks again.
+    /// were due: each tick asks after a random time of up to half a second, and a tick that is tried again asks again.
     /// With [`Overlap::Skip`](crate::Overlap::Skip), a tick that waits for the place of a run of its own job is started
     /// after that run, if it is not too late, and is not skipped.
     /// A run on [request](SingletonScheduler::trigger_now) waits for a place as well.
@@ -356,7 +355,7 @@ impl SingletonSchedulerBuilder {
     /// # }
     /// ```
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
-        let clock: Arc<dyn Clock> = match (self.clock, self.redlock.is_in_virtual_time()) {
+        let clock: Arc<dyn WallClock> = match (self.clock, self.redlock.is_in_virtual_time()) {
             (None, false) => Arc::new(SystemClock),
             (Some(clock), true) => clock,
             (None, true) => {

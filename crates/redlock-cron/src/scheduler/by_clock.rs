@@ -67,7 +67,7 @@ impl SingletonScheduler {
         if !self.start.lock().await.is_done {
             return Err(never("its scheduler was not started"));
         }
-        let tick = runner.schedule.next_after(clock.now());
+        let tick = runner.job.schedule.next_after(clock.now());
         let tick = tick.ok_or_else(|| never("its schedule has ended"))?;
         let mut heard = self.replica.observer.listen();
         let dealt_with = async {
@@ -81,7 +81,7 @@ impl SingletonScheduler {
         select! {
             biased;
             Some(report) = dealt_with => Ok(report),
-            () = runner.ending.draining() => Err(never("the job or its scheduler has ended")),
+            () = runner.job.ending.draining() => Err(never("the job or its scheduler has ended")),
             () = clock.advance_to(tick + PATIENCE) => Err(never("it was not dealt with in six hours")),
         }
     }

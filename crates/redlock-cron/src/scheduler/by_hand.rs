@@ -207,7 +207,7 @@ impl SingletonScheduler {
     /// # }
     /// ```
     pub fn schedule(&self, name: &str) -> Result<Schedule, ControlError> {
-        Ok(self.runner(name)?.schedule.clone())
+        Ok(self.runner(name)?.job.schedule.clone())
     }
 
     /// Returns what the nodes remember of the job, and what this replica has seen of it; printed, the status is a page

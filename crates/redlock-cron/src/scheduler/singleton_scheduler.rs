@@ -7,10 +7,10 @@ use std::{
 use tokio::sync::Mutex;
 use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
-use super::last_handle::LastHandle;
+use super::LastHandle;
 use crate::{
     ControlError, SetupError, ShutdownReport, SingletonJob,
-    pulse::{Alarm, Jobs, watch},
+    pulse::{JobAlarm, Jobs, watch},
     replica::Replica,
     tick::JobRunner,
 };
@@ -63,7 +63,7 @@ pub struct SingletonScheduler {
 /// How far the start has come.
 #[derive(Default)]
 pub(super) struct Startup {
-    alarm: Option<Alarm>,
+    alarm: Option<JobAlarm>,
     pub(super) is_done: bool,
 }
 
@@ -201,10 +201,10 @@ impl SingletonScheduler {
         if let Some(within) = self.agreed_within
             && is_new
         {
-            runner.check_agreement(within).await?;
+            runner.job.check_agreement(within).await?;
         }
         runner.say_if_it_ended();
-        runner.say_doubts();
+        runner.job.say_doubts();
         #[cfg(feature = "metrics")]
         self.replica.observer.expect(&name);
         let runner = self.jobs.insert(name, runner);
@@ -263,7 +263,7 @@ impl SingletonScheduler {
     }
 
     /// Starts tokio-cron-scheduler, with the job that wakes up all others.
-    async fn set_alarm(&self, start: &mut Startup) -> Result<Alarm, SetupError> {
+    async fn set_alarm(&self, start: &mut Startup) -> Result<JobAlarm, SetupError> {
         let refused = |why| move |error| SetupError::scheduler(why, error);
         let scheduler = match self.scheduler.get() {
             Some(scheduler) => scheduler,
@@ -280,7 +280,7 @@ impl SingletonScheduler {
         let alarm = match &start.alarm {
             Some(alarm) => alarm.clone(),
             None => {
-                let alarm = Alarm::set(scheduler, &self.jobs).await;
+                let alarm = JobAlarm::set(scheduler, &self.jobs).await;
                 let alarm = alarm.map_err(refused("it did not take a job"))?;
                 start.alarm.insert(alarm).clone()
             }
@@ -352,7 +352,7 @@ impl SingletonScheduler {
         let runner = runner.ok_or_else(|| ControlError::unknown(name))?;
         #[cfg(feature = "metrics")]
         runner.tell_next();
-        Ok(self.replica.tasks.end(&runner.ending, grace).await)
+        Ok(self.replica.tasks.end(&runner.job.ending, grace).await)
     }
 
     #[cfg(test)]

@@ -23,11 +23,11 @@ pub(super) fn job(starts: &Starts, endless: u32, max_attempts: u32) -> Singleton
 impl Member {
     /// Ends as if its process had been killed.
     pub(super) async fn crash(self) {
-        let redlock = self.runner.replica.claims.redlock.clone();
+        let redlock = self.runner.job.replica.claims.redlock.clone();
         for node in &self.nodes {
             node.stop();
         }
-        self.runner.replica.tasks.abandon();
+        self.runner.job.replica.tasks.abandon();
         tokio::time::sleep(Duration::from_millis(10)).await;
         redlock.close().await;
         for node in &self.nodes {
@@ -216,7 +216,10 @@ async fn a_tick_is_not_started_again_after_a_later_one() {
     other.wake_at(69_000).await;
     assert_eq!(other.outcome().await, Outcome::Ok);
     let again = fleet.member(0, slow()).await;
-    let retry = again.runner.retry(tick(3), Duration::ZERO, Unclaimed::Wait);
+    let retry = again
+        .runner
+        .retry(tick(3))
+        .wait(Duration::ZERO, Unclaimed::Wait);
     assert!(retry.await.is_err());
     fleet.sleep_until(120_000).await;
     assert_eq!(starts.list(), [3, 63].map(tick));
@@ -259,7 +262,7 @@ async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
         let _ = first.shut_down(Duration::ZERO).await;
         // In the way of both, for as long as it takes until both wait.
         let client = fleet.client().await;
-        let guard = client.acquire(first.runner.id.job_key()).await.unwrap();
+        let guard = client.acquire(first.runner.job.id.job_key()).await.unwrap();
         third.wake_at(63_000).await;
         fleet.sleep_until(66_500).await;
         drop(guard);
@@ -317,7 +320,7 @@ async fn a_tick_that_is_due_before_the_last_run_is_known_does_not_pass_over_it()
         let again = fleet.member(0, job()).await;
         if let Missed::All { .. } = policy {
             // No task works on the backlog otherwise.
-            assert!(!again.runner.backlog.open());
+            assert!(!again.runner.ticks.backlog.open());
         }
         again.wake_at(63_000).await;
         fleet.sleep_until(92_000).await;
@@ -382,7 +385,11 @@ async fn a_run_of_ten_minutes_that_is_cut_short_is_started_again() {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_not_started_again_later_than_was_said_and_then_is_not_in_the_way() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || complete_job(&starts).retry_within(Duration::from_secs(120));
+    // It may be started again for two minutes.
+    let job = || {
+        let job = complete_job(&starts).catch_up_window(Duration::from_secs(80));
+        job.max_runtime(Duration::from_secs(10))
+    };
     let first = fleet.member(0, job()).await;
     first.begin();
     first.wake_at(3_000).await;

@@ -3,7 +3,7 @@ use tokio::sync::Semaphore;
 
 use super::*;
 use crate::{
-    job::{JobId, Namespace},
+    job::{JobId, JobNamespace},
     replica::{After, ClaimRequest, Claims},
 };
 
@@ -18,7 +18,7 @@ async fn claims(fleet: &Fleet) -> Claims {
 }
 
 fn id(namespace: &str) -> JobId {
-    JobId::new(Namespace::new(namespace).unwrap(), "job").unwrap()
+    JobId::new(JobNamespace::new(namespace).unwrap(), "job").unwrap()
 }
 
 fn ask(namespace: &str, tick: DateTime<Utc>) -> ClaimRequest {

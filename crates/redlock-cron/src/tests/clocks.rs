@@ -1,19 +1,19 @@
 //! Replicas whose wall clocks are set while they wait.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use super::*;
+use super::{logs::Logged, *};
 use crate::{
     Missed,
     pulse::{Jobs, watch},
 };
-use tracing::{Metadata, Subscriber, span};
+use tracing::Level;
 
 /// Virtual time, off by the number of seconds that was set last.
 #[derive(Clone)]
 struct SetClock(Instant, Arc<AtomicI64>);
 
-impl Clock for SetClock {
+impl WallClock for SetClock {
     fn now(&self) -> DateTime<Utc> {
         let since = TimeDelta::from_std(self.0.elapsed()).unwrap();
         tick(0) + since + TimeDelta::seconds(self.1.load(Relaxed))
@@ -72,37 +72,16 @@ async fn a_job_goes_on_while_the_clock_is_wrong_and_after_it_is_right_again() {
     }
 }
 
-/// Counts the warnings that are logged under the adapter's target.
-#[derive(Clone, Default)]
-struct Warnings(Arc<AtomicU32>);
-
-impl Subscriber for Warnings {
-    fn enabled(&self, of: &Metadata<'_>) -> bool {
-        *of.level() == tracing::Level::WARN && of.target() == crate::TARGET
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_is_an_hour_behind_starts_its_ticks_and_warns_once() {
     let (fleet, lags) = (Fleet::new(), Lags::default());
-    let warnings = Warnings::default();
-    let _guard = super::listens(warnings.clone());
+    let (warnings, _guard) = Logged::at(Level::WARN);
     let (seconds, _kept) = fleet.replica_with_a_clock(Missed::Skip, &lags).await;
     fleet.sleep_until(10_000).await;
-    assert_eq!(warnings.0.load(Relaxed), 0);
+    assert_eq!(warnings.count(), 0);
     seconds.store(-3_600, Relaxed);
     fleet.sleep_until(60_000).await;
-    assert_eq!(warnings.0.load(Relaxed), 1);
+    assert_eq!(warnings.count(), 1);
     assert_eq!(lags.lock().unwrap().len(), 12);
 }
 

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{ControlErrorKind, Delivery, Missed, Overlap, PastRun, tick::Switch};
+use crate::{
+    ControlErrorKind, Delivery, Missed, Overlap, PastRun,
+    tick::{Switch, is_paused, unless_forbidden},
+};
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -13,16 +16,16 @@ async fn a_pause_holds_on_all_replicas_and_an_end_of_it_too_whatever_their_clock
     assert_eq!(slow.outcome().await, Outcome::Paused);
     fast.wake_at(63_000).await;
     assert_eq!(fast.outcome().await, Outcome::Paused);
-    assert_eq!(slow.runner.is_paused().await, Some(true));
+    assert_eq!(is_paused(&slow.runner.job).await, Some(true));
     slow.runner.set_paused(false).await.unwrap();
-    assert_eq!(fast.runner.is_paused().await, Some(false));
+    assert_eq!(is_paused(&fast.runner.job).await, Some(false));
     // It knows by now by how much its clock is ahead.
     fast.wake_at(153_000).await;
     assert_eq!(fast.outcome().await, Outcome::Ok);
     // Once more, and again, by the one whose clock is behind.
     slow.runner.set_paused(true).await.unwrap();
     slow.runner.set_paused(true).await.unwrap();
-    assert_eq!(fast.runner.is_paused().await, Some(true));
+    assert_eq!(is_paused(&fast.runner.job).await, Some(true));
     assert_eq!(starts.list(), [tick(123)]);
 }
 
@@ -58,7 +61,7 @@ async fn a_job_is_paused_and_triggered_by_replicas_whose_clocks_are_off_by_hours
         let member = fleet.member(skew, starts.quick_job(MINUTE)).await;
         for paused in [true, false, true] {
             member.runner.set_paused(paused).await.unwrap();
-            assert_eq!(member.runner.is_paused().await, Some(paused));
+            assert_eq!(is_paused(&member.runner.job).await, Some(paused));
         }
         for _ in 0..2 {
             let report = Arc::clone(&member.runner).trigger().await;
@@ -102,14 +105,14 @@ async fn a_pause_that_no_majority_confirms_is_an_error() {
         "{error}"
     );
     assert!(error.contains("0 of 3 nodes granted"), "{error}");
-    assert_eq!(member.runner.is_paused().await, None);
+    assert_eq!(is_paused(&member.runner.job).await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_triggered_in_a_shutdown() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let member = fleet.member(0, starts.quick_job(MINUTE)).await;
-    member.runner.replica.tasks.drain();
+    member.runner.job.replica.tasks.drain();
     let report = Arc::clone(&member.runner).trigger().await;
     assert_eq!(report.outcome(), Outcome::Draining);
     assert!(starts.list().is_empty());
@@ -141,7 +144,7 @@ async fn the_status_says_what_the_nodes_remember_and_what_this_replica_saw() {
     let status = second.runner.status().await;
     let running = status.running().expect("it goes on");
     assert_eq!(running.tick(), tick(3));
-    assert_eq!(running.replica(), first.runner.replica.claims.replica);
+    assert_eq!(running.replica(), first.runner.job.replica.claims.replica);
     assert!(status.free_in().unwrap() > Duration::from_secs(1));
     let [skipped] = status.skipped() else {
         panic!("{status:?}")
@@ -181,7 +184,7 @@ async fn of_runs_that_overlap_the_newest_that_goes_on_is_told() {
         Ok(())
     });
     let member = fleet.member(0, job.overlap(Overlap::Allow)).await;
-    let (client, name) = (fleet.client().await, member.runner.id.name());
+    let (client, name) = (fleet.client().await, member.runner.job.id.name());
     member.wake_at(3_000).await;
     member.wake_at(63_000).await;
     for (millisecond, running) in [(68_000, Some(63)), (80_000, Some(3)), (110_000, None)] {
@@ -202,11 +205,12 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     let member = fleet.member(0, starts.quick_job(MINUTE)).await;
     fleet.sleep_until(3_000).await;
     let runner = &member.runner;
-    let ask = runner.ask(runner.id.job_key(), tick(3), Duration::from_secs(1));
-    let claim = runner.replica.claims.claim(ask).await.unwrap();
+    let ask = runner
+        .job
+        .ask(runner.job.id.job_key(), tick(3), Duration::from_secs(1));
+    let claim = runner.job.replica.claims.claim(ask).await.unwrap();
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
-    let refusal = runner
-        .unless_forbidden(claim, 1, runner.terms.window)
+    let refusal = unless_forbidden(&runner.job, claim, 1, runner.job.settings.catch_up_window)
         .await
         .unwrap_err();
     assert_eq!(refusal.outcome, Outcome::NoQuorum);
@@ -215,15 +219,17 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     // No other replica can claim the tick now, so this one waits for a majority as long as the tick may start.
     fleet.nodes[..2].iter().for_each(MemoryNode::start);
     fleet.sleep_until(60_000).await;
-    let ask = runner.ask(runner.id.job_key(), tick(63), Duration::from_secs(5));
-    let won = runner.replica.claims.claim(ask).await.unwrap();
+    let ask = runner
+        .job
+        .ask(runner.job.id.job_key(), tick(63), Duration::from_secs(5));
+    let won = runner.job.replica.claims.claim(ask).await.unwrap();
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
     let starter = async {
         tokio::time::sleep(Duration::from_secs(6)).await;
         fleet.nodes[..2].iter().for_each(MemoryNode::start);
     };
     let (kept, ()) = tokio::join!(
-        runner.unless_forbidden(won, 1, runner.terms.window),
+        unless_forbidden(&runner.job, won, 1, runner.job.settings.catch_up_window),
         starter
     );
     assert!(kept.unwrap().claim.lease().is_held());
@@ -238,7 +244,7 @@ async fn a_pause_that_was_not_confirmed_is_none() {
     for (paused, expected) in [(false, false), (true, true)] {
         runner.set_paused(paused).await.unwrap();
         fleet.sleep_until(if paused { 5_000 } else { 4_000 }).await;
-        let key = runner.id.pause_key();
+        let key = runner.job.id.pause_key();
         let ask = crate::replica::ClaimRequest {
             lock: key.clone(),
             // What a pause has, and the end of one.
@@ -247,11 +253,16 @@ async fn a_pause_that_was_not_confirmed_is_none() {
             } else {
                 Switch::Paused.number()
             },
-            ..runner.ask(key, runner.now(), Duration::from_secs(1))
+            ..runner
+                .job
+                .ask(key, runner.job.now(), Duration::from_secs(1))
         };
-        let won = runner.replica.claims.claim(ask).await.unwrap();
-        runner.finish(won.claim, "unstarted", Duration::ZERO).await;
-        assert_eq!(runner.is_paused().await, Some(expected));
+        let won = runner.job.replica.claims.claim(ask).await.unwrap();
+        runner
+            .job
+            .finish(won.claim, "unstarted", Duration::ZERO)
+            .await;
+        assert_eq!(is_paused(&runner.job).await, Some(expected));
     }
 }
 

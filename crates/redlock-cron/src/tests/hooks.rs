@@ -142,12 +142,15 @@ async fn a_replica_that_declines_starts_no_attempt_of_a_tick_either() {
     };
     let first = fleet.member(0, job()).await;
     fleet.sleep_until(3_000).await;
-    let ask = first
-        .runner
-        .ask(first.runner.id.job_key(), tick(3), Duration::from_secs(1));
-    let won = first.runner.replica.claims.claim(ask).await.unwrap();
+    let ask = first.runner.job.ask(
+        first.runner.job.id.job_key(),
+        tick(3),
+        Duration::from_secs(1),
+    );
+    let won = first.runner.job.replica.claims.claim(ask).await.unwrap();
     first
         .runner
+        .job
         .finish(won.claim, "aborted", Duration::ZERO)
         .await;
     let unready = fleet.member(0, job().only_if(|_| false)).await;
@@ -165,13 +168,19 @@ async fn a_run_cut_short_that_a_replica_declines_does_not_stop_the_job_for_good(
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let again = Delivery::AtLeastOnce { max_attempts: 2 };
     let job = starts.quick_job(EVERY_FIVE_SECONDS).delivery(again);
-    let job = job.retry_within(Duration::from_secs(20));
+    // It may be started again for twenty seconds: five, in which it may be started, and a run and a lease.
+    let job = job.max_runtime(Duration::from_secs(5));
     let host = Host::new(&fleet).await;
     let runner = host.put(job.only_if(|at| at != tick(3)));
     fleet.sleep_until(3_000).await;
-    let ask = runner.ask(runner.id.job_key(), tick(3), Duration::from_secs(1));
-    let won = runner.replica.claims.claim(ask).await.unwrap();
-    runner.finish(won.claim, "aborted", Duration::ZERO).await;
+    let ask = runner
+        .job
+        .ask(runner.job.id.job_key(), tick(3), Duration::from_secs(1));
+    let won = runner.job.replica.claims.claim(ask).await.unwrap();
+    runner
+        .job
+        .finish(won.claim, "aborted", Duration::ZERO)
+        .await;
     host.until(20).await;
     assert!(starts.list().is_empty());
     host.until(40).await;

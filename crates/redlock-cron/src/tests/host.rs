@@ -44,7 +44,7 @@ impl Host {
     pub(super) async fn remove(&self, grace: u64) -> Vec<DateTime<Utc>> {
         let runner = self.jobs.remove("job").expect("it has this job");
         let grace = Duration::from_secs(grace);
-        let report = self.replica.tasks.end(&runner.ending, grace).await;
+        let report = self.replica.tasks.end(&runner.job.ending, grace).await;
         report.unfinished().iter().map(|run| run.tick()).collect()
     }
 

@@ -393,3 +393,66 @@ async fn ticks_that_a_pause_of_this_process_passed_over_are_made_up_for_however_
     let expected = (0..=250).map(|minute| tick(3 + 60 * minute));
     assert_eq!(starts.list(), expected.collect::<Vec<_>>());
 }
+
+/// One of three nodes has lost its data since, and another is down for a while.
+#[tokio::test(start_paused = true)]
+async fn a_missed_tick_on_which_a_node_that_is_down_may_decide_is_asked_for_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || starts.quick_job(MINUTE).missed(Missed::All { max: 9 });
+    let first = fleet.member(0, job()).await;
+    first.begin();
+    first.wake_at(3_000).await;
+    fleet.sleep_until(5_000).await;
+    assert!(first.shut_down(Duration::ZERO).await.is_clean());
+    // Replicas are down at three ticks; another client sees the node vote again.
+    fleet.sleep_until(184_000).await;
+    fleet.nodes[0].clear();
+    let _watch = fleet.client().await;
+    fleet.sleep_until(300_000).await;
+    fleet.nodes[1].stop();
+    let mut again = fleet.member(0, job()).await;
+    again.begin();
+    fleet.sleep_until(320_000).await;
+    assert_eq!(
+        starts.list(),
+        [tick(3)],
+        "{:?}",
+        again.ticks(Outcome::Forgotten)
+    );
+    fleet.nodes[1].start();
+    fleet.sleep_until(340_000).await;
+    assert_eq!(starts.list(), [3, 63, 123, 183, 243].map(tick));
+}
+
+/// The look for what was missed and the wake-up both come to it.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_at_the_start_is_told_of_once() {
+    for missed in [Missed::All { max: 9 }, Missed::Latest] {
+        for before in [900, 500, 100, 0] {
+            let (fleet, starts) = (Fleet::new(), Starts::default());
+            let job = || starts.quick_job(EVERY_FIVE_SECONDS).missed(missed);
+            let first = fleet.member(0, job()).await;
+            first.wake_at(3_000).await;
+            if let Missed::All { .. } = missed {
+                first.begin();
+            }
+            fleet.sleep_until(5_000).await;
+            drop(first);
+            fleet.sleep_until(13_000 - before).await;
+            let mut member = fleet.member(0, job()).await;
+            // As a start does.
+            member.runner.wake();
+            member.begin();
+            fleet.sleep_until(15_000).await;
+            let reports = std::iter::from_fn(|| member.reports.try_recv().ok());
+            let told: Vec<_> = reports.map(|r| (r.tick(), r.outcome())).collect();
+            let told_of = |tick| told.iter().filter(|(of, _)| *of == tick).count();
+            assert_eq!(
+                (told_of(tick(8)), told_of(tick(13))),
+                (1, 1),
+                "{missed:?} {before}: {told:?}"
+            );
+            assert!(told.contains(&(tick(13), Outcome::Ok)), "{told:?}");
+        }
+    }
+}

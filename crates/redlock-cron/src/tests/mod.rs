@@ -1,37 +1,30 @@
 //! Replicas in virtual time: their wake-ups and clocks are put where a test wants them.
 
 mod attempts;
-mod behind;
-mod bystanders;
 mod claims;
 mod clocks;
 mod control;
-mod elsewhere;
-mod forgotten;
-mod given_up;
 mod hooks;
 mod host;
+mod logs;
 mod missed;
 mod on_request;
 mod once;
+mod open_runs;
 mod outcomes;
 mod places;
 mod policies;
 mod pulse;
 mod removal;
 mod requests;
+mod retries;
 mod shutdown;
 mod skew;
-mod slow;
-mod spans;
-mod starts;
-mod steps;
 mod tries;
-mod unclaimed;
 
 use std::{
     sync::{
-        Arc, LazyLock, Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -44,25 +37,11 @@ use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
     time::{Instant, sleep_until, timeout},
 };
-use tracing::{
-    Dispatch, Subscriber,
-    subscriber::{DefaultGuard, NoSubscriber, set_default},
-};
 
 use crate::{
-    BoxError, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::Clock,
+    BoxError, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::WallClock,
     record::Observer, replica::Replica, tick::JobRunner,
 };
-
-/// Has a subscriber hear what this thread logs, until what this returns is dropped.
-fn listens(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
-    // While a process has one subscriber, a line that another thread comes to first is silent for that one too, because
-    // `tracing` asks only the subscriber of the thread. So there are always several.
-    static OTHERS: LazyLock<[Dispatch; 2]> =
-        LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::new())));
-    LazyLock::force(&OTHERS);
-    set_default(subscriber)
-}
 
 /// Three nodes, and a true time that all skews are relative to.
 struct Fleet {
@@ -158,13 +137,13 @@ impl Member {
 
     /// Shuts the replica down, as at the end of its process.
     async fn shut_down(&self, grace: Duration) -> ShutdownReport {
-        self.runner.replica.tasks.shut_down(grace).await
+        self.runner.job.replica.tasks.shut_down(grace).await
     }
 
     /// Does what comes before the first wake-up.
     fn begin(&self) {
         let runner = Arc::clone(&self.runner);
-        self.runner.replica.tasks.spawn(runner.begin());
+        self.runner.job.replica.tasks.spawn(runner.begin());
     }
 
     /// Returns the ticks that were reported with this outcome, up to now.
@@ -185,7 +164,7 @@ impl Member {
     }
 }
 
-impl Clock for SkewedClock {
+impl WallClock for SkewedClock {
     fn now(&self) -> DateTime<Utc> {
         tick(0) + TimeDelta::from_std(self.origin.elapsed()).unwrap() + self.skew
     }

@@ -48,7 +48,7 @@ impl Member {
     /// Asks for a run, which goes on in a task.
     fn request(&self) {
         let asked = Arc::clone(&self.runner).trigger();
-        let tasks = &self.runner.replica.tasks;
+        let tasks = &self.runner.job.replica.tasks;
         tasks.spawn(async { drop(asked.await) });
     }
 }

@@ -83,9 +83,14 @@ async fn an_instant_whose_run_was_cut_short_is_started_again() {
     let first = fleet.member(0, starts.once(10).delivery(again)).await;
     fleet.sleep_until(10_000).await;
     let runner = &first.runner;
-    let ask = runner.ask(runner.id.job_key(), tick(10), Duration::from_secs(1));
-    let won = runner.replica.claims.claim(ask).await.unwrap();
-    runner.finish(won.claim, "aborted", Duration::ZERO).await;
+    let ask = runner
+        .job
+        .ask(runner.job.id.job_key(), tick(10), Duration::from_secs(1));
+    let won = runner.job.replica.claims.claim(ask).await.unwrap();
+    runner
+        .job
+        .finish(won.claim, "aborted", Duration::ZERO)
+        .await;
     let second = fleet.member(0, starts.once(10).delivery(again)).await;
     second.begin();
     tokio::time::sleep(Duration::from_secs(20)).await;

@@ -143,7 +143,7 @@ async fn a_tick_that_cancels_a_run_that_is_made_up_for_has_its_place() {
     fleet.sleep_until(115_000).await;
     let mut host = Host::limited(&fleet, Some(1)).await;
     let runner = host.put(job());
-    runner.replica.tasks.spawn(Arc::clone(&runner).begin());
+    runner.job.replica.tasks.spawn(Arc::clone(&runner).begin());
     host.until(150).await;
     let seen = host.seen();
     assert!(seen.contains(&(tick(63), Outcome::Cancelled)), "{seen:?}");

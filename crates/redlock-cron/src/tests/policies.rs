@@ -48,8 +48,8 @@ async fn a_tick_is_skipped_for_a_run_and_not_for_replicas_that_want_it_too() {
         // The lock of the job, or of the tick.
         let due = tick(3);
         let key = match overlap {
-            Overlap::Allow => member.runner.id.tick_key(due),
-            _ => member.runner.id.job_key(),
+            Overlap::Allow => member.runner.job.id.tick_key(due),
+            _ => member.runner.job.id.job_key(),
         };
         let other = fleet.client().await.acquire(key).await.unwrap();
         member.wake_at(3_000).await;
@@ -300,13 +300,13 @@ async fn a_replica_with_other_policies_is_noticed_once() {
     assert_eq!(first.outcome().await, Outcome::Ok);
     second.wake_at(3_500).await;
     assert_eq!(second.outcome().await, Outcome::NotWinner);
-    assert_eq!(second.runner.journal.others(), 1);
+    assert_eq!(second.runner.job.journal.others(), 1);
     second.wake_at(63_000).await;
     assert_eq!(second.outcome().await, Outcome::Ok);
     assert_eq!(
         (
-            first.runner.journal.others(),
-            second.runner.journal.others()
+            first.runner.job.journal.others(),
+            second.runner.job.journal.others()
         ),
         (0, 1)
     );
@@ -325,7 +325,10 @@ async fn a_tick_waits_for_others_that_have_the_lock_though_a_later_one_is_due_if
             .await;
         member.begin();
         let client = fleet.client().await;
-        let guard = client.acquire(member.runner.id.job_key()).await.unwrap();
+        let guard = client
+            .acquire(member.runner.job.id.job_key())
+            .await
+            .unwrap();
         member.wake_at(3_000).await;
         member.wake_at(8_000).await;
         fleet.sleep_until(10_500).await;

@@ -3,22 +3,22 @@ use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
 };
 
-use super::*;
+use super::{logs::Logged, *};
 use crate::{
     SingletonScheduler,
-    pulse::{Alarm, Jobs, watch},
+    pulse::{JobAlarm, Jobs, watch},
 };
 use chrono::SubsecRound;
 use tokio_cron_scheduler::{
     Job, JobScheduler, SimpleJobCode, SimpleMetadataStore, SimpleNotificationCode,
     SimpleNotificationStore,
 };
-use tracing::{Metadata, Subscriber, span};
+use tracing::Level;
 
 /// The machine's clock, because tokio-cron-scheduler has no other.
 struct RealClock;
 
-impl Clock for RealClock {
+impl WallClock for RealClock {
     fn now(&self) -> DateTime<Utc> {
         crate::clock::SystemClock.now()
     }
@@ -28,7 +28,7 @@ impl Clock for RealClock {
 #[derive(Clone, Default)]
 struct WrongClock(Arc<AtomicI64>);
 
-impl Clock for WrongClock {
+impl WallClock for WrongClock {
     fn now(&self) -> DateTime<Utc> {
         RealClock.now() + TimeDelta::seconds(self.0.load(Relaxed))
     }
@@ -38,14 +38,14 @@ async fn replica(observer: Observer) -> Arc<Replica> {
     replica_at(observer, RealClock).await
 }
 
-async fn replica_at(observer: Observer, clock: impl Clock + 'static) -> Arc<Replica> {
+async fn replica_at(observer: Observer, clock: impl WallClock + 'static) -> Arc<Replica> {
     let redlock = Redlock::builder().in_memory_nodes(1);
     let redlock = redlock.build().await.unwrap();
     Replica::new(redlock, "tests", None, observer, Arc::new(clock), None).unwrap()
 }
 
 /// Returns a replica whose reports are heard of.
-async fn heard(clock: impl Clock + 'static) -> (Arc<Replica>, UnboundedReceiver<TickReport>) {
+async fn heard(clock: impl WallClock + 'static) -> (Arc<Replica>, UnboundedReceiver<TickReport>) {
     let (tell, reports) = unbounded_channel();
     let hook = move |report: &TickReport| drop(tell.send(report.clone()));
     let replica = replica_at(Observer::new(Some(Box::new(hook))), clock).await;
@@ -140,7 +140,7 @@ async fn jobs_are_woken_up_when_the_clock_was_a_year_ahead_and_is_set_right() {
 async fn the_scheduler_forgets_jobs_that_are_gone() {
     let scheduler = JobScheduler::new().await.unwrap();
     let jobs = Arc::new(Jobs::new(replica(Observer::new(None)).await));
-    let _alarm = Alarm::set(&scheduler, &jobs).await.unwrap();
+    let _alarm = JobAlarm::set(&scheduler, &jobs).await.unwrap();
     let gone = Arc::downgrade(&jobs);
     drop(jobs);
     assert_eq!(next_alarms(&scheduler).await.len(), 1);
@@ -322,26 +322,6 @@ async fn a_scheduler_of_the_application_goes_on_when_ours_is_dropped() {
     assert!(!scheduler.scheduler.read().await.shutdown.load(Relaxed));
 }
 
-/// Counts the errors that are logged under the adapter's target.
-#[derive(Clone, Default)]
-struct Errors(Arc<AtomicUsize>);
-
-impl Subscriber for Errors {
-    fn enabled(&self, of: &Metadata<'_>) -> bool {
-        *of.level() == tracing::Level::ERROR && of.target() == crate::TARGET
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
 /// By an application that shuts it down and keeps its jobs, for instance.
 #[tokio::test(start_paused = true)]
 async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
@@ -351,21 +331,20 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let replica = Replica::new(client, "tests", None, Observer::new(None), clock, None).unwrap();
     let scheduler = JobScheduler::new().await.unwrap();
     let jobs = Arc::new(Jobs::new(Arc::clone(&replica)));
-    let alarm = Alarm::set(&scheduler, &jobs).await.unwrap();
-    let errors = Errors::default();
-    let _guard = super::listens(errors.clone());
+    let alarm = JobAlarm::set(&scheduler, &jobs).await.unwrap();
+    let (errors, _guard) = Logged::at(Level::ERROR);
     let weak = Arc::downgrade(&jobs);
     replica
         .tasks
         .spawn(watch(Some(alarm), Arc::clone(&replica), weak));
     for (seconds, told) in [(9, 0), (3, 1), (600, 1)] {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-        assert_eq!(errors.0.load(Relaxed), told, "{seconds}");
+        assert_eq!(errors.count(), told, "{seconds}");
     }
     jobs.alarm_came();
     for (seconds, told) in [(9, 1), (3, 2), (600, 2)] {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-        assert_eq!(errors.0.load(Relaxed), told, "{seconds}");
+        assert_eq!(errors.count(), told, "{seconds}");
     }
     assert!(replica.tasks.shut_down(Duration::ZERO).await.is_clean());
 }

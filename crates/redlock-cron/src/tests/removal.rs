@@ -8,11 +8,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{host::Host, *};
 use crate::{
-    Delivery, Missed, Overlap, Trigger,
-    clock::to_tick,
-    pulse::Jobs,
-    replica::Tasks,
-    tick::{Start, Undecided},
+    Delivery, Missed, Overlap, Trigger, clock::to_tick, pulse::Jobs, replica::Tasks, tick::Start,
 };
 
 /// Returns a job that takes `seconds`.
@@ -174,13 +170,10 @@ async fn a_tick_whose_task_ends_while_its_job_is_replaced_is_the_successor_s() {
     let before = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
     let before = before.runner;
     fleet.sleep_until(3_200).await;
-    let mut after = JobRunner::new(&before.replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
-    before
-        .progress
-        .lock()
-        .unwrap()
-        .due(&before.schedule, tick(4));
-    let undecided = Undecided::new(&before.undecided, tick(3));
+    let mut after =
+        JobRunner::new(&before.job.replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
+    drop(before.ticks.due(&before.job.schedule, tick(4)));
+    let undecided = before.ticks.undecided(tick(3));
     let deciding = Arc::new(Deciding(Mutex::new(None)));
     let waker = Waker::from(Arc::clone(&deciding));
     let decides = Arc::clone(&before);
@@ -190,7 +183,7 @@ async fn a_tick_whose_task_ends_while_its_job_is_replaced_is_the_successor_s() {
             drop(undecided);
             Ok(())
         };
-        drop(decides.unless_draining(decision).await);
+        drop(decides.job.unless_draining(decision).await);
     }
     .boxed();
     assert!(
@@ -200,7 +193,7 @@ async fn a_tick_whose_task_ends_while_its_job_is_replaced_is_the_successor_s() {
     *deciding.0.lock().unwrap() = Some(task);
     after.take_over(&before);
     assert!(deciding.0.lock().unwrap().is_none());
-    assert_eq!(after.progress.lock().unwrap().next(), Some(tick(3)));
+    assert_eq!(after.ticks.next(), Some(tick(3)));
 }
 
 /// A job's closure has captured values of the application's, whose drop does what it likes.
@@ -300,16 +293,18 @@ async fn what_a_removal_kept_from_its_start_is_started_again_at_least_once() {
     };
     let runner = JobRunner::new(&host.replica, job()).unwrap();
     fleet.sleep_until(3_000).await;
-    let ask = runner.ask(runner.id.job_key(), tick(3), Duration::from_secs(1));
-    let won = runner.replica.claims.claim(ask).await.unwrap();
-    host.replica.tasks.close(&runner.ending);
+    let ask = runner
+        .job
+        .ask(runner.job.id.job_key(), tick(3), Duration::from_secs(1));
+    let won = runner.job.replica.claims.claim(ask).await.unwrap();
+    host.replica.tasks.close(&runner.job.ending);
     let start = Start {
         won,
         tick: tick(3),
         trigger: Trigger::Schedule,
         attempt: 1,
     };
-    assert_eq!(runner.start(start).await.outcome(), Outcome::Removed);
+    assert_eq!(start.run(&runner.job).await.outcome(), Outcome::Removed);
     assert!(starts.list().is_empty());
     host.put(job());
     host.until(7).await;

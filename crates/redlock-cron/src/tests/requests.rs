@@ -101,7 +101,7 @@ async fn a_run_that_was_asked_for_waits_for_another_as_long_as_ticks_do() {
         };
         let (runs, asks) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
         fleet.sleep_until(0).await;
-        let next = runs.runner.schedule.next_after(tick(0)).unwrap();
+        let next = runs.runner.job.schedule.next_after(tick(0)).unwrap();
         let seconds = u64::try_from((next - tick(0)).num_seconds()).unwrap();
         runs.wake_at(i64::try_from(seconds).unwrap() * 1_000).await;
         fleet.sleep_until(1_000 * (seconds + 5)).await;
@@ -159,7 +159,7 @@ async fn a_tick_that_is_skipped_because_of_a_run_that_was_asked_for_is_not_made_
         first.wake_at(3_000).await;
         fleet.sleep_until(40_000).await;
         let asked = Arc::clone(&first.runner).trigger();
-        let tasks = &first.runner.replica.tasks;
+        let tasks = &first.runner.job.replica.tasks;
         tasks.spawn(async { drop(asked.await) });
         first.wake_at(63_000).await;
         fleet.sleep_until(100_000).await;
@@ -287,7 +287,7 @@ async fn a_run_on_request_is_cancelled_by_the_next_whatever_the_clock_of_its_rep
         let mut first = fleet.member(skew, job()).await;
         let second = fleet.member(0, job()).await;
         let asked = Arc::clone(&first.runner).trigger();
-        let tasks = &first.runner.replica.tasks;
+        let tasks = &first.runner.job.replica.tasks;
         tasks.spawn(async { drop(asked.await) });
         fleet.sleep_until(500).await;
         let report = Arc::clone(&second.runner).trigger().await;
@@ -299,7 +299,7 @@ async fn a_run_on_request_is_cancelled_by_the_next_whatever_the_clock_of_its_rep
 /// A clock that is set back in the middle of it.
 struct SetBack(SkewedClock, AtomicBool);
 
-impl Clock for SetBack {
+impl WallClock for SetBack {
     fn now(&self) -> DateTime<Utc> {
         let back = TimeDelta::seconds(if self.1.load(Ordering::SeqCst) { 10 } else { 0 });
         self.0.now() - back

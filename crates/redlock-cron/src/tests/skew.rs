@@ -68,7 +68,7 @@ async fn replicas_whose_clocks_are_an_hour_off_start_each_tick_once_and_on_time(
     let mut members = Vec::new();
     for skew in [3_600_000, -3_600_000, 0] {
         let member = fleet.member(skew, starts.quick_job("5 * * * * *")).await;
-        member.runner.replica.look_at_clocks().await;
+        member.runner.job.replica.look_at_clocks().await;
         member.runner.clock_was_set();
         members.push(member);
     }
@@ -118,7 +118,7 @@ async fn a_report_and_a_status_say_how_far_off_the_clock_is_and_how_long_the_cla
     let every_minute = "5 * * * * *";
     for (minute, skew) in (0..).zip([0, 700, -1_300, 3_600_000]) {
         let mut member = fleet.member(skew, starts.quick_job(every_minute)).await;
-        member.runner.replica.look_at_clocks().await;
+        member.runner.job.replica.look_at_clocks().await;
         member.runner.clock_was_set();
         member.wake_at(skew + 3_000 + 60_000 * minute).await;
         let report = member.report().await;
@@ -138,7 +138,7 @@ async fn a_report_and_a_status_say_how_far_off_the_clock_is_and_how_long_the_cla
     assert_eq!(report.outcome(), Outcome::Overlapping);
     let took = report.claim_took().unwrap().as_millis();
     assert!((1_000..1_200).contains(&took), "{report:?}");
-    second.runner.replica.tasks.drain();
+    second.runner.job.replica.tasks.drain();
     second.wake_at(363_000).await;
     let report = second.report().await;
     assert_eq!(report.outcome(), Outcome::Draining);
@@ -168,7 +168,7 @@ async fn replicas_have_like_shares_whatever_their_clocks_show() {
             let member = fleet
                 .member(skew, job.spread(Duration::from_millis(500)))
                 .await;
-            member.runner.replica.look_at_clocks().await;
+            member.runner.job.replica.look_at_clocks().await;
             members.push(member);
         }
         for index in 0..TICKS {
@@ -195,7 +195,7 @@ async fn a_clock_that_is_ahead_at_the_start_does_not_cost_the_ticks_up_to_what_i
         .member(20_000, starts.quick_job(EVERY_FIVE_SECONDS))
         .await;
     // It was added before the nodes were heard, and is woken up when they are.
-    member.runner.replica.look_at_clocks().await;
+    member.runner.job.replica.look_at_clocks().await;
     member.runner.clock_was_set();
     for second in [3, 8, 13, 18, 23] {
         member.wake_at(20_000 + 1_000 * second).await;

@@ -1,125 +1,108 @@
-//! The course of a tick on this replica: from the wake-up to the claim.
+//! The course of a tick on this replica: from the wake-up to the claim, its run, and further runs if it was cut short.
 
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{JobState, ResourceKey, RunRecord, Tick};
-use tokio::{select, time::sleep};
+use chrono::{DateTime, Utc};
+use futures_util::future::{BoxFuture, FutureExt};
+use redlock_core::RunRecord;
+use tokio::time::sleep;
 
-use super::{behind::Behind, execution::Start, random, runner::JobRunner, undecided::Undecided};
-use crate::{
-    Missed, Outcome, Overlap, Trigger,
-    clock::{LONGEST_AHEAD, lag, to_tick},
-    job::is_made_up,
-    replica::{After, ClaimRequest, LOOK, Refusal, Won},
+use super::{
+    claim::Claimant,
+    execution::Start,
+    open_run::TickRelation,
+    pause::unless_forbidden,
+    retry::{RetryLook, TickRetry, Unclaimed},
+    runner::JobRunner,
+    ticks::UndecidedTick,
 };
-
-/// The obstacle that keeps a tick from being claimed.
-enum InTheWay {
-    /// No run is known: other replicas ask for the tick, or too few nodes answered.
-    Nothing,
-    /// A run that was due or requested.
-    Run,
-    /// A run of a tick that was missed, or that is started again.
-    MadeUp,
-}
+use crate::{Missed, Outcome, Trigger, clock::to_tick, replica::Refusal};
 
 impl JobRunner {
     /// Claims the tick, runs the job if this replica won the claim, and reports.
     ///
     /// A task of its own waits for runs elsewhere, so that no later tick waits with it.
-    pub(crate) async fn tick(self: Arc<Self>, undecided: Undecided, trigger: Trigger) {
+    pub(crate) async fn tick(self: Arc<Self>, undecided: UndecidedTick, trigger: Trigger) {
         let tick = undecided.tick;
-        match self.unless_draining(self.decide(undecided, trigger)).await {
+        match self
+            .job
+            .unless_draining(self.decide(undecided, trigger))
+            .await
+        {
             Ok(start) => {
-                let is_lost = self.start(start).await.outcome == Outcome::Lost;
-                if is_lost && self.terms.max_attempts > 1 {
-                    let pause = self.pause_after(Duration::ZERO);
-                    let tasks = &self.replica.tasks;
+                let is_lost = start.run(&self.job).await.outcome == Outcome::Lost;
+                if is_lost && self.job.settings.max_attempts() > 1 {
+                    let pause = self.job.pause_after(Duration::ZERO);
+                    let tasks = &self.job.replica.tasks;
                     tasks.spawn(Arc::clone(&self).resume(tick, pause));
                 }
             }
-            Err(refusal) if self.terms.max_attempts == 1 => {
-                drop(self.refused(tick, trigger, refusal));
+            Err(refusal) if self.job.settings.max_attempts() == 1 => {
+                drop(self.job.refused(tick, trigger, refusal));
             }
             Err(refusal) if refusal.outcome == Outcome::NotWinner => {
                 let follow = Arc::clone(&self).follow(tick, trigger);
-                self.replica.tasks.spawn(follow);
+                self.job.replica.tasks.spawn(follow);
             }
             Err(refusal) => {
                 let outcome = refusal.outcome;
-                drop(self.refused(tick, trigger, refusal));
+                drop(self.job.refused(tick, trigger, refusal));
                 if outcome.may_be_elsewhere() {
                     let look_after = Arc::clone(&self).look_after(tick);
-                    self.replica.tasks.spawn(look_after);
+                    self.job.replica.tasks.spawn(look_after);
                 }
             }
         }
-    }
-
-    /// Awaits a decision, and refuses the tick once a shutdown has begun or the job was removed.
-    pub(crate) async fn unless_draining<T>(
-        &self,
-        deciding: impl Future<Output = Result<T, Refusal>>,
-    ) -> Result<T, Refusal> {
-        select! {
-            biased;
-            () = self.ending.draining() => Err(self.ended()),
-            decided = deciding => decided,
-        }
-    }
-
-    /// Returns the refusal that says why nothing is started any more.
-    pub(crate) fn ended(&self) -> Refusal {
-        Refusal::bare(if self.replica.tasks.is_draining() {
-            Outcome::Draining
-        } else {
-            Outcome::Removed
-        })
     }
 
     /// Decides whether the tick is to be started here.
     async fn decide(
         self: &Arc<Self>,
-        undecided: Undecided,
+        undecided: UndecidedTick,
         trigger: Trigger,
     ) -> Result<Start, Refusal> {
         let tick = undecided.tick;
         if trigger == Trigger::Schedule {
             let turn = self
                 .turns
-                .delay(&self.replica.claims.replica, self.terms.spread);
-            self.until(tick, turn).await?;
+                .delay(&self.job.replica.claims.replica, self.job.settings.spread);
+            self.job.until(tick, turn).await?;
         }
+        let claimant = Claimant {
+            job: &self.job,
+            ticks: &self.ticks,
+            tick,
+        };
         let (mut tries, mut told, mut settled) = (0, false, None);
         loop {
-            let trigger = self.by_age(tick, trigger);
-            if !self.wants(tick) {
-                match self.asked_again_in(tick) {
+            let trigger = self.job.by_age(tick, trigger);
+            if !self.job.wants(tick) {
+                match claimant.asked_again_in() {
                     Some(pause) => sleep(pause).await,
                     None => return Err(Refusal::bare(Outcome::Declined)),
                 }
                 continue;
             }
-            let claimed = match self.behind_run(tick).await {
-                Behind::Skipped => {
+            let claimed = match self.ticks.open_run.relation(&self.job, tick).await {
+                TickRelation::Skipped => {
                     let why = "it came while a run went on that has ended since";
                     return Err(Refusal::new(Outcome::Overlapping, why));
                 }
                 // A claim that waits for the lock could get it at the end of the run, which decides.
-                Behind::Open if trigger == Trigger::CatchUp => {
+                TickRelation::Open if trigger == Trigger::CatchUp => {
                     Err(Refusal::bare(Outcome::Overlapping))
                 }
-                _ => self.claim(tick, trigger, settled).await,
+                _ => claimant.claim(trigger, settled).await,
             };
             let refusal = match claimed {
                 Ok(won) => {
                     self.compare(won.claim.last());
                     self.turns
-                        .won(won.claim.tick(), &self.replica.claims.replica);
+                        .won(won.claim.tick(), &self.job.replica.claims.replica);
                     self.tell_missed(won.claim.last(), tick).await;
                     return Ok(Start {
-                        won: self.unless_forbidden(won, 1, self.terms.window).await?,
+                        won: unless_forbidden(&self.job, won, 1, self.job.settings.catch_up_window)
+                            .await?,
                         tick,
                         trigger,
                         attempt: 1,
@@ -134,10 +117,10 @@ impl JobRunner {
                 settled = to_tick(before);
                 continue;
             }
-            match self.again_in(tick, trigger, &refusal, tries).await {
+            match claimant.again_in(trigger, &refusal, tries).await {
                 Some(pause) => {
                     if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
-                        let (job, detail) = (&**self.id.name(), refusal.detail.as_deref());
+                        let (job, detail) = (&**self.job.id.name(), refusal.detail.as_deref());
                         tracing::warn!(target: crate::TARGET, job, %tick, detail, "no quorum; the claim is tried again");
                     }
                     sleep(pause).await;
@@ -148,258 +131,122 @@ impl JobRunner {
         }
     }
 
-    /// Returns in how much time the job's condition is asked again about a tick that it declines, because a missed tick
-    /// may be made up for.
-    ///
-    /// That is when the next tick is due, or after [`PATIENCE`] if that is sooner.
-    /// So the next tick waits for this one for at most that time.
-    fn asked_again_in(&self, tick: DateTime<Utc>) -> Option<Duration> {
-        let may_be_missed = self.terms.missed != Missed::Skip;
-        if !may_be_missed || !self.is_newest(tick) || !self.is_worth_waiting_for(tick) {
-            return None;
-        }
-        // Those up to now were skipped.
-        let next = self.schedule.next_after(tick.max(self.nodes_now()));
-        let next_in = next.map(|next| lag(self.nodes_now(), next));
-        Some(next_in.map_or(PATIENCE, |next_in| next_in.min(PATIENCE)))
-    }
-
-    /// Returns in how much time a tick that was refused is worth another try.
-    async fn again_in(
-        &self,
-        tick: DateTime<Utc>,
-        trigger: Trigger,
-        refusal: &Refusal,
-        tries: u32,
-    ) -> Option<Duration> {
-        match refusal.outcome {
-            // It may be missed by now, and is worth a longer wait then.
-            Outcome::NoPlace => self.is_worth_waiting_for(tick).then_some(Duration::ZERO),
-            // Clocks may be set meanwhile.
-            Outcome::TooEarly => refusal
-                .off_by
-                .filter(|left| *left <= LONGEST_AHEAD)
-                .map(|left| left.min(LOOK)),
-            Outcome::NoQuorum if !self.is_worth_waiting_for(tick) => None,
-            // It may still start as one that is on time.
-            Outcome::NoQuorum if self.is_fresh(tick) => Some(a_while(tries)),
-            Outcome::NoQuorum => Some(PATIENCE),
-            // Nodes that have not answered may still grant it.
-            Outcome::Forgotten if refusal.is_open && self.is_fresh(tick) => Some(a_while(tries)),
-            Outcome::Forgotten if refusal.is_open && trigger == Trigger::CatchUp => {
-                self.is_worth_waiting_for(tick).then_some(PATIENCE)
+    /// Sees to it that a run which was cut short is started again, if it may be; returns whether a later tick may be
+    /// claimed now.
+    async fn settle(self: &Arc<Self>, tick: DateTime<Utc>) -> bool {
+        match self.retry(tick).settle().await {
+            RetryLook::Again(start) => {
+                let this = Arc::clone(self);
+                let run = async move { this.start_all(*start).await };
+                self.job.replica.tasks.spawn(run);
+                false
             }
-            // What was missed has been waiting already.
-            Outcome::Overlapping if trigger == Trigger::CatchUp => {
-                self.is_worth_waiting_for(tick).then_some(SHORT_WAIT)
+            RetryLook::Over(refusal) => {
+                self.say_if_not_again(tick, refusal);
+                true
             }
-            // On a busy machine, replicas that all ask for the tick may be in each other's way for as long.
-            Outcome::Overlapping => {
-                let pause = a_while(tries);
-                match self.in_the_way().await {
-                    InTheWay::Run if self.terms.overlap != Overlap::Allow => None,
-                    // No tick that is due is lost to a run that the scheduler makes up for another.
-                    InTheWay::MadeUp if self.is_worth_waiting_for(tick) => Some(pause),
-                    _ => (self.is_fresh(tick) && self.stands_for_itself(tick)).then_some(pause),
-                }
-            }
-            _ => None,
+            RetryLook::Unclaimed | RetryLook::Open => false,
         }
     }
 
-    /// Waits until the nodes' clocks are `turn` after the tick.
-    ///
-    /// The replica reads them again every second, because any clock may be set meanwhile.
-    /// A tick that turns out to be far off is refused: the replica finds it again when it is due.
-    pub(crate) async fn until(&self, tick: DateTime<Utc>, turn: Duration) -> Result<(), Refusal> {
-        let turn = TimeDelta::from_std(turn).unwrap_or(TimeDelta::zero());
+    /// Returns the retry of a tick of which one run is known.
+    pub(crate) fn retry(&self, tick: DateTime<Utc>) -> TickRetry<'_> {
+        TickRetry::new(&self.job, &self.ticks, &self.backoff, tick)
+    }
+
+    /// Runs the tick that was claimed, and again if the run was cut short and may be started again.
+    async fn start_all(&self, mut start: Start) {
         loop {
-            self.replica.look_at_clocks().await;
-            let left = lag(self.nodes_now(), tick + turn);
-            if left > LONGEST_AHEAD + self.terms.spread {
-                let why = format!("by the nodes' clocks, it is due in {left:?}");
-                return Err(Refusal::new(Outcome::TooEarly, why));
+            let tick = start.tick;
+            if start.run(&self.job).await.outcome != Outcome::Lost
+                || self.job.settings.max_attempts() == 1
+            {
+                return;
             }
-            sleep(left.min(LOOK)).await;
-            if left <= LOOK {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Asks the nodes what keeps a tick from being claimed.
-    async fn in_the_way(&self) -> InTheWay {
-        let claims = &self.replica.claims;
-        let Some(first) = claims.read(self.id.job_key()).await else {
-            return InTheWay::Nothing;
-        };
-        let has_slots = self.slots.is_some();
-        if first.free_in == Some(Duration::ZERO) && !has_slots {
-            return InTheWay::Nothing;
-        }
-        if has_slots && first.runs.iter().any(RunRecord::is_open) {
-            return InTheWay::Run;
-        }
-        let newest = |state: JobState| state.runs.into_iter().next();
-        let first = newest(first);
-        for attempt in 2..=self.terms.max_attempts {
-            let run = claims.read(self.id.attempt_key(attempt)).await;
-            let tick = first.as_ref().map(|run| run.tick);
-            // It goes on, or has ended since the lock was looked at.
-            if tick.is_some() && run.and_then(newest).map(|run| run.tick) == tick {
-                return InTheWay::MadeUp;
-            }
-        }
-        if let Some(run) = first
-            && run.is_open()
-        {
-            return if is_made_up(run.fingerprint) {
-                InTheWay::MadeUp
-            } else {
-                InTheWay::Run
-            };
-        }
-        let manual = claims.read(self.id.manual_key()).await;
-        if manual.and_then(newest).is_some_and(|run| run.is_open()) {
-            InTheWay::Run
-        } else {
-            InTheWay::Nothing
-        }
-    }
-
-    async fn claim(
-        &self,
-        tick: DateTime<Utc>,
-        trigger: Trigger,
-        settled: Option<Tick>,
-    ) -> Result<Won, Refusal> {
-        let claims = &self.replica.claims;
-        let after = match self.terms.overlap {
-            // The newest is the one that matters.
-            Overlap::CancelOther => After::Whatever,
-            _ if self.terms.max_attempts == 1 => After::Whatever,
-            _ => After::Settled(settled),
-        };
-        let fingerprint = match trigger {
-            Trigger::CatchUp => self.fingerprint.of_made_up(),
-            _ => self.fingerprint.number(),
-        };
-        let late = lag(tick, self.nodes_now());
-        let left = |limit: Duration| limit.saturating_sub(late).max(SHORT_WAIT);
-        let place_within = match trigger {
-            Trigger::CatchUp => left(self.terms.window),
-            _ => left(self.terms.start_within),
-        };
-        let ask = |wait| ClaimRequest {
-            start_within: self.terms.window,
-            after,
-            fingerprint,
-            place_within: Some(place_within),
-            ..self.ask(self.id.job_key(), tick, wait)
-        };
-        let left = left(self.terms.start_within);
-        match self.terms.overlap {
-            _ if trigger == Trigger::CatchUp => claims.claim(ask(SHORT_WAIT)).await,
-            Overlap::Skip | Overlap::Allow | Overlap::UpTo(_) => {
-                claims.claim(ask(SHORT_WAIT)).await
-            }
-            Overlap::Wait => claims.claim(ask(left)).await,
-            Overlap::CancelOther => {
-                let first = ClaimRequest {
-                    place_within: Some(self.patience_for_a_place(left)),
-                    ..ask(SHORT_WAIT)
-                };
-                match claims.claim(first).await {
-                    Err(refusal) if self.is_in_its_own_way(&refusal) => {
-                        let cancel = self.ask(self.id.cancel_key(), tick, SHORT_WAIT);
-                        self.cancel_others(cancel).await;
-                        claims.claim(ask(left)).await
-                    }
-                    decided => decided,
-                }
+            let pause = self.job.pause_after(Duration::ZERO);
+            let retry = self.retry(tick).wait(pause, Unclaimed::Wait);
+            match self.job.unless_draining(retry).await {
+                Ok(next) => start = next,
+                // What became of the tick here was reported.
+                Err(refusal) => return self.say_if_given_up(tick, refusal),
             }
         }
     }
 
-    /// Returns how long to wait for a place that a run of the job itself may have, because that run is to be cancelled.
-    pub(crate) fn patience_for_a_place(&self, left: Duration) -> Duration {
-        if self.replica.tasks.is_running(self.id.name()) {
-            SHORT_WAIT
-        } else {
-            left
+    /// Starts a tick again that another replica has claimed, if its run is cut short; reports it otherwise.
+    async fn follow(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
+        let pause = self.job.pause_after(Duration::ZERO);
+        let retry = self.retry(tick).wait(pause, Unclaimed::Tell);
+        match self.job.unless_draining(retry).await {
+            Ok(start) => self.start_all(start).await,
+            // It was taken for claimed because a few nodes had heard of a claim that no majority confirmed.
+            Err(refusal) if refusal.is_open => self.ask_again(tick).await,
+            Err(refusal) => drop(self.job.refused(tick, trigger, refusal)),
         }
     }
 
-    /// Returns whether a run of the job kept this claim from its lock or its place.
-    pub(crate) fn is_in_its_own_way(&self, refusal: &Refusal) -> bool {
-        match refusal.outcome {
-            Outcome::Overlapping => true,
-            Outcome::NoPlace => self.replica.tasks.is_running(self.id.name()),
-            _ => false,
-        }
-    }
-
-    /// Returns the request of a tick on the job's terms.
-    pub(crate) fn ask(
-        &self,
-        job: ResourceKey,
-        tick: DateTime<Utc>,
-        wait: Duration,
-    ) -> ClaimRequest {
-        let lock = match self.terms.overlap {
-            Overlap::Allow | Overlap::UpTo(_) => self.id.tick_key(tick),
-            _ => self.id.job_key(),
-        };
-        ClaimRequest {
-            job,
-            lock,
-            tick,
-            early: self.terms.early,
-            start_within: self.terms.start_within,
-            ttl: self.terms.ttl,
-            wait,
-            fingerprint: self.fingerprint.number(),
-            after: After::Whatever,
-            slots: self.slots.clone(),
-            place_within: Some(wait),
-        }
-    }
-
-    /// Asks the run that goes on to end: claims a tick or a moment of the key for that.
-    ///
-    /// The claim makes the nodes remember the request; for a tick, the claim of one replica is enough.
-    pub(crate) async fn cancel_others(&self, ask: ClaimRequest) {
-        let tick = ask.tick;
-        let ask = ClaimRequest {
-            lock: self.id.cancel_key(),
-            place_within: None,
-            ..ask
-        };
-        match self.replica.claims.claim(ask).await {
-            Ok(won) => self.finish(won.claim, "asked", Duration::ZERO).await,
-            Err(refusal) if refusal.outcome == Outcome::NotWinner => {}
-            Err(refusal) => {
-                let (outcome, detail) = (refusal.outcome, refusal.detail.as_deref());
-                tracing::warn!(target: crate::TARGET, job = &**self.id.name(), %tick, %outcome, detail, "not cancelled");
+    /// Deals with a tick once more, in its order among others.
+    fn ask_again(self: Arc<Self>, tick: DateTime<Utc>) -> BoxFuture<'static, ()> {
+        match self.job.settings.missed {
+            Missed::All { max } => {
+                let begins = self.ticks.backlog.add([tick], max);
+                self.work_off(begins).boxed()
             }
+            _ => async move { self.deal_with(tick).await }.boxed(),
+        }
+    }
+
+    /// Starts a tick again that was started before this replica came up, or lost its lease here, if its run is cut short.
+    pub(super) async fn resume(self: Arc<Self>, tick: DateTime<Utc>, pause: Duration) {
+        // Without a run here, nothing became of the tick on this replica, or what became of it was reported.
+        let retry = self.retry(tick).wait(pause, Unclaimed::Wait);
+        match self.job.unless_draining(retry).await {
+            Ok(start) => self.start_all(start).await,
+            Err(refusal) => self.say_if_given_up(tick, refusal),
+        }
+    }
+
+    /// Starts a tick again that this replica did not get to ask for, if another starts it and its run is cut short.
+    async fn look_after(self: Arc<Self>, tick: DateTime<Utc>) {
+        // A later tick is due, and the replica that claims it deals with this one.
+        if !self.ticks.is_newest(&self.job, tick) {
+            return;
+        }
+        let pause = self.job.pause_after(Duration::ZERO);
+        let retry = self.retry(tick).wait(pause, Unclaimed::Wait);
+        match self.job.unless_draining(retry).await {
+            Ok(start) => self.start_all(start).await,
+            Err(refusal) => self.say_if_not_again(tick, refusal),
+        }
+    }
+
+    /// Reports that this replica has given a tick up.
+    fn say_if_given_up(&self, tick: DateTime<Utc>, refusal: Refusal) {
+        if refusal.outcome == Outcome::GivenUp {
+            self.job.refused(tick, Trigger::Retry, refusal);
+        }
+    }
+
+    fn say_if_not_again(&self, tick: DateTime<Utc>, refusal: Refusal) {
+        if refusal.outcome == Outcome::GivenUp {
+            self.say_if_given_up(tick, refusal);
+        } else if let Some(why) = refusal.detail {
+            tracing::warn!(target: crate::TARGET, job = &**self.job.id.name(), %tick, why, "not started again");
+        }
+    }
+
+    /// Warns if a run was claimed under another configuration.
+    pub(super) fn compare(&self, run: Option<&RunRecord>) {
+        let Some(run) = run else { return };
+        self.turns.heard_of(run);
+        if self.job.journal.differs(run, self.job.fingerprint) {
+            tracing::warn!(
+                target: crate::TARGET, job = &**self.job.id.name(),
+                replica = %run.replica,
+                tick = %run.tick,
+                "a replica has another schedule or other policies for this job; \
+                 after a deployment this is to be expected once"
+            );
         }
     }
 }
-
-/// Returns the backoff of a claim after `tries` retries, with a random part.
-///
-/// It begins at a quarter of a second and doubles with each of the first retries.
-/// So replicas that all ask for many ticks at once do not overload the nodes.
-fn a_while(tries: u32) -> Duration {
-    let least = SHORT_WAIT / 4 * (1 << tries.min(4));
-    least + random::up_to(least)
-}
-
-/// How long a claim waits for a run that goes on, where it is not to wait for its end.
-///
-/// Long enough to settle among replicas that ask at once, and short enough that a tick does not queue
-/// up behind a run that overruns.
-pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
-
-/// How long to wait before a majority is looked for again.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

@@ -13,46 +13,115 @@ use std::{
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
 use redlock_core::{LossReason, Tick};
-use tokio::{select, time::sleep};
+use tokio::{
+    select,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
 
-use super::{random::up_to, runner::JobRunner};
+use super::{context::JobContext, random_up_to};
 use crate::{
-    BoxError, OnLost, Outcome, Overlap, Run, Trigger,
+    BoxError, OnLost, Outcome, Overlap, Run, TickReport, Trigger,
     clock::{lag, to_instant, to_tick},
-    replica::{STOP_GRACE, Won},
+    replica::{STOP_GRACE, WonClaim},
 };
 
 /// A run that may start.
 pub(crate) struct Start {
-    pub(crate) won: Won,
+    pub(crate) won: WonClaim,
     pub(crate) tick: DateTime<Utc>,
     pub(crate) trigger: Trigger,
     pub(crate) attempt: u32,
 }
 
 /// How a run ended.
-pub(crate) struct Ended {
-    pub(crate) outcome: Outcome,
-    pub(crate) detail: Option<String>,
+struct RunEnd {
+    outcome: Outcome,
+    detail: Option<String>,
     /// How often the job was called.
-    pub(crate) tries: u32,
+    tries: u32,
 }
 
-/// The signal for a run to stop, its reason, and the number of the run's tries so far.
-#[derive(Default)]
-struct Told {
+/// A run that goes on: the signal for it to stop, its reason, and the number of its tries so far.
+struct Execution<'a> {
+    job: &'a JobContext,
+    start: &'a Start,
     stop: CancellationToken,
     why: OnceLock<Outcome>,
     tries: AtomicU32,
 }
 
-impl JobRunner {
+impl Start {
+    /// Runs the tick that was claimed, unless a shutdown has begun, and reports.
+    pub(crate) async fn run(self, job: &JobContext) -> TickReport {
+        let (tick, trigger, attempt) = (self.tick, self.trigger, self.attempt);
+        let measured = self.won.measured;
+        // The end of the job waits for the release as well.
+        let _run = job.ending.run();
+        let tasks = &job.replica.tasks;
+        let Some(in_flight) = tasks.start(job.id.name(), tick, trigger, &job.ending) else {
+            let refusal = job.ended();
+            let_go(job, self.won, refusal.outcome, Duration::ZERO).await;
+            return job.refused(tick, trigger, refusal);
+        };
+        let late = lag(tick, job.replica.clock.now());
+        let started = Instant::now();
+        let RunEnd {
+            outcome,
+            detail,
+            tries,
+        } = Execution::new(job, &self).run(late).await;
+        match outcome {
+            Outcome::Aborted => in_flight.dropped(),
+            _ => drop(in_flight),
+        }
+        let took = started.elapsed();
+        let report = job.report(TickReport {
+            job: Arc::clone(job.id.name()),
+            tick,
+            more: None,
+            trigger,
+            attempt,
+            tries,
+            outcome,
+            lag: late,
+            took: Some(took),
+            measured: Some(measured),
+            detail,
+        });
+        let_go(job, self.won, outcome, took).await;
+        #[cfg(feature = "test-util")]
+        job.replica.observer.over(&report);
+        report
+    }
+}
+
+/// Records the outcome of a run, and releases its claim, and its slot if it has one.
+async fn let_go(job: &JobContext, won: WonClaim, outcome: Outcome, took: Duration) {
+    let claim = job.finish(won.claim, outcome.as_str(), took);
+    match won.slot {
+        // The nodes report a failure, and the slot's time to live ends it.
+        Some(slot) => drop(tokio::join!(claim, slot.release())),
+        None => claim.await,
+    }
+}
+
+impl<'a> Execution<'a> {
+    fn new(job: &'a JobContext, start: &'a Start) -> Self {
+        Self {
+            job,
+            start,
+            stop: CancellationToken::new(),
+            why: OnceLock::new(),
+            tries: AtomicU32::new(0),
+        }
+    }
+
     /// Runs the job for as long as its lease is valid and it is not told to stop.
-    pub(crate) async fn run(&self, start: &Start, lag: Duration) -> Ended {
-        let (name, tick) = (Arc::clone(self.id.name()), start.tick);
-        let told = Told::default();
+    async fn run(&self, lag: Duration) -> RunEnd {
+        let start = self.start;
+        let (name, tick) = (Arc::clone(self.job.id.name()), start.tick);
         let lease = start.won.claim.lease();
         let span = info_span!(
             target: crate::TARGET,
@@ -62,60 +131,60 @@ impl JobRunner {
             trigger = ?start.trigger,
             attempt = start.attempt,
             token = %lease.token(),
-            replica = &*self.replica.claims.replica,
+            replica = &*self.job.replica.claims.replica,
         );
         let run = Run {
             name,
             tick,
-            zone: self.schedule.zone(),
-            local_date: self.schedule.day_of(tick),
+            zone: self.job.schedule.zone(),
+            local_date: self.job.schedule.day_of(tick),
             trigger: start.trigger,
             attempt: start.attempt,
             try_number: 1,
             lag,
             lease: lease.clone(),
-            stop: told.stop.clone(),
+            stop: self.stop.clone(),
         };
-        span.in_scope(|| self.replica.observer.started(&run));
+        span.in_scope(|| self.job.replica.observer.started(&run));
         // Called inside the future, so that a panic of the call itself is caught as well.
-        let work = async { self.work(run, &told).await }.instrument(span);
+        let work = async { self.work(run).await }.instrument(span);
         let course = async {
             select! {
                 biased;
-                () = self.ending.dropping() => Ended::by(Outcome::Aborted),
-                reason = self.lost(&start.won, &told) => {
-                    Ended::new(Outcome::Lost, format!("its lease is over: {reason}"))
+                () = self.job.ending.dropping() => RunEnd::by(Outcome::Aborted),
+                reason = self.lost() => {
+                    RunEnd::new(Outcome::Lost, format!("its lease is over: {reason}"))
                 }
-                outcome = self.stopped(tick, &told) => Ended::by(outcome),
-                done = work => told.ended(done),
+                outcome = self.stopped() => RunEnd::by(outcome),
+                done = work => self.ended(done),
             }
         };
         // The job's state is dropped with its future, or is the job's own to keep whole.
         let ended = match AssertUnwindSafe(course).catch_unwind().await {
             Ok(ended) => ended,
-            Err(panic) => Ended::new(Outcome::Panicked, message(&*panic)),
+            Err(panic) => RunEnd::new(Outcome::Panicked, message(&*panic)),
         };
-        Ended {
-            tries: told.tries.load(Ordering::Relaxed),
+        RunEnd {
+            tries: self.tries.load(Ordering::Relaxed),
             ..ended
         }
     }
 
     /// Calls the job, and again as long as it fails, may be tried again, is not told to stop, and its job goes on.
-    async fn work(&self, run: Run, told: &Told) -> Result<(), BoxError> {
+    async fn work(&self, run: Run) -> Result<(), BoxError> {
         for number in 1.. {
-            told.tries.store(number, Ordering::Relaxed);
+            self.tries.store(number, Ordering::Relaxed);
             let run_of_try = Run {
                 try_number: number,
                 ..run.clone()
             };
-            let Err(error) = (self.work)(run_of_try).await else {
+            let Err(error) = (self.job.work)(run_of_try).await else {
                 break;
             };
-            let Some(pause) = self.terms.tries.pause_after(number) else {
+            let Some(pause) = self.job.settings.tries.pause_after(number) else {
                 return Err(error);
             };
-            let pause = pause / 2 + up_to(pause / 2);
+            let pause = pause / 2 + random_up_to(pause / 2);
             tracing::warn!(
                 target: crate::TARGET,
                 job = run.name(),
@@ -128,10 +197,10 @@ impl JobRunner {
             select! {
                 biased;
                 () = run.stop.cancelled() => return Err(error),
-                () = self.ending.leaving() => {
-                    if self.terms.max_attempts > 1 {
+                () = self.job.ending.leaving() => {
+                    if self.job.settings.max_attempts() > 1 {
                         // It was cut short, so that another replica may go on with it.
-                        told.stop(Outcome::Aborted);
+                        self.tell_to_stop(Outcome::Aborted);
                     }
                     return Err(error);
                 }
@@ -142,45 +211,45 @@ impl JobRunner {
     }
 
     /// Resolves when the run must be dropped because its lease is lost.
-    async fn lost(&self, won: &Won, told: &Told) -> LossReason {
-        let reason = won.lost().await;
-        match self.terms.on_lost {
+    async fn lost(&self) -> LossReason {
+        let reason = self.start.won.lost().await;
+        match self.job.settings.on_lost {
             OnLost::Abort => reason,
             OnLost::Signal => {
-                told.stop(Outcome::Lost);
+                self.tell_to_stop(Outcome::Lost);
                 std::future::pending().await
             }
         }
     }
 
     /// Resolves when the run must be dropped though its lease is held, a grace after it was told to stop.
-    async fn stopped(&self, tick: DateTime<Utc>, told: &Told) -> Outcome {
+    async fn stopped(&self) -> Outcome {
         let too_long = async {
-            match self.terms.max_runtime {
+            match self.job.settings.max_runtime {
                 Some(limit) => sleep(limit).await,
                 None => std::future::pending().await,
             }
         };
         let outcome = select! {
-            () = self.ending.stopping() => Outcome::Aborted,
+            () = self.job.ending.stopping() => Outcome::Aborted,
             () = too_long => Outcome::TimedOut,
-            () = self.cancelled(tick) => Outcome::Cancelled,
+            () = self.cancelled() => Outcome::Cancelled,
         };
-        told.stop(outcome);
+        self.tell_to_stop(outcome);
         sleep(STOP_GRACE).await;
         outcome
     }
 
     /// Resolves when a later tick, or a request for a run, asks for the end of this tick's run.
-    async fn cancelled(&self, tick: DateTime<Utc>) {
-        if self.terms.overlap != Overlap::CancelOther {
+    async fn cancelled(&self) {
+        if self.job.settings.overlap != Overlap::CancelOther {
             return std::future::pending().await;
         }
         loop {
-            sleep((self.terms.ttl / 3).min(LONGEST_LOOK)).await;
-            let asked = self.replica.claims.read(self.id.cancel_key()).await;
+            sleep((self.job.settings.ttl / 3).min(LONGEST_LOOK)).await;
+            let asked = self.job.read(self.job.id.cancel_key()).await;
             if let Some(asked) = asked.and_then(|asked| asked.watermark)
-                && Some(asked) > to_tick(tick)
+                && Some(asked) > to_tick(self.start.tick)
                 && self.is_waited_for(asked).await
             {
                 return;
@@ -194,35 +263,33 @@ impl JobRunner {
     async fn is_waited_for(&self, asked: Tick) -> bool {
         let asked_at = to_instant(asked);
         // The moment is one of the nodes' clocks, however far this replica's is off.
-        let ahead = self.replica.claims.ahead().await.unwrap_or_default();
-        let longest = self.terms.start_within.saturating_add(ASKING);
-        if lag(asked_at, self.now() - ahead) > longest {
+        let ahead = self.job.replica.claims.ahead().await.unwrap_or_default();
+        let longest = self.job.settings.start_within.saturating_add(ASKING);
+        if lag(asked_at, self.job.now() - ahead) > longest {
             return false;
         }
         // The moment is a tick, and once that is claimed no run of an earlier one begins.
-        if self.schedule.latest_at(asked_at) == Some(asked_at) {
+        if self.job.schedule.latest_at(asked_at) == Some(asked_at) {
             return true;
         }
-        let manual = self.replica.claims.read(self.id.manual_key()).await;
+        let manual = self.job.read(self.job.id.manual_key()).await;
         manual.is_some_and(|manual| manual.watermark < Some(asked))
     }
-}
 
-impl Told {
-    fn stop(&self, why: Outcome) {
+    fn tell_to_stop(&self, why: Outcome) {
         let _ = self.why.set(why);
         self.stop.cancel();
     }
 
     /// Returns how a run has ended that ended by itself.
-    fn ended(&self, done: Result<(), BoxError>) -> Ended {
+    fn ended(&self, done: Result<(), BoxError>) -> RunEnd {
         let error = done.err().map(|error| chain(&*error));
         match self.why.get() {
             Some(why) => {
                 let how = error.unwrap_or_else(|| "ok".into());
-                Ended::new(*why, format!("it ended when it was told to stop: {how}"))
+                RunEnd::new(*why, format!("it ended when it was told to stop: {how}"))
             }
-            None => Ended {
+            None => RunEnd {
                 outcome: match error {
                     None => Outcome::Ok,
                     Some(_) => Outcome::Failed,
@@ -234,7 +301,7 @@ impl Told {
     }
 }
 
-impl Ended {
+impl RunEnd {
     /// Returns the end of a run that was dropped, with the reason.
     fn by(outcome: Outcome) -> Self {
         let why = match outcome {

@@ -1,18 +1,20 @@
-//! The pause of a job, which a majority of the nodes remembers.
+//! The pause of a job, which a majority of the nodes remembers, and what else forbids a claimed run to start.
 //!
 //! In the records of a pause and of its end, the [`Switch`] stands in place of a configuration.
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures_util::future::join;
 use redlock_core::{JobState, RunRecord, RunState};
 use tokio::time::sleep;
 
-use super::{course::SHORT_WAIT, runner::JobRunner};
+use super::{SHORT_WAIT, context::JobContext};
 use crate::{
     Outcome,
-    clock::{lag, to_instant},
-    replica::{Refusal, Won},
+    clock::{lag, to_instant, to_tick},
+    job::MOST_RUNS,
+    replica::{Refusal, WonClaim},
 };
 
 /// The state of a job from some moment on: paused or not.
@@ -53,52 +55,66 @@ impl Switch {
     }
 }
 
-impl JobRunner {
-    /// Returns whether the job is paused; `None` if too few nodes answered.
-    pub(crate) async fn is_paused(&self) -> Option<bool> {
-        let state = self.replica.claims.read(self.id.pause_key()).await?;
-        Some(is_paused_by(&state))
-    }
+/// Returns whether the job is paused; `None` if too few nodes answered.
+pub(crate) async fn is_paused(job: &JobContext) -> Option<bool> {
+    let state = job.read(job.id.pause_key()).await?;
+    Some(is_paused_by(&state))
+}
 
-    /// Keeps the claim of a tick's `attempt`-th run, unless a pause or a further run forbids it to start.
-    ///
-    /// If too few nodes answer, the claim is given up once its tick is older than `limit`.
-    pub(crate) async fn unless_forbidden(
-        &self,
-        won: Won,
-        attempt: u32,
-        limit: Duration,
-    ) -> Result<Won, Refusal> {
-        let tick = to_instant(won.claim.tick());
-        for look in 1.. {
-            let is_started_again = self.is_started_again(tick, attempt);
-            let (outcome, word) = match join(is_started_again, self.is_paused()).await {
-                (Some(false), Some(false)) => return Ok(won),
-                (Some(true), _) => (Some(Outcome::NotWinner), RunRecord::UNSTARTED),
-                (_, Some(true)) => (Some(Outcome::Paused), Outcome::Paused.as_str()),
-                _ => (None, RunRecord::UNSTARTED),
-            };
-            if let Some(outcome) = outcome {
-                self.finish(won.claim, word, Duration::ZERO).await;
-                return Err(Refusal {
-                    measured: Some(won.measured),
-                    ..Refusal::bare(outcome)
-                });
-            }
-            let is_late = look >= PAUSE_LOOKS && lag(tick, self.nodes_now()) > limit;
-            if is_late || !won.claim.lease().is_held() {
-                break;
-            }
-            sleep(SHORT_WAIT).await;
+/// Keeps the claim of a tick's `attempt`-th run, unless a pause or a further run forbids it to start.
+///
+/// If too few nodes answer, the claim is given up once its tick is older than `limit`.
+pub(crate) async fn unless_forbidden(
+    job: &JobContext,
+    won: WonClaim,
+    attempt: u32,
+    limit: Duration,
+) -> Result<WonClaim, Refusal> {
+    let tick = to_instant(won.claim.tick());
+    for look in 1.. {
+        let is_started_again = is_started_again(job, tick, attempt);
+        let (outcome, word) = match join(is_started_again, is_paused(job)).await {
+            (Some(false), Some(false)) => return Ok(won),
+            (Some(true), _) => (Some(Outcome::NotWinner), RunRecord::UNSTARTED),
+            (_, Some(true)) => (Some(Outcome::Paused), Outcome::Paused.as_str()),
+            _ => (None, RunRecord::UNSTARTED),
+        };
+        if let Some(outcome) = outcome {
+            job.finish(won.claim, word, Duration::ZERO).await;
+            return Err(Refusal {
+                measured: Some(won.measured),
+                ..Refusal::bare(outcome)
+            });
         }
-        self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
-            .await;
-        let why = "too few nodes said whether the job is paused or the tick was started again";
-        Err(Refusal {
-            measured: Some(won.measured),
-            ..Refusal::new(Outcome::NoQuorum, why)
-        })
+        let is_late = look >= PAUSE_LOOKS && lag(tick, job.nodes_now()) > limit;
+        if is_late || !won.claim.lease().is_held() {
+            break;
+        }
+        sleep(SHORT_WAIT).await;
     }
+    job.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
+        .await;
+    let why = "too few nodes said whether the job is paused or the tick was started again";
+    Err(Refusal {
+        measured: Some(won.measured),
+        ..Refusal::new(Outcome::NoQuorum, why)
+    })
+}
+
+/// Returns whether a run of the tick was claimed after the `attempt`-th, and may have begun; `None` if too few nodes
+/// answered.
+///
+/// So it is if another replica had heard of such a claim that no majority confirmed, before this one's.
+async fn is_started_again(job: &JobContext, tick: DateTime<Utc>, attempt: u32) -> Option<bool> {
+    for further in attempt + 1..=MOST_RUNS + 1 {
+        let state = job.read(job.attempt_key(further)).await?;
+        let mut runs = state.runs.iter();
+        match runs.find(|run| Some(run.tick) == to_tick(tick)) {
+            Some(run) if is_unstarted(run) => {}
+            run => return Some(run.is_some()),
+        }
+    }
+    Some(false)
 }
 
 /// Returns whether what is remembered of a job's pauses says that it is paused.

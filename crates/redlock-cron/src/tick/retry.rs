@@ -14,23 +14,39 @@
 //! When there will be no other run, the one after the last is claimed as well, and ends as given up: so one replica says
 //! so, and the nodes remember it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures_util::future::{BoxFuture, FutureExt};
 use redlock_core::{RunRecord, RunState};
 use tokio::time::{Instant, sleep};
 
-use super::{course::SHORT_WAIT, execution::Start, pause::is_unstarted, runner::JobRunner};
+use super::{
+    SHORT_WAIT,
+    attempts::{Backoff, UsedAttempts},
+    context::JobContext,
+    execution::Start,
+    pause::unless_forbidden,
+    ticks::JobTicks,
+};
 use crate::{
-    Missed, Outcome, Trigger,
+    Outcome, Trigger,
     clock::{lag, to_tick},
     job::{LONGEST_WINDOW, MOST_RUNS},
-    replica::{ClaimRequest, Refusal, Won, cut_short_outcomes},
+    replica::{ClaimRequest, Refusal, WonClaim, cut_short_outcomes},
 };
 
+/// The retry of a tick whose run may have been cut short.
+pub(crate) struct TickRetry<'a> {
+    job: &'a JobContext,
+    ticks: &'a JobTicks,
+    backoff: &'a Backoff,
+    tick: DateTime<Utc>,
+    /// The number of the last run that is known.
+    attempt: u32,
+}
+
 /// The state of the runs of a tick.
-enum Attempts {
+enum RunsOfTick {
     /// No replica has claimed the run that was looked for.
     Unclaimed,
     /// A run goes on, or that is not known.
@@ -51,7 +67,7 @@ pub(crate) enum Unclaimed {
 }
 
 /// The result of a look at the runs of a tick.
-enum Look {
+pub(super) enum RetryLook {
     /// No replica has claimed the tick yet.
     Unclaimed,
     /// A run goes on, or that is not known.
@@ -62,321 +78,266 @@ enum Look {
     Over(Refusal),
 }
 
-impl JobRunner {
-    /// Waits for the end of a tick's run on another replica, and starts the tick again if the run is cut short.
+impl<'a> TickRetry<'a> {
+    pub(super) fn new(
+        job: &'a JobContext,
+        ticks: &'a JobTicks,
+        backoff: &'a Backoff,
+        tick: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            job,
+            ticks,
+            backoff,
+            tick,
+            attempt: 1,
+        }
+    }
+
+    /// Waits for the end of the tick's run on another replica, and starts the tick again if the run is cut short.
     ///
     /// The first look is after `pause`.
     ///
     /// # Cancel safety
     ///
     /// As of a claim.
-    pub(crate) async fn retry(
-        &self,
-        tick: DateTime<Utc>,
-        pause: Duration,
+    pub(crate) async fn wait(
+        mut self,
+        mut pause: Duration,
         unclaimed: Unclaimed,
     ) -> Result<Start, Refusal> {
         let begun = Instant::now();
-        let (mut attempt, mut pause) = (1, pause);
         loop {
             sleep(pause).await;
-            match self.look(tick, &mut attempt).await {
-                Look::Again(start) => return Ok(*start),
-                Look::Over(refusal) => return Err(refusal),
-                Look::Unclaimed if unclaimed == Unclaimed::Tell => {
+            match self.look().await {
+                RetryLook::Again(start) => return Ok(*start),
+                RetryLook::Over(refusal) => return Err(refusal),
+                RetryLook::Unclaimed if unclaimed == Unclaimed::Tell => {
                     return Err(Refusal {
                         is_open: true,
                         ..Refusal::bare(Outcome::NotWinner)
                     });
                 }
-                Look::Unclaimed if self.is_too_late_for_another(tick) => return Err(too_late()),
+                RetryLook::Unclaimed if self.is_too_late_for_another() => return Err(too_late()),
                 // The replica that claims a later tick deals with this one first.
-                Look::Open if self.is_too_late_for_another(tick) && !self.is_newest(tick) => {
+                RetryLook::Open
+                    if self.is_too_late_for_another()
+                        && !self.ticks.is_newest(self.job, self.tick) =>
+                {
                     return Err(too_late());
                 }
-                Look::Unclaimed | Look::Open => pause = self.pause_after(begun.elapsed()),
+                RetryLook::Unclaimed | RetryLook::Open => {
+                    pause = self.job.pause_after(begun.elapsed());
+                }
             }
         }
     }
 
-    /// Starts a tick again that another replica has claimed, if its run is cut short; reports it otherwise.
-    pub(crate) async fn follow(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
-        let pause = self.pause_after(Duration::ZERO);
-        let retry = self.retry(tick, pause, Unclaimed::Tell);
-        match self.unless_draining(retry).await {
-            Ok(start) => self.start_all(start).await,
-            // It was taken for claimed because a few nodes had heard of a claim that no majority confirmed.
-            Err(refusal) if refusal.is_open => self.ask_again(tick).await,
-            Err(refusal) => drop(self.refused(tick, trigger, refusal)),
-        }
-    }
-
-    /// Deals with a tick once more, in its order among others.
-    fn ask_again(self: Arc<Self>, tick: DateTime<Utc>) -> BoxFuture<'static, ()> {
-        match self.terms.missed {
-            Missed::All { max } => {
-                let begins = self.backlog.add([tick], max);
-                self.work_off(begins).boxed()
-            }
-            _ => async move { self.deal_with(tick).await }.boxed(),
-        }
-    }
-
-    /// Starts a tick again that was started before this replica came up, or lost its lease here, if its run is cut short.
-    pub(crate) async fn resume(self: Arc<Self>, tick: DateTime<Utc>, pause: Duration) {
-        // Without a run here, nothing became of the tick on this replica, or what became of it was reported.
-        let retry = self.retry(tick, pause, Unclaimed::Wait);
-        match self.unless_draining(retry).await {
-            Ok(start) => self.start_all(start).await,
-            Err(refusal) => self.say_if_given_up(tick, refusal),
-        }
-    }
-
-    /// Starts a tick again that this replica did not get to ask for, if another starts it and its run is cut short.
-    pub(crate) async fn look_after(self: Arc<Self>, tick: DateTime<Utc>) {
-        // A later tick is due, and the replica that claims it deals with this one.
-        if !self.is_newest(tick) {
-            return;
-        }
-        let pause = self.pause_after(Duration::ZERO);
-        let retry = self.retry(tick, pause, Unclaimed::Wait);
-        match self.unless_draining(retry).await {
-            Ok(start) => self.start_all(start).await,
-            Err(refusal) => self.say_if_not_again(tick, refusal),
-        }
-    }
-
-    /// Reports that this replica has given a tick up.
-    pub(crate) fn say_if_given_up(&self, tick: DateTime<Utc>, refusal: Refusal) {
-        if refusal.outcome == Outcome::GivenUp {
-            self.refused(tick, Trigger::Retry, refusal);
-        }
-    }
-
-    fn say_if_not_again(&self, tick: DateTime<Utc>, refusal: Refusal) {
-        if refusal.outcome == Outcome::GivenUp {
-            self.say_if_given_up(tick, refusal);
-        } else if let Some(why) = refusal.detail {
-            tracing::warn!(target: crate::TARGET, job = &**self.id.name(), %tick, why, "not started again");
-        }
-    }
-
-    /// Sees to it that a run which was cut short is started again, if it may be; returns whether a later tick may be
-    /// claimed now.
-    pub(crate) async fn settle(self: &Arc<Self>, tick: DateTime<Utc>) -> bool {
-        let mut attempt = 1;
+    /// Looks at a run that was cut short before a later tick may be claimed: claims its next run if it may have one.
+    pub(super) async fn settle(mut self) -> RetryLook {
         loop {
-            let looked_at = attempt;
-            match self.look(tick, &mut attempt).await {
-                Look::Again(start) => {
-                    let this = Arc::clone(self);
-                    let run = async move { this.start_all(*start).await };
-                    self.replica.tasks.spawn(run);
-                    return false;
-                }
-                Look::Over(refusal) => {
-                    self.say_if_not_again(tick, refusal);
-                    return true;
-                }
-                Look::Open if attempt > looked_at => {}
-                Look::Unclaimed | Look::Open => return false,
+            let looked_at = self.attempt;
+            match self.look().await {
+                RetryLook::Open if self.attempt > looked_at => {}
+                look => return look,
             }
         }
     }
 
-    /// Looks at how far the runs of a tick are, the `attempt`-th first, and claims the next if that one was cut short.
-    async fn look(&self, tick: DateTime<Utc>, attempt: &mut u32) -> Look {
+    /// Looks at how far the runs of the tick are, the `attempt`-th first, and claims the next if that one was cut short.
+    async fn look(&mut self) -> RetryLook {
         loop {
-            match self.attempts(tick, *attempt).await {
-                Attempts::Over(refusal) => return Look::Over(refusal),
-                Attempts::Unclaimed if *attempt == 1 => return Look::Unclaimed,
-                Attempts::Unclaimed => {
-                    *attempt = 1;
-                    return Look::Open;
+            match self.runs().await {
+                RunsOfTick::Over(refusal) => return RetryLook::Over(refusal),
+                RunsOfTick::Unclaimed if self.attempt == 1 => return RetryLook::Unclaimed,
+                RunsOfTick::Unclaimed => {
+                    self.attempt = 1;
+                    return RetryLook::Open;
                 }
-                Attempts::Open => return Look::Open,
-                Attempts::CutShort => {}
+                RunsOfTick::Open => return RetryLook::Open,
+                RunsOfTick::CutShort => {}
             }
             // A run that was claimed already needs no backoff before it.
-            match self.is_claimed(tick, *attempt + 1).await {
-                Some(true) => *attempt += 1,
+            match self.is_next_claimed().await {
+                Some(true) => self.attempt += 1,
                 Some(false) => break,
-                None => return Look::Open,
+                None => return RetryLook::Open,
             }
         }
-        let Some(used) = self.used(tick, *attempt).await else {
-            return Look::Open;
+        let Some(used) = UsedAttempts::read(self.job, self.tick, self.attempt).await else {
+            return RetryLook::Open;
         };
-        if used.attempts >= self.terms.max_attempts || *attempt >= MOST_RUNS {
+        if used.attempts >= self.job.settings.max_attempts() || self.attempt >= MOST_RUNS {
             let why = "it has had all its attempts: the last did not end by itself, or was claimed and not begun";
-            return self.give_up(tick, attempt, why).await;
+            return self.give_up(why).await;
         }
-        if self.is_too_late_for_another(tick) {
-            return self.give_up(tick, attempt, TOO_LATE).await;
+        if self.is_too_late_for_another() {
+            return self.give_up(TOO_LATE).await;
         }
-        let late = lag(tick, self.nodes_now());
-        let left = self.terms.retry_within.saturating_sub(late);
-        if used.is_last_a_crash && self.backoff.goes_on(tick, *attempt, used.crashes, left) {
-            return Look::Open;
+        let late = lag(self.tick, self.job.nodes_now());
+        let left = self.job.settings.retry_within().saturating_sub(late);
+        if used.is_last_a_crash
+            && self
+                .backoff
+                .goes_on(self.tick, self.attempt, used.crashes, left)
+        {
+            return RetryLook::Open;
         }
-        if !self.wants(tick) {
+        if !self.job.wants(self.tick) {
             // Another replica may have what this one declines.
-            return Look::Open;
+            return RetryLook::Open;
         }
         let ask = ClaimRequest {
-            start_within: self.terms.retry_within,
-            ..self.ask(self.attempt_key(*attempt + 1), tick, SHORT_WAIT)
+            start_within: self.job.settings.retry_within(),
+            ..self.next_request()
         };
-        match self.replica.claims.claim(ask).await {
-            Ok(won) => self.next_run(won, tick, *attempt).await,
+        match self.job.replica.claims.claim(ask).await {
+            Ok(won) => self.next_run(won).await,
             Err(refusal) => match refusal.outcome {
                 Outcome::NotWinner => {
-                    *attempt += 1;
-                    Look::Open
+                    self.attempt += 1;
+                    RetryLook::Open
                 }
                 // By the nodes' clocks, which this replica may not know so well.
-                Outcome::TooLate => self.give_up(tick, attempt, TOO_LATE).await,
-                Outcome::Forgotten if !refusal.is_open => Look::Over(refusal),
+                Outcome::TooLate => self.give_up(TOO_LATE).await,
+                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(refusal),
                 // It is looked at again whether that matters.
-                _ => Look::Open,
+                _ => RetryLook::Open,
             },
         }
     }
 
+    /// Returns the request of the run after the `attempt`-th.
+    fn next_request(&self) -> ClaimRequest {
+        let next = self.job.attempt_key(self.attempt + 1);
+        self.job.ask(next, self.tick, SHORT_WAIT)
+    }
+
     /// Gives a tick up after its `attempt`-th run; if another replica did so, or knows better, it is looked at again.
-    async fn give_up(&self, tick: DateTime<Utc>, attempt: &mut u32, why: &str) -> Look {
+    async fn give_up(&mut self, why: &str) -> RetryLook {
         let given_up = || Refusal::new(Outcome::GivenUp, why);
         let ask = ClaimRequest {
             start_within: LONGEST_WINDOW,
             place_within: None,
-            ..self.ask(self.attempt_key(*attempt + 1), tick, SHORT_WAIT)
+            ..self.next_request()
         };
-        match self.replica.claims.claim(ask).await {
+        match self.job.replica.claims.claim(ask).await {
             Ok(won) => {
-                if let Some(not_so) = self.not_after(tick, *attempt).await {
-                    self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
+                if let Some(not_so) = self.not_after().await {
+                    self.job
+                        .finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
                         .await;
                     return not_so;
                 }
-                self.finish(won.claim, Outcome::GivenUp.as_str(), Duration::ZERO)
+                self.job
+                    .finish(won.claim, Outcome::GivenUp.as_str(), Duration::ZERO)
                     .await;
-                Look::Over(given_up())
+                RetryLook::Over(given_up())
             }
             Err(refusal) => match refusal.outcome {
                 Outcome::NotWinner => {
-                    *attempt += 1;
-                    Look::Open
+                    self.attempt += 1;
+                    RetryLook::Open
                 }
-                Outcome::TooLate => Look::Over(given_up()),
-                Outcome::Forgotten if !refusal.is_open => Look::Over(given_up()),
-                _ => Look::Open,
+                Outcome::TooLate => RetryLook::Over(given_up()),
+                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(given_up()),
+                _ => RetryLook::Open,
             },
         }
     }
 
     /// Returns why there is no run after the `attempt`-th, which this replica has claimed, if there is none.
-    async fn not_after(&self, tick: DateTime<Utc>, attempt: u32) -> Option<Look> {
+    async fn not_after(&self) -> Option<RetryLook> {
         // No other replica can claim a tick now.
-        match self.attempts(tick, attempt).await {
+        match self.runs().await {
             // Too few nodes had heard of the run before, which was never claimed and may still be.
-            Attempts::Unclaimed if attempt == 1 => Some(Look::Unclaimed),
-            Attempts::Unclaimed => Some(Look::Open),
-            Attempts::Over(refusal) => Some(Look::Over(refusal)),
-            Attempts::Open | Attempts::CutShort => None,
+            RunsOfTick::Unclaimed if self.attempt == 1 => Some(RetryLook::Unclaimed),
+            RunsOfTick::Unclaimed => Some(RetryLook::Open),
+            RunsOfTick::Over(refusal) => Some(RetryLook::Over(refusal)),
+            RunsOfTick::Open | RunsOfTick::CutShort => None,
         }
     }
 
     /// Starts the run after the `attempt`-th, which was claimed, unless it may not start any more.
-    async fn next_run(&self, won: Won, tick: DateTime<Utc>, attempt: u32) -> Look {
-        if let Some(not_again) = self.not_after(tick, attempt).await {
-            self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
+    async fn next_run(&self, won: WonClaim) -> RetryLook {
+        if let Some(not_again) = self.not_after().await {
+            self.job
+                .finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
                 .await;
             return not_again;
         }
-        let (limit, attempt) = (self.terms.retry_within, attempt + 1);
-        match self.unless_forbidden(won, attempt, limit).await {
-            Ok(won) => Look::Again(Box::new(Start {
+        let (limit, attempt) = (self.job.settings.retry_within(), self.attempt + 1);
+        match unless_forbidden(self.job, won, attempt, limit).await {
+            Ok(won) => RetryLook::Again(Box::new(Start {
                 won,
-                tick,
+                tick: self.tick,
                 trigger: Trigger::Retry,
                 attempt,
             })),
             // One after it may go on.
-            Err(refusal) if refusal.outcome == Outcome::NotWinner => Look::Open,
-            Err(refusal) => Look::Over(refusal),
+            Err(refusal) if refusal.outcome == Outcome::NotWinner => RetryLook::Open,
+            Err(refusal) => RetryLook::Over(refusal),
         }
     }
 
     #[cfg(test)]
-    pub(crate) async fn starts_again(&self, won: Won, tick: DateTime<Utc>) -> bool {
-        matches!(self.next_run(won, tick, 1).await, Look::Again(_))
+    pub(crate) async fn starts_again(&self, won: WonClaim) -> bool {
+        matches!(self.next_run(won).await, RetryLook::Again(_))
     }
 
-    /// Returns how long to wait for the next look at a run that began `since` ago, as far as this replica knows.
-    pub(crate) fn pause_after(&self, since: Duration) -> Duration {
-        let longest = (since / 20).clamp(LEAST_PAUSE, LONGEST_PAUSE);
-        (self.terms.ttl / 3).min(longest)
-    }
-
-    async fn attempts(&self, tick: DateTime<Utc>, attempt: u32) -> Attempts {
-        let Some(first) = self.replica.claims.read(self.id.job_key()).await else {
-            return Attempts::Open;
+    async fn runs(&self) -> RunsOfTick {
+        let Some(first) = self.job.read(self.job.id.job_key()).await else {
+            return RunsOfTick::Open;
         };
         let not_winner = || Refusal::bare(Outcome::NotWinner);
-        if first.watermark != to_tick(tick) {
-            let may_be_claimed = first.watermark < to_tick(tick)
-                && self.is_newest(tick)
-                && self.is_worth_waiting_for(tick);
+        if first.watermark != to_tick(self.tick) {
+            let may_be_claimed = first.watermark < to_tick(self.tick)
+                && self.ticks.is_newest(self.job, self.tick)
+                && self.ticks.is_worth_waiting_for(self.job, self.tick);
             return if may_be_claimed {
-                Attempts::Unclaimed
+                RunsOfTick::Unclaimed
             } else {
-                Attempts::Over(not_winner())
+                RunsOfTick::Over(not_winner())
             };
         }
-        let runs = match attempt {
+        let runs = match self.attempt {
             1 => first.runs,
-            _ => match self.replica.claims.read(self.attempt_key(attempt)).await {
+            _ => match self.job.read(self.job.attempt_key(self.attempt)).await {
                 Some(state) => state.runs,
-                None => return Attempts::Open,
+                None => return RunsOfTick::Open,
             },
         };
-        match runs.into_iter().find(|run| Some(run.tick) == to_tick(tick)) {
-            None if attempt > 1 => Attempts::Unclaimed,
-            None => Attempts::Open,
+        match runs
+            .into_iter()
+            .find(|run| Some(run.tick) == to_tick(self.tick))
+        {
+            None if self.attempt > 1 => RunsOfTick::Unclaimed,
+            None => RunsOfTick::Open,
             Some(run) => match &run.state {
                 RunState::Ended { .. } if run.was_cut_short(&cut_short_outcomes()) => {
-                    Attempts::CutShort
+                    RunsOfTick::CutShort
                 }
-                RunState::Ended { .. } => Attempts::Over(Refusal {
+                RunState::Ended { .. } => RunsOfTick::Over(Refusal {
                     run: Some(run),
                     ..not_winner()
                 }),
                 // Its replica holds the lock for as long as it lives.
-                _ if first.free_in == Some(Duration::ZERO) => Attempts::CutShort,
-                _ => Attempts::Open,
+                _ if first.free_in == Some(Duration::ZERO) => RunsOfTick::CutShort,
+                _ => RunsOfTick::Open,
             },
         }
     }
 
-    /// Returns whether a run of the tick was claimed after the `attempt`-th, and may have begun; `None` if too few nodes
-    /// answered.
-    ///
-    /// So it is if another replica had heard of such a claim that no majority confirmed, before this one's.
-    pub(crate) async fn is_started_again(&self, tick: DateTime<Utc>, attempt: u32) -> Option<bool> {
-        for further in attempt + 1..=MOST_RUNS + 1 {
-            let state = self.replica.claims.read(self.attempt_key(further)).await?;
-            let mut runs = state.runs.iter();
-            match runs.find(|run| Some(run.tick) == to_tick(tick)) {
-                Some(run) if is_unstarted(run) => {}
-                run => return Some(run.is_some()),
-            }
-        }
-        Some(false)
+    /// Returns whether the tick may not be started again any more, by the nodes' clocks as far as they are known.
+    fn is_too_late_for_another(&self) -> bool {
+        lag(self.tick, self.job.nodes_now()) > self.job.settings.retry_within()
     }
 
-    /// Returns whether the tick may not be started again any more, by the nodes' clocks as far as they are known.
-    fn is_too_late_for_another(&self, tick: DateTime<Utc>) -> bool {
-        lag(tick, self.nodes_now()) > self.terms.retry_within
+    /// Returns whether the run after the `attempt`-th was claimed; `None` if too few nodes answered.
+    async fn is_next_claimed(&self) -> Option<bool> {
+        let key = self.job.attempt_key(self.attempt + 1);
+        let state = self.job.read(key).await?;
+        Some(state.watermark == to_tick(self.tick))
     }
 }
 
@@ -385,8 +346,3 @@ fn too_late() -> Refusal {
 }
 
 const TOO_LATE: &str = "a run did not end by itself, and it is too late for another";
-
-/// How often it is looked at whether a run goes on elsewhere, at the least: in its first twenty seconds, so that another
-/// attempt comes soon after a shutdown, and when it has gone on for long.
-const LEAST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);

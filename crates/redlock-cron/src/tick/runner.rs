@@ -1,90 +1,43 @@
-use std::{
-    ops::RangeInclusive,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+//! One job on one replica: turns wake-ups into ticks to deal with, and reports those that were missed.
+
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{Redlock, Slots};
+use redlock_core::RunRecord;
+use tokio::time::sleep;
 
 use super::{
-    backlog::Backlog,
-    backoff::Backoff,
-    found::Found,
-    progress::Progress,
+    PATIENCE,
+    attempts::Backoff,
+    context::JobContext,
+    missed::{not_skipped, promised_since, runs_on_request},
+    ticks::{JobTicks, UndecidedTick},
     turns::Turns,
-    undecided::{Ticks, Undecided},
 };
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, Trigger,
-    job::{Condition, Fingerprint, JobId, Terms, Work},
-    record::{Journal, guarded},
-    replica::{Ending, Refusal, Replica},
-    schedule::Schedule,
+    clock::to_instant,
+    replica::{Refusal, Replica},
 };
 
 /// One job on one replica: turns wake-ups into runs, and both into reports.
 ///
-/// What becomes of a tick is in `course` and `start`, and of a run in `execution`.
+/// What becomes of one tick is in `course`.
 pub(crate) struct JobRunner {
-    pub(crate) replica: Arc<Replica>,
-    pub(crate) id: JobId,
-    pub(crate) schedule: Schedule,
-    pub(crate) terms: Terms,
-    /// The slots of which each run has one, if a limited number of runs may overlap.
-    pub(crate) slots: Option<Slots>,
-    /// Stands for the schedule and the terms.
-    pub(crate) fingerprint: Fingerprint,
-    pub(crate) work: Work,
-    pub(crate) condition: Option<Condition>,
-    /// Since when this replica has the job, by the nodes' clocks as far as they were known.
-    pub(crate) added: DateTime<Utc>,
-    pub(crate) progress: Mutex<Progress>,
-    pub(crate) journal: Journal,
-    pub(crate) backlog: Backlog,
-    /// The run that went on when this replica got the job, as long as no later one is known.
-    pub(crate) open_at_first: Mutex<Option<Found>>,
-    /// The missed tick that is made up for, up to the newest of the ticks after it that were skipped.
-    pub(crate) stands_for: Mutex<Option<RangeInclusive<DateTime<Utc>>>>,
+    pub(crate) job: JobContext,
+    pub(crate) ticks: JobTicks,
     pub(crate) turns: Turns,
-    pub(crate) undecided: Arc<Ticks>,
-    pub(crate) backoff: Backoff,
-    pub(crate) ending: Ending,
+    pub(super) backoff: Backoff,
 }
 
 impl JobRunner {
     /// Checks the job, which counts ticks from now on.
     pub(crate) fn new(replica: &Arc<Replica>, job: SingletonJob) -> Result<Self, SetupError> {
-        let id = JobId::new(replica.namespace.clone(), &job.name)?;
-        let schedule = job.plan.schedule()?;
-        let now = replica.nodes_now();
-        if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
-            return Err(SetupError::never_fires(&job.plan));
-        }
-        let terms = Terms::new(&job.settings, &schedule, &replica.claims.redlock)?;
-        let slots = match terms.overlap {
-            Overlap::UpTo(most) => Some(slots(&replica.claims.redlock, &id, most)?),
-            _ => None,
-        };
-        let progress = Mutex::new(Progress::from(now, &schedule));
+        let job = JobContext::new(replica, job)?;
         Ok(Self {
-            replica: Arc::clone(replica),
-            ending: replica.tasks.ending(),
-            id,
-            schedule,
-            fingerprint: Fingerprint::of(&job.plan, &terms),
-            slots,
-            terms,
-            work: job.work,
-            condition: job.condition,
-            added: now,
-            progress,
-            journal: Journal::default(),
-            backlog: Backlog::default(),
-            open_at_first: Mutex::default(),
-            stands_for: Mutex::default(),
+            ticks: JobTicks::new(job.added, &job.schedule),
+            job,
             turns: Turns::default(),
-            undecided: Arc::default(),
             backoff: Backoff::default(),
         })
     }
@@ -93,67 +46,60 @@ impl JobRunner {
     ///
     /// This job deals with the ticks on which `before` has not decided.
     pub(crate) fn take_over(&mut self, before: &Self) {
-        let late = TimeDelta::from_std(self.terms.start_within).unwrap_or(TimeDelta::MAX);
-        let oldest = self.added.checked_sub_signed(late);
-        let oldest = oldest.unwrap_or(DateTime::<Utc>::MIN_UTC);
-        // Under the lock under which `before` notes the ticks that it finds.
-        let found = before.progress();
-        let since = before.undecided.before(found.next(), oldest, self.added);
-        drop(found);
-        self.progress = Mutex::new(Progress::from(since, &self.schedule));
+        self.ticks = JobTicks::taken_over(&before.ticks, &self.job);
         // Only now, because a task that learns of it forgets its tick. Both jobs may ask for a tick until then, and the
         // nodes grant it once.
-        self.ending = self.replica.tasks.hand_over(&before.ending);
+        self.job.ending = self.job.replica.tasks.hand_over(&before.job.ending);
     }
 
     /// Returns the first tick that was not found yet.
     #[cfg(feature = "test-util")]
     pub(crate) fn next_tick(&self) -> Option<DateTime<Utc>> {
-        self.progress().next()
+        self.ticks.next()
     }
 
     /// Returns whether this replica has yet to ask for a tick that is due at `instant` or was before, `now`.
     #[cfg(feature = "test-util")]
     pub(crate) fn is_asking(&self, instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         // The longest time after a tick until it was asked for, and the nodes have answered.
-        let longest = self.terms.spread + Duration::from_millis(100);
+        let longest = self.job.settings.spread + Duration::from_millis(100);
         let longest = TimeDelta::from_std(longest).unwrap_or(TimeDelta::zero());
-        self.undecided.has_any(now - longest..=instant)
+        self.ticks.has_undecided(now - longest..=instant)
     }
 
     /// Sets the metric of the next tick; there is none once nothing is started any more.
     #[cfg(feature = "metrics")]
     pub(crate) fn tell_next(&self) {
-        let (observer, job) = (&self.replica.observer, self.id.name());
-        let next = self.progress().next();
+        let (observer, job) = (&self.job.replica.observer, self.job.id.name());
+        let next = self.ticks.next();
         observer.tell_next(job, next);
         // Checked last, so that a job that is removed meanwhile leaves no such tick in the metric.
-        if self.ending.is_draining() {
+        if self.job.ending.is_draining() {
             observer.tell_next(job, None);
         }
     }
 
     /// Returns whether a wake-up now has anything to deal with.
     pub(crate) fn is_due(&self) -> bool {
-        let now = self.nodes_now();
-        self.progress().is_due(now)
+        self.ticks.are_due(self.job.nodes_now())
+    }
+
+    /// Notes that the nodes' time is not the expected one.
+    pub(crate) fn clock_was_set(&self) {
+        let now = self.job.nodes_now();
+        self.ticks.clock_was_set(now, &self.job.schedule);
     }
 
     /// Deals with a wake-up; what it starts goes on in a task.
     pub(crate) fn wake(self: &Arc<Self>) {
-        let now = self.nodes_now();
-        let mut progress = self.progress();
-        let Some(due) = progress.due(&self.schedule, now) else {
+        let now = self.job.nodes_now();
+        let Some((after, undecided)) = self.ticks.due(&self.job.schedule, now) else {
             return;
         };
-        let undecided = due.ticks.iter();
-        let undecided = undecided.map(|tick| Undecided::new(&self.undecided, *tick));
-        let undecided: Vec<_> = undecided.collect();
-        drop(progress);
         self.say_if_it_ended();
-        let tasks = &self.replica.tasks;
-        if let Missed::All { max } = self.terms.missed {
-            return tasks.spawn(Arc::clone(self).add_due(due.after, undecided, max));
+        let tasks = &self.job.replica.tasks;
+        if let Missed::All { max } = self.job.settings.missed {
+            return tasks.spawn(Arc::clone(self).add_due(after, undecided, max));
         }
         // The replica that claims the next tick reports the skipped ones; the nodes tell it which were claimed.
         for undecided in undecided {
@@ -162,81 +108,57 @@ impl JobRunner {
     }
 
     /// Adds the ticks that are due to the backlog.
-    async fn add_due(self: Arc<Self>, after: DateTime<Utc>, undecided: Vec<Undecided>, max: usize) {
-        let turn = self.backlog.turn.lock().await;
+    async fn add_due(
+        self: Arc<Self>,
+        after: DateTime<Utc>,
+        undecided: Vec<UndecidedTick>,
+        max: usize,
+    ) {
+        let turn = self.ticks.backlog.turn.lock().await;
         for (number, undecided) in undecided.into_iter().enumerate() {
             let tick = undecided.tick;
-            let until = self.until(tick, Duration::ZERO);
-            if let Err(refusal) = self.unless_draining(until).await {
-                self.refused(tick, Trigger::Schedule, refusal);
+            let until = self.job.until(tick, Duration::ZERO);
+            if let Err(refusal) = self.job.unless_draining(until).await {
+                self.job.refused(tick, Trigger::Schedule, refusal);
                 continue;
             }
             let mut ticks = match number {
-                0 => self.schedule.between(after, tick, max).await,
+                0 => self.job.schedule.between(after, tick, max).await,
                 _ => Vec::new(),
             };
             // A tick that came while a run went on here was not missed.
             if self.skips(tick) {
                 let refusal = Refusal::bare(Outcome::Overlapping);
-                self.refused(tick, Trigger::Schedule, refusal);
+                self.job.refused(tick, Trigger::Schedule, refusal);
             } else {
                 ticks.push(tick);
             }
-            if self.backlog.add(ticks, max) {
+            if self.ticks.backlog.add(ticks, max) {
                 let work = Arc::clone(&self).work_off(true);
-                self.replica.tasks.spawn(work);
+                self.job.replica.tasks.spawn(work);
             }
         }
         drop(turn);
-    }
-
-    /// Notes that the nodes' time is not the expected one.
-    pub(crate) fn clock_was_set(&self) {
-        let now = self.nodes_now();
-        self.progress().set_right(now, &self.schedule);
-    }
-
-    /// Returns since when ticks are found by wake-ups.
-    pub(crate) fn found_since(&self) -> DateTime<Utc> {
-        self.progress().since()
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        // Nothing panics while the lock is held.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether the tick is to be skipped because a run goes on here that was due or asked for.
     ///
     /// A run that makes up for another tick is the scheduler's own doing, and the tick waits for its turn.
     fn skips(&self, tick: DateTime<Utc>) -> bool {
-        self.terms.overlap == Overlap::Skip
-            && self.replica.tasks.is_running_in_time(self.id.name())
-            && self.is_fresh(tick)
-    }
-
-    /// Returns whether the job's condition lets this replica ask for a tick.
-    pub(crate) fn wants(&self, tick: DateTime<Utc>) -> bool {
-        let Some(condition) = &self.condition else {
-            return true;
-        };
-        guarded(|| condition(tick)).unwrap_or_else(|_| {
-            let job = &**self.id.name();
-            tracing::error!(target: crate::TARGET, job, %tick, "the job's condition panicked");
-            false
-        })
-    }
-
-    /// Returns the time of day, as this replica has it.
-    pub(crate) fn now(&self) -> DateTime<Utc> {
-        self.replica.clock.now()
+        self.job.settings.overlap == Overlap::Skip
+            && self
+                .job
+                .replica
+                .tasks
+                .is_running_in_time(self.job.id.name())
+            && self.job.is_fresh(tick)
     }
 
     /// Logs it if no tick is left, unless the scheduler ends.
     pub(crate) fn say_if_it_ended(&self) {
-        if !self.ending.is_draining() && self.progress().has_ended() {
-            let job = &**self.id.name();
-            if self.schedule.is_once() {
+        if !self.job.ending.is_draining() && self.ticks.have_ended() {
+            let job = &**self.job.id.name();
+            if self.job.schedule.is_once() {
                 tracing::debug!(target: crate::TARGET, job, "its one instant has come");
                 return;
             }
@@ -247,23 +169,167 @@ impl JobRunner {
         }
     }
 
-    /// Logs each step of its pattern that does not mean what it says, such as one of 25 minutes.
-    pub(crate) fn say_doubts(&self) {
-        for doubt in self.schedule.doubts() {
-            let job = &**self.id.name();
-            tracing::warn!(target: crate::TARGET, job, doubt, "its pattern has a step that does not mean what it says");
+    /// Resumes the last tick and makes up for missed ticks, before the first wake-up.
+    pub(crate) async fn begin(self: Arc<Self>) {
+        let last = match self.job.unless_draining(self.newest_run()).await {
+            Ok(last) if last.is_some() || self.job.schedule.is_once() => last,
+            // Nothing is known of the job: it was never deployed before.
+            _ => {
+                let begins = self.ticks.backlog.open();
+                return self.work_off(begins).await;
+            }
+        };
+        self.compare(last.as_ref());
+        if self.job.settings.overlap == Overlap::Skip {
+            self.ticks.open_run.find(&self.job, last.as_ref()).await;
+        }
+        if let Some(last) = &last
+            && self.job.settings.max_attempts() > 1
+        {
+            let resume = Arc::clone(&self).resume(to_instant(last.tick), Duration::ZERO);
+            self.job.replica.tasks.spawn(resume);
+        }
+        self.job.replica.look_at_clocks().await;
+        let now = self.job.nodes_now();
+        let window =
+            TimeDelta::from_std(self.job.settings.catch_up_window).unwrap_or(TimeDelta::MAX);
+        let oldest = now
+            .checked_sub_signed(window)
+            .unwrap_or(DateTime::<Utc>::MIN_UTC);
+        let until = now + TimeDelta::seconds(1);
+        let promised = last.as_ref().map(|last| promised_since(&self.job, last));
+        let since = promised.map_or(oldest, |since| since.max(oldest));
+        match self.job.settings.missed {
+            Missed::Skip => {}
+            Missed::Latest => self.make_up_for_latest(since, until).await,
+            Missed::All { max } => {
+                // Wake-ups find those that come later, and add them.
+                let until = until.min(self.ticks.found_since() + TimeDelta::milliseconds(1));
+                let missed = not_skipped(&self.job, since, until, max).await;
+                let begins = self.ticks.backlog.add(missed, max) | self.ticks.backlog.open();
+                self.work_off(begins).await;
+            }
         }
     }
 
-    /// Returns the time of day by the nodes' clocks; see [`Replica::nodes_now`].
-    pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
-        self.replica.nodes_now()
+    /// Deals with the newest tick between these that was missed; once more if it was skipped, in a run on request that has
+    /// ended since.
+    async fn make_up_for_latest(self: &Arc<Self>, since: DateTime<Utc>, until: DateTime<Utc>) {
+        let mut dealt_with = None;
+        while let Some(newest) = not_skipped(&self.job, since, until, 1).await.pop()
+            && Some(newest) != dealt_with
+            // A wake-up finds it.
+            && newest <= self.ticks.found_since()
+        {
+            // Those after it were skipped, and do not take its place.
+            let present = self.job.nodes_now().max(until);
+            let later = not_skipped(&self.job, newest, present, 1).await;
+            let end = if later.is_empty() { present } else { until };
+            let skipped = self.job.schedule.latest_before(end);
+            self.ticks.make_up_for(newest, skipped);
+            self.deal_with(newest).await;
+            dealt_with = Some(newest);
+        }
+    }
+
+    /// Returns the newest run that the nodes remember.
+    async fn newest_run(&self) -> Result<Option<RunRecord>, Refusal> {
+        loop {
+            if let Some(state) = self.job.read(self.job.id.job_key()).await {
+                return Ok(state.runs.into_iter().next());
+            }
+            sleep(PATIENCE).await;
+        }
+    }
+
+    /// Deals with the ticks in the backlog, if `begins` is set: else another task does, or there are none.
+    pub(crate) async fn work_off(self: Arc<Self>, begins: bool) {
+        if !begins {
+            return;
+        }
+        while !self.job.ending.is_draining()
+            && let Some(tick) = self.ticks.backlog.oldest()
+        {
+            self.deal_with(tick).await;
+            self.ticks.backlog.remove(tick);
+        }
+        if self.job.ending.is_draining() {
+            self.tell_of_rest();
+        }
+    }
+
+    /// Reports the ticks that still wait for their turn, when nothing is started any more.
+    fn tell_of_rest(&self) {
+        let rest = self.ticks.backlog.take();
+        let Some((first, last)) = rest.first().zip(rest.last()) else {
+            return;
+        };
+        let more = (first < last).then_some((*last, rest.len() as u64));
+        let trigger = self.job.by_age(*first, Trigger::Schedule);
+        self.job
+            .report_several(*first, more, trigger, self.job.ended());
+    }
+
+    /// Deals with a tick that is due or was missed.
+    pub(crate) async fn deal_with(self: &Arc<Self>, tick: DateTime<Utc>) {
+        let trigger = self.job.by_age(tick, Trigger::Schedule);
+        let undecided = self.ticks.undecided(tick);
+        Arc::clone(self).tick(undecided, trigger).await;
+    }
+
+    /// Reports the ticks that were missed between the run before a claim and the claim's own tick.
+    pub(crate) async fn tell_missed(
+        self: &Arc<Self>,
+        last: Option<&RunRecord>,
+        tick: DateTime<Utc>,
+    ) {
+        let Some(last) = last else { return };
+        let since = promised_since(&self.job, last);
+        let missed = not_skipped(&self.job, since, tick, MOST_TOLD).await;
+        if missed.len() == MOST_TOLD {
+            let (this, before) = (Arc::clone(self), missed[0]);
+            // It may take a while to count them, and the run is to start.
+            let told = async move { this.tell_of_many(since, before, tick).await };
+            self.job.replica.tasks.spawn(told);
+        }
+        for missed in missed {
+            self.job
+                .refused(missed, Trigger::Schedule, not_started(tick));
+        }
+    }
+
+    /// Reports all ticks after one instant and before another at once, without those that came in a run on request.
+    async fn tell_of_many(&self, since: DateTime<Utc>, before: DateTime<Utc>, tick: DateTime<Utc>) {
+        let mut during = runs_on_request(&self.job, since, before).await;
+        during.sort_by_key(|range| *range.start());
+        let (mut told, mut ticks, mut after) = (None, 0, since);
+        for range in during.into_iter().chain([before..=before]) {
+            let end = before.min(*range.start());
+            let (first, last) = (
+                self.job.schedule.next_after(after),
+                self.job.schedule.latest_before(end),
+            );
+            if let Some((first, last)) = first.zip(last).filter(|(first, last)| first <= last) {
+                let most = MOST_COUNTED.saturating_sub(ticks);
+                ticks += self.job.schedule.count(after, end, most).await;
+                told = Some((told.map_or(first, |(first, _)| first), last));
+            }
+            after = after.max(*range.end());
+        }
+        let Some((first, last)) = told else { return };
+        let more = (first < last).then_some((last, ticks));
+        self.job
+            .report_several(first, more, Trigger::Schedule, not_started(tick));
     }
 }
 
-fn slots(redlock: &Redlock, id: &JobId, most: usize) -> Result<Slots, SetupError> {
-    // A run has its own slot, even if the task that asks for the run holds another one.
-    let outside = redlock.clone().outside_scopes();
-    let slots = outside.slots(id.slots_key(), most);
-    slots.map_err(|error| SetupError::misuse("overlap", error.to_string()))
+fn not_started(tick: DateTime<Utc>) -> Refusal {
+    let why = format!("nobody had started it when {tick} was claimed");
+    Refusal::new(Outcome::Missed, why)
 }
+
+/// How many missed ticks have reports of their own: after a pause of hours, a job of every second has missed thousands.
+const MOST_TOLD: usize = 100;
+
+/// The most ticks that are counted for one report: after a year, a job of every second has missed thirty million.
+const MOST_COUNTED: u64 = 1_000_000;

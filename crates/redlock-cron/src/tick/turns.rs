@@ -15,7 +15,7 @@ use std::{
 
 use redlock_core::{RunRecord, Tick};
 
-use super::random::up_to;
+use super::random_up_to;
 
 /// The replicas that won the last ticks of a job, as far as this replica knows.
 #[derive(Debug, Default)]
@@ -40,9 +40,9 @@ impl Turns {
     pub(crate) fn delay(&self, replica: &str, spread: Duration) -> Duration {
         let half = spread / 2;
         if self.is_turn_of(replica) {
-            up_to(half)
+            random_up_to(half)
         } else {
-            half + up_to(half)
+            half + random_up_to(half)
         }
     }
 

@@ -30,7 +30,6 @@ fn each_setting_of_a_job_is_read() {
     for (more, expected) in [
         ("", cron()),
         ("start_within = '20s'", cron().start_within(seconds(20))),
-        ("early = '1s'", cron().early(seconds(1))),
         ("ttl = '9s'", cron().ttl(seconds(9))),
         ("overlap = 'wait'", cron().overlap(Overlap::Wait)),
         (
@@ -46,14 +45,11 @@ fn each_setting_of_a_job_is_read() {
                 .catch_up_window(seconds(604_800)),
         ),
         (
-            "delivery = { at_least_once = { max_attempts = 3 } }\nretry_within = '1h'",
-            cron()
-                .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
-                .retry_within(seconds(3_600)),
+            "delivery = { at_least_once = { max_attempts = 3 } }",
+            cron().delivery(Delivery::AtLeastOnce { max_attempts: 3 }),
         ),
         ("on_lost = 'signal'", cron().on_lost(OnLost::Signal)),
         ("max_runtime = '10m'", cron().max_runtime(seconds(600))),
-        ("spread = '0s'", cron().spread(Duration::ZERO)),
         ("tries = { up_to = 4 }", cron().tries(Tries::up_to(4))),
         (
             "tries = { up_to = 4, first = '5s', longest = '9s' }",

@@ -1,4 +1,4 @@
-//! Jobs that are tower services.
+//! Jobs whose runs are calls of tower services.
 
 use std::{
     future::Ready,
@@ -14,7 +14,7 @@ use redlock_cron::{
     BoxError, Outcome, Run, SingletonJob, SingletonScheduler, TickReport,
     tokio_cron_scheduler::JobScheduler,
 };
-use tower::{ServiceBuilder, retry::Policy, service_fn};
+use tower::{ServiceBuilder, ServiceExt, retry::Policy, service_fn};
 
 /// A scheduler with this one job, which is due once a year.
 async fn scheduler(job: SingletonJob) -> SingletonScheduler {
@@ -64,7 +64,9 @@ async fn a_layer_tries_again_within_one_run() {
                 }
             }
         }));
-    let job = SingletonJob::cron_service("job", "0 0 0 1 1 *", chrono_tz::UTC, service);
+    let job = SingletonJob::cron("job", "0 0 0 1 1 *", chrono_tz::UTC, move |run| {
+        service.clone().oneshot(run)
+    });
     let report = trigger(job).await;
     assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
     assert_eq!(calls.load(Ordering::SeqCst), 3);
@@ -78,7 +80,9 @@ async fn a_layer_ends_a_run_that_takes_too_long() {
         .service(service_fn(|_: Run| {
             std::future::pending::<Result<(), BoxError>>()
         }));
-    let job = SingletonJob::every_service("job", Duration::from_secs(86_400), service);
+    let job = SingletonJob::every("job", Duration::from_secs(86_400), move |run| {
+        service.clone().oneshot(run)
+    });
     let jobs = scheduler(job).await;
     for _ in 0..2 {
         let report = jobs.trigger_now("job").await.unwrap();

@@ -75,11 +75,6 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             "between 1s and",
         ),
         (
-            job("a", DAILY, berlin).early(minute * 2),
-            "early",
-            "between 10ms and 15s",
-        ),
-        (
             job("a", DAILY, berlin).ttl(second / 100),
             "ttl",
             "between 100ms and",
@@ -125,18 +120,6 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             job("a", DAILY, berlin).delivery(Delivery::AtLeastOnce { max_attempts: 1 }),
             "delivery",
             "2 to 10",
-        ),
-        (
-            job("a", DAILY, berlin)
-                .delivery(Delivery::AtLeastOnce { max_attempts: 2 })
-                .retry_within(second * 59),
-            "retry_within",
-            "between 60s and",
-        ),
-        (
-            job("a", DAILY, berlin).spread(second * 16),
-            "spread",
-            "between 0ns and 15s",
         ),
         (
             job("a", DAILY, berlin).max_runtime(Duration::ZERO),
@@ -186,10 +169,6 @@ async fn settings_that_exclude_each_other_are_refused() {
     for (job, field) in [
         (short, "start_within"),
         (all().overlap(Overlap::Allow), "missed"),
-        (
-            job("a", DAILY, "UTC").retry_within(Duration::from_secs(100)),
-            "retry_within",
-        ),
         (twice().overlap(Overlap::Allow), "delivery"),
         (all().overlap(Overlap::UpTo(2)), "missed"),
         (twice().overlap(Overlap::UpTo(2)), "delivery"),

@@ -5,7 +5,7 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::Schedule;
+use crate::Schedule;
 
 /// Zones with the day that does not exist there.
 const TABLE: &[(Tz, &str)] = &[

@@ -6,10 +6,8 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Offset, TimeDelta, Ti
 use chrono_tz::Tz;
 use proptest::{prelude::*, sample::Index};
 
-use super::{
-    Schedule,
-    patterns::{MOST_STEPS, steps},
-};
+use super::patterns::{MOST_STEPS, steps};
+use crate::Schedule;
 
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 const MONTHS: [&str; 12] = [

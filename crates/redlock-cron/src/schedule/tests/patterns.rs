@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 
-use super::{Schedule, pattern::STEPS};
+use crate::{Schedule, schedule::pattern::STEPS};
 
 fn ticks(pattern: &str, count: usize) -> Vec<String> {
     let schedule = Schedule::parse(pattern, Tz::UTC).unwrap();

@@ -4,7 +4,7 @@
 //! does not match; one that occurs twice is due at its first pass.
 //! A pattern that repeats within the hour goes on through both passes and skips the gap.
 
-use super::calendar::Schedule;
+use crate::Schedule;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 

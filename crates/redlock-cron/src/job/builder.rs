@@ -1,10 +1,10 @@
-//! The policies that say which ticks are started, when, and how often.
+//! The policies of a job: which ticks are started and when, how a run goes on, and beside which others.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::{Delivery, Missed, SingletonJob};
+use crate::{Delivery, Missed, OnLost, Overlap, SingletonJob, Tries};
 
 impl SingletonJob {
     /// Sets how late after a tick a replica may still start it, by the nodes' clocks: a second to 365 days.
@@ -31,38 +31,6 @@ impl SingletonJob {
     /// ```
     pub fn start_within(mut self, limit: Duration) -> Self {
         self.settings.start_within = Some(limit);
-        self
-    }
-
-    /// Sets how far before a tick the nodes' clocks may be when it is started: from 10 ms to half of the client's
-    /// [`max_ttl`](redlock_core::Redlock::max_ttl), and a minute at most.
-    ///
-    /// Default: 2 s, or half of `max_ttl` if that is less.
-    /// A replica whose clock is ahead starts ticks too early by this time at most.
-    /// The setting must allow for the differences between the clocks of the nodes.
-    /// Set it to the same value on all replicas: the nodes' clocks may be set back by less if replicas differ, by the
-    /// difference.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::SingletonJob;
-    /// use std::time::Duration;
-    ///
-    /// // The clocks of the nodes are kept within 100 ms of each other.
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
-    ///     .early(Duration::from_millis(100));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn early(mut self, limit: Duration) -> Self {
-        self.settings.early = Some(limit);
         self
     }
 
@@ -149,38 +117,6 @@ impl SingletonJob {
         self
     }
 
-    /// Sets how late after a tick a replica may start it again, by the nodes' clocks, if its run did not end by itself:
-    /// from `start_within` to 365 days.
-    ///
-    /// Default with a [`max_runtime`](Self::max_runtime): long enough for all attempts.
-    /// That is the time in which the tick may be started first, and `max_runtime` and `ttl` for each further attempt.
-    /// Default without a `max_runtime`: a day, and no less than `catch_up_window`.
-    /// `add` refuses it without [`Delivery::AtLeastOnce`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Delivery, SingletonJob};
-    /// use std::time::Duration;
-    ///
-    /// // The books may be closed until the office opens.
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
-    ///     .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
-    ///     .retry_within(Duration::from_secs(6 * 3_600));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn retry_within(mut self, limit: Duration) -> Self {
-        self.settings.retry_within = Some(limit);
-        self
-    }
-
     /// Sets a condition under which this replica asks for a tick.
     /// The scheduler calls `condition` with each tick before this replica claims it; if it returns false, this replica
     /// leaves the claim to other replicas.
@@ -224,17 +160,10 @@ impl SingletonJob {
         self
     }
 
-    /// Sets the time after a tick, by the nodes' clocks, within which all replicas ask for it: up to a quarter of
-    /// `start_within`.
+    /// Sets the time to live of the lease that a run holds, from 100 ms to the client's `max_ttl`.
     ///
-    /// Default: half a second, or a quarter of `start_within` if that is less.
-    /// Each replica waits for a random part of this time, and a replica that has won one of the last ticks waits longer
-    /// than the others.
-    /// So all replicas have about the same number of runs, whatever their clocks show.
-    /// A replica that is alone waits for half of this time at most.
-    /// With [`Duration::ZERO`], all replicas ask at the tick, and the fastest one wins: use it for jobs that must start
-    /// as soon as possible.
-    /// Missed ticks and runs that are started again are not spread.
+    /// Default: the client's [`ttl`](redlock_core::Redlock::ttl).
+    /// It bounds how long a replica that crashes in a run keeps other replicas from running the job.
     ///
     /// # Examples
     ///
@@ -246,14 +175,161 @@ impl SingletonJob {
     /// use redlock_cron::SingletonJob;
     /// use std::time::Duration;
     ///
-    /// // Starts at the tick, on the replica that asks first.
-    /// let job = SingletonJob::cron("open-auction", "0 0 9 * * *", "UTC", close_books)
-    ///     .spread(Duration::ZERO);
+    /// // A replica that crashes in a run costs the next tick nothing.
+    /// let job = SingletonJob::every("sweep", Duration::from_secs(5), close_books)
+    ///     .ttl(Duration::from_secs(3));
     /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
     /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
     /// # Ok(())
     /// # }
     /// ```
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.settings.ttl = Some(ttl);
+        self
+    }
+
+    /// Sets the policy for a tick that comes during a run of the job, on any replica.
+    ///
+    /// Default: [`Overlap::Skip`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Overlap, SingletonJob};
+    /// use std::time::Duration;
+    ///
+    /// // A tick waits up to ten minutes for the run of the one before.
+    /// let job = SingletonJob::every("import", Duration::from_secs(900), close_books)
+    ///     .overlap(Overlap::Wait)
+    ///     .start_within(Duration::from_secs(600));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn overlap(mut self, policy: Overlap) -> Self {
+        self.settings.overlap = policy;
+        self
+    }
+
+    /// Sets the policy for a run whose lease is lost.
+    ///
+    /// Default: [`OnLost::Abort`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{OnLost, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run| async move {
+    ///     for _page in 0..3 {
+    ///         if run.is_stopping() {
+    ///             return Err("it ended between two pages".into());
+    ///         }
+    ///         // Writes a page, which must not be dropped half-way.
+    ///     }
+    ///     Ok::<(), BoxError>(())
+    /// })
+    /// .on_lost(OnLost::Signal);
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_lost(mut self, policy: OnLost) -> Self {
+        self.settings.on_lost = policy;
+        self
+    }
+
+    /// Sets the longest time that a run may take: not zero.
+    ///
+    /// Default: no limit.
+    /// A run that takes longer is told to stop, dropped a second later, and reported as
+    /// [`TimedOut`](crate::Outcome::TimedOut).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::SingletonJob;
+    /// use std::time::Duration;
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .max_runtime(Duration::from_secs(15 * 60));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_runtime(mut self, limit: Duration) -> Self {
+        self.settings.max_runtime = Some(limit);
+        self
+    }
+
+    /// Sets how often a run calls the job again if it returned an error.
+    ///
+    /// Default: once, and a run that returned an error is reported as [`Failed`](crate::Outcome::Failed) at once.
+    ///
+    /// All tries belong to one run, of one tick, under one lease and one fencing token.
+    /// No other run of the job begins in the pauses.
+    /// The [overlap](Self::overlap) policy applies to ticks that come meanwhile, and [`max_runtime`](Self::max_runtime)
+    /// limits all tries together.
+    /// A run ends in a pause if it is told to [stop](crate::Run::stopping), and at the beginning of a shutdown or of
+    /// the removal of its job.
+    /// The run has then failed, or was cut short if [`delivery`](Self::delivery) lets another replica continue its
+    /// work.
+    /// A call that panics is not repeated.
+    /// [`delivery`](Self::delivery) covers a run that a crash, a lost lease, a shutdown or a removal cuts short.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{SingletonJob, Tries};
+    /// use std::time::Duration;
+    ///
+    /// // Four calls at most, after pauses of up to 5, 10 and 20 seconds.
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .tries(Tries::up_to(4).backoff(Duration::from_secs(5), Duration::from_secs(60)));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tries(mut self, tries: Tries) -> Self {
+        self.settings.tries = tries;
+        self
+    }
+
+    /// Sets the time after a tick, by the nodes' clocks, within which all replicas ask for it: up to a quarter of
+    /// `start_within`; for tests, which say when a replica asks for a tick.
+    ///
+    /// Default: half a second, or a quarter of `start_within` if that is less.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{BoxError, SingletonJob};
+    /// use std::time::Duration;
+    ///
+    /// let job = SingletonJob::cron("open-auction", "0 0 9 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })
+    ///     .spread(Duration::ZERO);
+    /// ```
+    #[cfg(any(test, feature = "test-util"))]
     pub fn spread(mut self, longest: Duration) -> Self {
         self.settings.spread = Some(longest);
         self

@@ -1,0 +1,99 @@
+//! The attempts of a tick that were used up, and the backoff after a run whose process crashed.
+//!
+//! The backoff keeps a tick which kills processes from killing one replica after the other.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use futures_util::future::join_all;
+use redlock_core::{RunRecord, RunState};
+use tokio::time::Instant;
+
+use super::context::JobContext;
+use crate::{Outcome, clock::to_tick};
+
+/// The numbers of a tick's runs that did not end by themselves.
+pub(super) struct UsedAttempts {
+    pub(super) attempts: u32,
+    /// How many were dropped without a recorded outcome, for example in a crash.
+    pub(super) crashes: u32,
+    pub(super) is_last_a_crash: bool,
+}
+
+impl UsedAttempts {
+    /// Returns the numbers of a tick's runs up to the `attempt`-th, all of which were cut short; `None` if too few
+    /// nodes answered.
+    pub(super) async fn read(job: &JobContext, tick: DateTime<Utc>, attempt: u32) -> Option<Self> {
+        let reads = (1..=attempt).map(|each| job.read(job.attempt_key(each)));
+        let mut used = Self {
+            attempts: 0,
+            crashes: 0,
+            is_last_a_crash: false,
+        };
+        for state in join_all(reads).await {
+            let mut runs = state?.runs.into_iter();
+            let run = runs.find(|run| Some(run.tick) == to_tick(tick));
+            let ended = run.as_ref().map(|run| match &run.state {
+                RunState::Ended { outcome, .. } => outcome.as_str(),
+                _ => RunRecord::DROPPED,
+            });
+            used.is_last_a_crash = ended == Some(RunRecord::DROPPED);
+            used.crashes += u32::from(used.is_last_a_crash);
+            used.attempts += u32::from(!ended.is_some_and(is_by_a_shutdown));
+        }
+        Some(used)
+    }
+}
+
+/// Returns whether the outcome `ended` is that of a run which a shutdown ended, or the removal of its job.
+fn is_by_a_shutdown(ended: &str) -> bool {
+    [Outcome::Aborted, Outcome::Draining, Outcome::Removed]
+        .iter()
+        .any(|outcome| outcome.as_str() == ended)
+}
+
+/// The run after which this replica pauses, and until when.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff(Mutex<Option<Pause>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    tick: DateTime<Utc>,
+    attempt: u32,
+    until: Instant,
+}
+
+impl Backoff {
+    /// Returns whether the run after the `attempt`-th of a tick must wait, after `crashes` runs of the tick crashed.
+    ///
+    /// The pause begins when this is asked first: ten seconds after the first crash, and twice as long after each further
+    /// one, but at most half of what is `left` of the time in which the tick may be started again.
+    pub(crate) fn goes_on(
+        &self,
+        tick: DateTime<Utc>,
+        attempt: u32,
+        crashes: u32,
+        left: Duration,
+    ) -> bool {
+        let now = Instant::now();
+        // Nothing panics while the lock is held.
+        let mut pause = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = pause.filter(|pause| (pause.tick, pause.attempt) == (tick, attempt));
+        let Pause { until, .. } = begun.unwrap_or_else(|| {
+            let doubled = crashes.saturating_sub(1).min(16);
+            let length = (FIRST * (1 << doubled)).min(left / 2);
+            let until = now + length;
+            *pause.insert(Pause {
+                tick,
+                attempt,
+                until,
+            })
+        });
+        now < until
+    }
+}
+
+const FIRST: Duration = Duration::from_secs(10);
