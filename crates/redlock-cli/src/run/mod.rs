@@ -26,6 +26,7 @@ use redlock_core::{
     AcquireError, AcquireErrorKind, AcquireOptions, BuildErrorKind, LockGuard, NodeReport, Redlock,
     ResourceKey, Wait,
 };
+use tokio::time::timeout;
 
 use self::leash::{CommandEnd, Leash};
 pub(crate) use self::{
@@ -129,7 +130,7 @@ pub(crate) async fn run(args: RunArgs, context: &CommandContext) -> CommandResul
     }
     let client = tokio::select! {
         biased;
-        exit = signals.interrupted() => return Ok(exit),
+        signal = signals.interrupted() => return Ok(interrupted(signal)),
         client = context.client(builder) => client,
     };
     let client = match client {
@@ -144,7 +145,7 @@ pub(crate) async fn run(args: RunArgs, context: &CommandContext) -> CommandResul
         .map_err(|error| CommandError::wrong(error.to_string()))?;
     let acquired = tokio::select! {
         biased;
-        exit = signals.interrupted() => return Ok(exit),
+        signal = signals.interrupted() => return Ok(interrupted(signal)),
         acquired = acquire(&client, key, options, context) => acquired,
     };
     let guard = match acquired {
@@ -159,8 +160,14 @@ pub(crate) async fn run(args: RunArgs, context: &CommandContext) -> CommandResul
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| not_supervised(&error.into()))?;
-    let leash = Leash::start(&args.command, &guard, grace).await;
-    let leash = leash.map_err(|error| not_supervised(&error))?;
+    let leash = match Leash::start(&args.command, &guard, grace).await {
+        Ok(leash) => leash,
+        // A key of the terminal also ends a warden that does not lead its group yet.
+        Err(error) => match timeout(NOTICE, signals.interrupted()).await {
+            Ok(signal) => return Ok(interrupted(signal)),
+            Err(_) => return Err(not_supervised(&error)),
+        },
+    };
     let has_terminal = leash.has_terminal();
     let held = (&client, &guard);
     let ended = supervise(&args.command, leash, held, &mut signals, context).await;
@@ -239,6 +246,20 @@ async fn quarantine(client: &Redlock) -> Option<Duration> {
     waits.sort_unstable();
     let last = waits.get(client.majority() - 1)?;
     (!last.is_zero()).then_some(*last)
+}
+
+/// Returns how the command ends that a signal has ended before it had begun.
+///
+/// A script that its user interrupts must not go on behind it.
+fn interrupted(signal: Exit) -> Exit {
+    match signal {
+        Exit::Signal(number)
+            if tree::has_terminal() && [INTERRUPTED, QUIT].contains(&(128 + number)) =>
+        {
+            Exit::Key(number)
+        }
+        signal => signal,
+    }
 }
 
 /// Returns how the command ends without the lock.
@@ -350,6 +371,8 @@ const WAIT: Duration = Duration::from_secs(10);
 const INTERRUPTED: u8 = 128 + 2;
 const QUIT: u8 = 128 + 3;
 const GRACE: Duration = Duration::from_secs(5);
+/// How long a signal takes at most to be noticed here, once another process has ended by it.
+const NOTICE: Duration = Duration::from_millis(200);
 /// How long it takes until an acquire is worth a word.
 const PATIENCE: Duration = Duration::from_millis(500);
 

@@ -166,17 +166,21 @@ pub(crate) fn press(signal: u8) {
     );
 }
 
+/// Returns whether this process' group has the terminal, so that its keys reach this group.
+pub(super) fn has_terminal() -> bool {
+    tcgetpgrp(stdin()).is_ok_and(|present| present == getpgrp())
+}
+
 /// Passes the terminal on to a group, if this process' group has it; returns whether it did.
 ///
 /// The system stops a process that tries without having the terminal.
 fn pass(group: Pid) -> bool {
-    let terminal = stdin();
-    let has_it = tcgetpgrp(&terminal).is_ok_and(|present| present == getpgrp());
     // A terminal that is gone belongs to no group.
-    has_it && tcsetpgrp(&terminal, group).is_ok()
+    has_terminal() && tcsetpgrp(stdin(), group).is_ok()
 }
 
-const LOOKS: usize = 100;
+/// Up to five seconds: a process that was killed ends once it gets a processor.
+const LOOKS: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

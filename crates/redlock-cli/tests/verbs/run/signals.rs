@@ -61,20 +61,37 @@ async fn at_a_terminal_the_command_can_read_and_be_interrupted() {
 #[tokio::test]
 async fn a_script_at_a_terminal_ends_with_the_command_that_is_interrupted() {
     let nodes = Nodes::blessed(3).await;
-    let script = "bash -c '\"$REDLOCK\" run job -- sleep 30; echo went on'";
-    let mut run = at_terminal(script, &nodes).spawn().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let begins = folder.path().join("begins");
+    let script =
+        "bash -c '\"$REDLOCK\" run job -- sh -c \"touch $BEGINS; exec sleep 30\"; echo went on'";
+    let mut command = at_terminal(script, &nodes);
+    let mut run = command.env("BEGINS", &begins).spawn().unwrap();
     let mut keyboard = run.stdin.take().unwrap();
-    eventually("it is held", || {
-        nodes.keys().iter().any(|key| key.contains(":lock:job"))
-    });
-    // As long as it takes until the command has the terminal.
-    thread::sleep(Duration::from_millis(500));
+    eventually("it runs", || begins.exists());
     keyboard.write_all(b"\x03").unwrap();
     let done = run.wait_with_output().unwrap();
     assert!(!done.status.success());
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(!said.contains("went on"), "{said}");
     assert!(nodes.client().await.try_acquire("job").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_script_at_a_terminal_ends_with_the_wait_that_is_interrupted() {
+    let nodes = Nodes::blessed(3).await;
+    let guard = nodes.client().await.try_acquire("job").await.unwrap();
+    let script = "bash -c '\"$REDLOCK\" run job --wait 50s -- true; echo went on'";
+    let mut run = at_terminal(script, &nodes).spawn().unwrap();
+    let mut keyboard = run.stdin.take().unwrap();
+    // As long as it takes until signals are caught: before that, the system's own answer ends the program.
+    thread::sleep(Duration::from_millis(500));
+    keyboard.write_all(b"\x03").unwrap();
+    let done = run.wait_with_output().unwrap();
+    assert!(!done.status.success());
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(!said.contains("went on"), "{said}");
+    assert!(guard.lease().is_held());
 }
 
 #[tokio::test]
