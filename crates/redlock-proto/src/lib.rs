@@ -56,7 +56,7 @@ pub use self::{
         JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
     },
     key::{
-        CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId,
+        CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, LockMode, NodeKey, OwnerId,
         Printable, Shard, SlotCount,
     },
     lease::{LeaseAction, LeaseState, LeftOver, Loss},

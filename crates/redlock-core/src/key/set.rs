@@ -18,10 +18,10 @@ use super::{InvalidKey, ResourceKey};
 /// # Ok::<_, redlock_core::InvalidKey>(())
 /// ```
 #[derive(Clone, Eq, Hash, PartialEq)]
-pub struct ResourceKeys(KeyList);
+pub struct ResourceKeys(OneOrSeveral);
 
 #[derive(Clone, Eq, Hash, PartialEq)]
-enum KeyList {
+enum OneOrSeveral {
     One(ResourceKey),
     // invariant: 2 to MAX_LEN keys, in order, each once
     Several(Arc<[ResourceKey]>),
@@ -61,8 +61,8 @@ impl ResourceKeys {
         keys.sort_unstable();
         keys.dedup();
         match keys.len() {
-            1 => Ok(Self(KeyList::One(keys.swap_remove(0)))),
-            2..=Self::MAX_LEN => Ok(Self(KeyList::Several(keys.into()))),
+            1 => Ok(Self(OneOrSeveral::One(keys.swap_remove(0)))),
+            2..=Self::MAX_LEN => Ok(Self(OneOrSeveral::Several(keys.into()))),
             count => Err(InvalidKey::count(count)),
         }
     }
@@ -70,8 +70,8 @@ impl ResourceKeys {
     /// Returns the first key, which is the only key unless this is a set of several.
     pub fn first(&self) -> &ResourceKey {
         match &self.0 {
-            KeyList::One(key) => key,
-            KeyList::Several(keys) => &keys[0],
+            OneOrSeveral::One(key) => key,
+            OneOrSeveral::Several(keys) => &keys[0],
         }
     }
 
@@ -83,20 +83,20 @@ impl ResourceKeys {
     /// Returns the keys, in order.
     pub fn as_slice(&self) -> &[ResourceKey] {
         match &self.0 {
-            KeyList::One(key) => slice::from_ref(key),
-            KeyList::Several(keys) => keys,
+            OneOrSeveral::One(key) => slice::from_ref(key),
+            OneOrSeveral::Several(keys) => keys,
         }
     }
 
     /// Returns whether there are several.
     pub(crate) const fn is_several(&self) -> bool {
-        matches!(self.0, KeyList::Several(_))
+        matches!(self.0, OneOrSeveral::Several(_))
     }
 }
 
 impl From<ResourceKey> for ResourceKeys {
     fn from(key: ResourceKey) -> Self {
-        Self(KeyList::One(key))
+        Self(OneOrSeveral::One(key))
     }
 }
 

@@ -33,7 +33,7 @@ pub enum Mode {
     Shared,
 }
 
-impl From<Mode> for redlock_proto::Mode {
+impl From<Mode> for redlock_proto::LockMode {
     fn from(mode: Mode) -> Self {
         match mode {
             Mode::Exclusive => Self::Exclusive,

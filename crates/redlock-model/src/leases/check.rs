@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use redlock_proto::Mode;
+use redlock_proto::LockMode;
 
 use super::{LeaseMutation, node::owner, state::CLIENTS};
 use crate::InvalidScope;
@@ -118,11 +118,11 @@ impl Role {
     }
 
     /// Returns the mode in which client `by` acquires that is this.
-    pub(super) fn mode(self, by: usize) -> Mode {
+    pub(super) fn mode(self, by: usize) -> LockMode {
         match self {
-            Self::Writer | Self::WriterThenReader => Mode::Exclusive,
-            Self::Reader => Mode::Shared,
-            Self::Upgrade => Mode::Upgrade {
+            Self::Writer | Self::WriterThenReader => LockMode::Exclusive,
+            Self::Reader => LockMode::Shared,
+            Self::Upgrade => LockMode::Upgrade {
                 of: owner(by.saturating_sub(1)),
             },
         }

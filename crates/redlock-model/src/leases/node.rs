@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use redlock_proto::{
-    Keyspace, Lock, Mode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Store, Verb,
+    Keyspace, Lock, LockMode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Store, Verb,
 };
 
 use super::state::{CLIENTS, Key};
@@ -13,7 +13,7 @@ use crate::three_nodes::number;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Ask {
     pub(super) by: usize,
-    pub(super) mode: Mode,
+    pub(super) mode: LockMode,
     pub(super) what: What,
 }
 
@@ -62,7 +62,7 @@ impl Nodes {
                 ttl: FOREVER,
                 proposal: 1,
                 block: 1,
-                wish: (ask.mode == Mode::Exclusive).then_some(FOREVER),
+                wish: (ask.mode == LockMode::Exclusive).then_some(FOREVER),
             },
             What::Extend(token) => Verb::Extend {
                 ttl: FOREVER,
@@ -83,17 +83,20 @@ impl Nodes {
     fn store(&self, key: Key, counter: u8) -> Store {
         let mut store = Store::vouched_for("run".into());
         let stranger = OwnerId::from_random([0xff; 16]);
-        self.call(&mut store, lock(stranger, Mode::Exclusive, heal(counter)));
+        self.call(
+            &mut store,
+            lock(stranger, LockMode::Exclusive, heal(counter)),
+        );
         let release = Verb::Release { ttl: FOREVER };
-        self.call(&mut store, lock(stranger, Mode::Exclusive, release));
+        self.call(&mut store, lock(stranger, LockMode::Exclusive, release));
         let sharers = (0..CLIENTS).filter(|by| key.shared >> by & 1 == 1);
         for by in sharers.clone() {
-            self.call(&mut store, lock(owner(by), Mode::Shared, heal(0)));
+            self.call(&mut store, lock(owner(by), LockMode::Shared, heal(0)));
         }
         if let Some(by) = usize::from(key.alone).checked_sub(1) {
             let mode = match sharers.clone().next() {
-                None => Mode::Exclusive,
-                Some(sharer) => Mode::Upgrade { of: owner(sharer) },
+                None => LockMode::Exclusive,
+                Some(sharer) => LockMode::Upgrade { of: owner(sharer) },
             };
             self.call(&mut store, lock(owner(by), mode, heal(0)));
         }
@@ -108,8 +111,8 @@ impl Nodes {
                 continue;
             };
             match mode {
-                Mode::Shared => key.shared |= 1 << by,
-                Mode::Exclusive | Mode::Upgrade { .. } => key.alone = number(by),
+                LockMode::Shared => key.shared |= 1 << by,
+                LockMode::Exclusive | LockMode::Upgrade { .. } => key.alone = number(by),
             }
         }
         let counter = match self.call(store, Request::Node(NodeVerb::Survey)) {
@@ -125,7 +128,7 @@ impl Nodes {
     }
 }
 
-fn lock(owner: OwnerId, mode: Mode, verb: Verb) -> Request {
+fn lock(owner: OwnerId, mode: LockMode, verb: Verb) -> Request {
     let keys = KEY.into();
     Request::Lock {
         verb,

@@ -1,6 +1,6 @@
 //! What can happen in a world of leases, and what follows from it.
 
-use redlock_proto::{Floor, Mode, Quorum, RunId, Settled, Survey, settle};
+use redlock_proto::{Floor, LockMode, Quorum, RunId, Settled, Survey, settle};
 
 use super::{
     LeaseCheck, LeaseMutation,
@@ -80,7 +80,7 @@ impl Rules {
             Phase::Idle | Phase::Over | Phase::Failed => {}
         }
         // What was sent before a downgrade may still arrive.
-        let shared = client.is_downgraded.then_some(Mode::Shared);
+        let shared = client.is_downgraded.then_some(LockMode::Shared);
         for mode in [Some(acquired), shared].into_iter().flatten() {
             for node in 0..NODES {
                 requests_of(client, |what| {
@@ -152,7 +152,7 @@ impl Rules {
     }
 
     /// A node is asked to confirm a token or an extension, and the client hears of it.
-    fn confirm(&self, state: &mut State, by: usize, node: usize, mode: Mode) -> Option<Breach> {
+    fn confirm(&self, state: &mut State, by: usize, node: usize, mode: LockMode) -> Option<Breach> {
         let is_confirming = state.clients[by].phase == Phase::Confirming;
         let token = if is_confirming {
             state.clients[by].token
@@ -234,7 +234,7 @@ impl Rules {
         let (mut after, mut done) = self.nodes.ask(place.key, place.counter, ask);
         if done.is_none() && matches!(ask.what, What::Acquire | What::Heal(_)) {
             let mut left = place.key;
-            let upgrades = matches!(ask.mode, Mode::Upgrade { .. });
+            let upgrades = matches!(ask.mode, LockMode::Upgrade { .. });
             if upgrades && self.check.breaks(LeaseMutation::UpgradeBesideReaders) {
                 left.shared = 0;
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use redlock_proto::Mode;
+use redlock_proto::LockMode;
 
 use super::node::{Ask, What};
 use crate::name::Name;
@@ -19,7 +19,11 @@ pub(super) enum Step {
     /// A client hears of this vote after it had counted others.
     Join { by: usize, node: usize },
     /// A node is asked to confirm a token or an extension, and the client hears that it did.
-    Confirm { by: usize, node: usize, mode: Mode },
+    Confirm {
+        by: usize,
+        node: usize,
+        mode: LockMode,
+    },
     /// A client shares its key from now on.
     Downgrade { by: usize },
     /// Something reaches a node, and the client never hears of it.
@@ -113,10 +117,10 @@ impl fmt::Display for Breach {
     }
 }
 
-const fn named(mode: Mode) -> &'static str {
+const fn named(mode: LockMode) -> &'static str {
     match mode {
-        Mode::Exclusive => "a writer",
-        Mode::Shared => "a reader",
-        Mode::Upgrade { .. } => "a reader that is upgraded",
+        LockMode::Exclusive => "a writer",
+        LockMode::Shared => "a reader",
+        LockMode::Upgrade { .. } => "a reader that is upgraded",
     }
 }

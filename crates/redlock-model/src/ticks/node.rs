@@ -3,8 +3,8 @@
 use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use redlock_proto::{
-    JobEntry, JobVerb, Keyspace, Lock, MarkState, Mode, NodeTime, NodeVerb, OwnerId, Quarantine,
-    Reply, Request, Store, Tick, Verb, Window,
+    JobEntry, JobVerb, Keyspace, Lock, LockMode, MarkState, NodeTime, NodeVerb, OwnerId,
+    Quarantine, Reply, Request, Store, Tick, Verb, Window,
 };
 
 use super::state::Node;
@@ -174,7 +174,7 @@ fn lock(by: u8, verb: Verb) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: LOCK.into(),
             owner: owner(by),
         }

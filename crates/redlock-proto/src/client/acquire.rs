@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{HolderLabel, Instant, KeySet, Mode, NodeKey, RunRecord, Tick, Timing, Window, Word};
+use crate::{
+    HolderLabel, Instant, KeySet, LockMode, NodeKey, RunRecord, Tick, Timing, Window, Word,
+};
 
 /// The request of an acquisition.
 #[derive(Clone, Debug)]
@@ -14,7 +16,7 @@ pub struct Acquire {
     /// The keys on the nodes; a claim has one.
     pub keys: KeySet,
     /// The mode in which they are held; a claim has its lock alone.
-    pub mode: Mode,
+    pub mode: LockMode,
     /// The lengths of time of the lease.
     pub timing: Timing,
     /// `true` if the lease is extended without being asked.

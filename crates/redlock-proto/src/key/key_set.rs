@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, slice, sync::Arc};
 
-use super::{Mode, NodeKey, Shard};
+use super::{LockMode, NodeKey, Shard};
 
 /// The keys of one lock: one, or several that are granted together or not at all.
 ///
@@ -75,8 +75,8 @@ impl KeySet {
     }
 
     /// Returns the number of slots, if the key is that of one and is held alone: others may share no slot.
-    pub fn slots_in(&self, mode: Mode) -> Option<&SlotCount> {
-        self.slots().filter(|_| mode == Mode::Exclusive)
+    pub fn slots_in(&self, mode: LockMode) -> Option<&SlotCount> {
+        self.slots().filter(|_| mode == LockMode::Exclusive)
     }
 
     /// Returns the first key, which is the only one but for sets.

@@ -10,6 +10,6 @@ pub use self::{
     key_set::{CountedKey, InvalidKeySet, KeySet, SlotCount},
     label::{HolderLabel, InvalidLabel},
     node_key::{NodeKey, Shard},
-    owner::{Mode, OwnerId},
+    owner::{LockMode, OwnerId},
     printable::Printable,
 };

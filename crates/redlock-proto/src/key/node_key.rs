@@ -69,7 +69,7 @@ impl Shard {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Lock, Mode, OwnerId, Request, Verb};
+    use crate::{Lock, LockMode, OwnerId, Request, Verb};
 
     #[test]
     fn debug_of_a_request_shows_no_name() {
@@ -78,7 +78,7 @@ mod tests {
                 ttl: std::time::Duration::ZERO,
             },
             lock: Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: "{redlock}:lock:iban:DE02120300000000202051".into(),
                 owner: OwnerId::from_random([1; 16]),
             }

@@ -105,7 +105,7 @@ impl fmt::Debug for OwnerId {
 /// The mode in which a holder has its keys: exclusive, or shared with other readers.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every mode")]
-pub enum Mode {
+pub enum LockMode {
     /// No other holder has the keys at the same time: a writer.
     #[default]
     Exclusive,
@@ -121,7 +121,7 @@ pub enum Mode {
     },
 }
 
-impl Mode {
+impl LockMode {
     /// Returns whether other holders may share the keys.
     pub const fn is_shared(self) -> bool {
         matches!(self, Self::Shared)

@@ -112,7 +112,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{KeySet, Lock, Mode, OwnerId, Request, Verb};
+    use crate::{KeySet, Lock, LockMode, OwnerId, Request, Verb};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -122,7 +122,7 @@ mod tests {
 
     fn release(round: u64, ttl: Duration, now: Instant) -> Op {
         let lock = Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: KeySet::from("key"),
             owner: OwnerId::from_random([1; 16]),
         };

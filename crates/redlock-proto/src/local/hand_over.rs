@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Acquire, Instant, Mode, SlotCount, Timing, TokenBlock};
+use crate::{Acquire, Instant, LockMode, SlotCount, Timing, TokenBlock};
 
 /// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,7 +18,7 @@ impl LeaseTerms {
     pub fn of(acquire: &Acquire) -> Self {
         Self {
             slots: acquire.keys.slots().map(SlotCount::count),
-            is_shared: acquire.mode == Mode::Shared,
+            is_shared: acquire.mode == LockMode::Shared,
             timing: acquire.timing,
             renew: acquire.renew,
             max_hold: acquire.max_hold,
@@ -143,7 +143,7 @@ mod tests {
 
     fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> LeaseTerms {
         LeaseTerms::of(&Acquire {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: KeySet::from("key"),
             timing: Timing::new(ttl * MS, 0.01, ttl * MS / 10).unwrap(),
             renew,

@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    HolderLabel, JobEntry, JobVerb, KeySet, Mode, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId,
-    ServerInfo, Standing,
+    HolderLabel, JobEntry, JobVerb, KeySet, LockMode, NoClaim, NodeKey, NodeOutcome, NodeTime,
+    OwnerId, ServerInfo, Standing,
 };
 
 /// One operation on one node.
@@ -37,7 +37,7 @@ pub enum Request {
 )]
 pub struct Lock {
     /// The mode in which the keys are held: exclusive, shared, or as an upgrade.
-    pub mode: Mode,
+    pub mode: LockMode,
     /// The keys on the node, for all of which an operation is done or for none.
     pub keys: KeySet,
     /// The owner on whose behalf the operation is done.
@@ -136,7 +136,7 @@ impl Request {
             Verb::Heal { .. } | Verb::Tombstone { .. } => false,
         };
         let keys = &lock.keys;
-        is_usual && lock.mode == Mode::Exclusive && !keys.is_several() && keys.slots().is_none()
+        is_usual && lock.mode == LockMode::Exclusive && !keys.is_several() && keys.slots().is_none()
     }
 
     /// Returns for how long this is worth repeating, should it fail: as long as the key that it releases may stay.

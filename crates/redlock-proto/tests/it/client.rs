@@ -3,8 +3,8 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FailureKind, FanOut, Instant, Keyspace, Mode,
-    NodeTime, NodeVerb, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError,
+    Acquire, Client, ClientConfig, Effect, Entropy, FailureKind, FanOut, Instant, Keyspace,
+    LockMode, NodeTime, NodeVerb, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError,
     RetryPolicy, Standing, Store, Timing,
 };
 
@@ -98,7 +98,7 @@ impl Bench {
         let now = self.now();
         let timing = Timing::new(TTL, 0.01, Duration::from_millis(50)).expect("enough is left");
         let request = Acquire {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: "key".into(),
             timing,
             renew: true,

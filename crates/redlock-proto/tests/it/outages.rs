@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, Keyspace, Loss, Mode,
+    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, Keyspace, LockMode, Loss,
     NodeTime, NodeVerb, Notice, Now, OwnerId, Quarantine, Quorum, Request, RequestError,
     RetryPolicy, Store, Timing,
 };
@@ -138,7 +138,7 @@ impl World {
     fn acquire(&mut self, ttl: Duration) {
         let now = self.now();
         let request = Acquire {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: "key".into(),
             timing: Timing::new(ttl, 0.01, ttl / 10).expect("enough is left"),
             renew: true,

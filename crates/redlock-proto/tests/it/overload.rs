@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
     Acquire, Backlog, Client, ClientConfig, Effect, Entropy, FailureKind, FanOut, Instant,
-    Keyspace, Mode, NodeTime, NodeVerb, Now, OwnerId, Quarantine, Quorum, Request, RetryPolicy,
+    Keyspace, LockMode, NodeTime, NodeVerb, Now, OwnerId, Quarantine, Quorum, Request, RetryPolicy,
     Store, Timing, Verb,
 };
 
@@ -108,7 +108,7 @@ impl Bench {
     fn acquire(&mut self, id: u64, wait: Duration) {
         let now = self.now();
         let request = Acquire {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: format!("key {id}").as_str().into(),
             timing: Timing::new(TTL, 0.01, 50 * MS).expect("enough is left"),
             renew: true,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Acquire, Mode, Timing};
+use redlock_proto::{Acquire, LockMode, Timing};
 
 use super::{World, callers::Ask};
 use crate::{
@@ -17,7 +17,7 @@ impl World {
         let random = &mut self.random;
         let last = self.processes[client].callers.last[key];
         if let Some(last) =
-            last.filter(|last| !(last.mode == Mode::Shared && is_loner) && random.chance(700))
+            last.filter(|last| !(last.mode == LockMode::Shared && is_loner) && random.chance(700))
         {
             return last;
         }
@@ -31,9 +31,9 @@ impl World {
         };
         let shares = self.setup.plan == Plan::Shared && !is_loner;
         let mode = if shares && random.chance(600) {
-            Mode::Shared
+            LockMode::Shared
         } else {
-            Mode::Exclusive
+            LockMode::Exclusive
         };
         let ask = Ask {
             mode,
@@ -97,7 +97,7 @@ impl World {
             renew,
             max_hold: max_hold.map(Duration::from_micros),
             // Leases on several keys and shared leases are never handed over.
-            tokens: if key < self.setup.keys.len() && mode == Mode::Exclusive {
+            tokens: if key < self.setup.keys.len() && mode == LockMode::Exclusive {
                 tokens
             } else {
                 1

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Acquire, Instant, LocalQueue, Mode, ParkedLease, Ticket};
+use redlock_proto::{Acquire, Instant, LocalQueue, LockMode, ParkedLease, Ticket};
 
 use crate::setup::Micros;
 
@@ -20,7 +20,7 @@ pub(super) struct Callers {
 /// What a caller asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
-    pub(super) mode: Mode,
+    pub(super) mode: LockMode,
     pub(super) ttl: Micros,
     /// For how long the key must rest.
     pub(super) rest: Micros,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{Answer, Lock, Mode, NodeTime, NodeVerb, Reply, Request, RequestError, Verb};
+use redlock_proto::{
+    Answer, Lock, LockMode, NodeTime, NodeVerb, Reply, Request, RequestError, Verb,
+};
 
 use super::{
     World,
@@ -221,7 +223,7 @@ impl World {
                     touched[key] = true;
                     let asked = Asked {
                         verb,
-                        mode: Mode::Exclusive,
+                        mode: LockMode::Exclusive,
                         keys: &[key],
                         owner,
                         name,

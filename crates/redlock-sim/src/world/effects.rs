@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Effect, Failure, FailureKind, Loss, Mode, NotAVote, Notice, TokenBlock};
+use redlock_proto::{Effect, Failure, FailureKind, LockMode, Loss, NotAVote, Notice, TokenBlock};
 
 use super::{
     World,
@@ -172,7 +172,7 @@ impl World {
             }
         }
         self.counters.won_sets += u64::from(key >= self.setup.keys.len());
-        let is_shared = self.processes[client].users[key].mode == Mode::Shared;
+        let is_shared = self.processes[client].users[key].mode == LockMode::Shared;
         self.counters.won_shared += u64::from(is_shared);
         self.counters.won_together += u64::from(is_shared && self.is_shared_by_others(client, key));
         let lease = self.next_lease;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Client, Instant, LeaseTerms, Mode, Now, Slab, Ticket, TokenBlock};
+use redlock_proto::{Client, Instant, LeaseTerms, LockMode, Now, Slab, Ticket, TokenBlock};
 
 use super::{agenda::Due, callers::Callers};
 use crate::{
@@ -82,7 +82,7 @@ pub(super) struct User {
     /// What that caller has asked for.
     pub(super) terms: Option<LeaseTerms>,
     /// The mode of the lease that it waits for or has.
-    pub(super) mode: Mode,
+    pub(super) mode: LockMode,
     /// The upgrade of its shared lease that is under way.
     pub(super) upgrade: Option<Upgrade>,
 }
@@ -148,7 +148,7 @@ impl Process {
             since: 0,
             ticket: None,
             terms: None,
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             upgrade: None,
         };
         Self {

@@ -60,7 +60,7 @@ pub(super) fn is_vote(standing: Option<&Standing>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use redlock_proto::{Lock, Mode, NodeTime, OwnerId};
+    use redlock_proto::{Lock, LockMode, NodeTime, OwnerId};
     use std::time::Duration;
 
     /// The checker must know of it as the client does.
@@ -77,7 +77,7 @@ mod tests {
                 write_back: None,
             },
             lock: Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: "a".into(),
                 owner: OwnerId::from_random([1; 16]),
             }

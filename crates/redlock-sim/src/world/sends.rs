@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use redlock_proto::{KeySet, Lock, Mode, NodeVerb, Op, OwnerId, Request, Verb};
+use redlock_proto::{KeySet, Lock, LockMode, NodeVerb, Op, OwnerId, Request, Verb};
 
 use super::{
     World,
@@ -26,7 +26,7 @@ impl World {
             number = self.owners.number(owner);
             match verb {
                 Verb::Acquire { ttl, .. } if number.is_none() => {
-                    let is_upgrade = matches!(mode, Mode::Upgrade { .. });
+                    let is_upgrade = matches!(mode, LockMode::Upgrade { .. });
                     number = self.tries(client, (keys, is_upgrade), *owner, *ttl);
                     self.asks(number, node);
                 }

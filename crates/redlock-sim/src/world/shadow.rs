@@ -2,7 +2,7 @@
 //!
 //! This second record shows where the model of a node does something else.
 
-use redlock_proto::{Mode, NodeKey, NodeTime, OwnerId, Reply, Store, Verb};
+use redlock_proto::{LockMode, NodeKey, NodeTime, OwnerId, Reply, Store, Verb};
 
 use crate::{Violation, setup::micros};
 
@@ -19,7 +19,7 @@ pub(super) struct Kept {
     pub(super) owner: u32,
     name: OwnerId,
     /// The mode in which its owner has it.
-    mode: Mode,
+    mode: LockMode,
     /// It was gone, and came back with old data, and its client does not know.
     pub(super) is_old: bool,
     /// The last millisecond in which it is there.
@@ -30,7 +30,7 @@ pub(super) struct Kept {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) verb: Verb,
-    pub(super) mode: Mode,
+    pub(super) mode: LockMode,
     /// The keys, for all of which it is done or for none.
     pub(super) keys: &'a [usize],
     pub(super) owner: u32,
@@ -83,15 +83,16 @@ impl Shadow {
         let kept = || asked.keys.iter().map(|key| self.kept(*key, now));
         let is_own = |kept: &Kept| kept.owner == asked.owner;
         let mode = match asked.mode {
-            Mode::Upgrade { .. } => Mode::Exclusive,
+            LockMode::Upgrade { .. } => LockMode::Exclusive,
             mode => mode,
         };
         // An owner that shares a key does not have it exclusively.
-        let is_its =
-            |kept: &Kept| is_own(kept) && (mode, kept.mode) != (Mode::Exclusive, Mode::Shared);
+        let is_its = |kept: &Kept| {
+            is_own(kept) && (mode, kept.mode) != (LockMode::Exclusive, LockMode::Shared)
+        };
         let bothers = |kept: &Kept| {
-            let is_upgraded = asked.mode == Mode::Upgrade { of: kept.name };
-            let shares = kept.mode == Mode::Shared && (mode == Mode::Shared || is_upgraded);
+            let is_upgraded = asked.mode == LockMode::Upgrade { of: kept.name };
+            let shares = kept.mode == LockMode::Shared && (mode == LockMode::Shared || is_upgraded);
             !is_its(kept) && !shares
         };
         let has_some = kept().flatten().any(is_its);
@@ -225,7 +226,7 @@ mod tests {
     fn follow(shadow: &mut Shadow, verb: Verb, owner_number: u32, reply: &Reply) -> bool {
         let asked = Asked {
             verb,
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: &[0],
             owner: owner_number,
             name: owner(owner_number),
@@ -270,7 +271,7 @@ mod tests {
                 .map(|verb| Request::Lock {
                     verb,
                     lock: Lock {
-                        mode: Mode::Exclusive,
+                        mode: LockMode::Exclusive,
                         keys: name().into(),
                         owner: owner(1),
                     }

@@ -1,6 +1,6 @@
 //! Readers that try to become writers.
 
-use redlock_proto::{Mode, TokenBlock};
+use redlock_proto::{LockMode, TokenBlock};
 
 use super::{
     World,
@@ -64,7 +64,7 @@ impl World {
         let waiter = upgrade.waiter;
         let user = &mut self.processes[client].users[key];
         user.owner = upgrade.owner;
-        user.mode = Mode::Exclusive;
+        user.mode = LockMode::Exclusive;
         // An upgraded lease is not handed over.
         user.terms = None;
         user.state = State::Waiting { id, waiter };

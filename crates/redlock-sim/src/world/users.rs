@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{LeaseTerms, Mode, Word};
+use redlock_proto::{LeaseTerms, LockMode, Word};
 
 use super::{World, agenda::Due, callers::Caller, process::State, ticks::LOST, waiter::waiter_of};
 use crate::{
@@ -197,12 +197,12 @@ impl World {
         let (mode, tries) = (user.mode, user.upgrade.is_some());
         if let State::Holding(holding) = &mut user.state {
             // It may lose its patience, or its mind may change again.
-            let again = mode == Mode::Exclusive || !is_patient;
+            let again = mode == LockMode::Exclusive || !is_patient;
             holding.changes_at = again.then_some(now + soon);
         }
         match mode {
             _ if tries => self.drop_upgrade(client, key),
-            Mode::Shared => self.upgrade(client, key),
+            LockMode::Shared => self.upgrade(client, key),
             _ => self.downgrade(client, key),
         }
     }
@@ -217,7 +217,7 @@ impl World {
             return;
         };
         let (id, lease) = (holding.id, holding.lease);
-        user.mode = Mode::Shared;
+        user.mode = LockMode::Shared;
         // A downgraded lease is not handed over: the next caller may want it exclusively.
         user.terms = None;
         process.client.downgrade(id, ask, now);

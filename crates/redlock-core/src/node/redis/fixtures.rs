@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Lock, Mode, OwnerId, Verb};
+use redlock_proto::{Lock, LockMode, OwnerId, Verb};
 
 use crate::node::Request;
 
@@ -11,7 +11,7 @@ pub(super) const RELEASE: Verb = Verb::Release { ttl: TTL };
 
 pub(super) fn lock(verb: Verb) -> Request {
     let lock = Lock {
-        mode: Mode::Exclusive,
+        mode: LockMode::Exclusive,
         keys: "a".into(),
         owner: OwnerId::from_random([1; 16]),
     };

@@ -4,7 +4,7 @@ use super::{
     super::{Acquire, ClientConfig, Now, TickClaim, nodes::Nodes, timers::TimerKey},
     claim::Claiming,
 };
-use crate::{Failure, FailureKind, Instant, Lock, Mode, RetryPolicy};
+use crate::{Failure, FailureKind, Instant, Lock, LockMode, RetryPolicy};
 
 /// An acquisition that is under way.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Acquisition {
     /// Returns when to try again: sooner where only sharers are in the way, because no other owner comes to share the
     /// keys meanwhile.
     pub(super) fn retry(&self, config: &ClientConfig) -> RetryPolicy {
-        if self.request.mode == Mode::Exclusive && self.meets_sharers {
+        if self.request.mode == LockMode::Exclusive && self.meets_sharers {
             config.retry.hurried()
         } else {
             config.retry
@@ -91,7 +91,7 @@ impl Acquisition {
             wait_until,
             ..
         } = &*self.request;
-        let is_kept_out = *mode == Mode::Exclusive && self.meets_sharers;
+        let is_kept_out = *mode == LockMode::Exclusive && self.meets_sharers;
         let between = 2 * config.retry.longest() + config.node_timeout;
         let left = wait_until.saturating_since(now.clock) + config.node_timeout;
         is_kept_out.then(|| between.min(left).min(timing.key_ttl()))

@@ -73,7 +73,9 @@ impl Leases {
             held.state.extension(cx.quorum(), now.clock),
             held.extension(),
         );
-        let limit = cx.limit_within(held.state.timing());
+        // Time is left for another round, for which a node may be free that another client's attempt holds now.
+        let left = held.state.deadline().saturating_since(now.clock);
+        let limit = cx.limit_within(held.state.timing()).min(left / 2);
         let is_narrow = !asked.is_empty();
         let kind = RoundKind::Extension {
             lease: id,

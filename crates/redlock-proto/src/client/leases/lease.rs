@@ -5,7 +5,7 @@ use super::{
     commit::ClaimedRun,
 };
 use crate::{
-    Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, Lock, Mode,
+    Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, Lock, LockMode,
     NodeOutcome, Request, TokenBlock, Verb, Votes, membership::Baseline,
 };
 
@@ -54,7 +54,7 @@ impl WonLease {
 
     /// Shares the keys from the next request on; nodes that hear of it let others share them too.
     pub(super) fn share(&mut self) {
-        Arc::make_mut(&mut self.lock).mode = Mode::Shared;
+        Arc::make_mut(&mut self.lock).mode = LockMode::Shared;
     }
 
     /// Returns whether a run was claimed with it, so that nodes remember a tick.
@@ -95,7 +95,7 @@ impl WonLease {
     pub(in super::super) fn upgrade(&self, now: Now) -> Option<Acquire> {
         self.state.is_live().then(|| Acquire {
             keys: self.lock.keys.clone(),
-            mode: Mode::Upgrade {
+            mode: LockMode::Upgrade {
                 of: self.lock.owner,
             },
             timing: self.state.timing(),

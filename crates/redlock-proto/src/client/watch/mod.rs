@@ -7,7 +7,7 @@ use std::time::Duration;
 use self::opening::ask_all;
 pub(super) use self::opening::{opened, opening_over, surveyed};
 use super::{Ask, Now, context::Context, rounds::RoundKind, timers::Timer};
-use crate::{Lock, MarkState, Mode, NodeVerb, OwnerId, Request, ServerInfo, Survey, Verb};
+use crate::{Lock, LockMode, MarkState, NodeVerb, OwnerId, Request, ServerInfo, Survey, Verb};
 
 /// Takes in that a connection to a node was made, and the node said what it is.
 pub(super) fn on_connected(
@@ -107,7 +107,7 @@ fn probe(node: usize, cx: &mut Context, now: Now) {
             ttl: Duration::from_millis(1),
         },
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: cx.config.keyspace.tombstone(owner).into(),
             owner,
         }

@@ -3,7 +3,7 @@ mod connection;
 use std::time::Duration;
 
 use super::*;
-use crate::{KeySet, Lock, Mode, NodeKey, NodeTime, OwnerId, RunId, Store, Verb};
+use crate::{KeySet, Lock, LockMode, NodeKey, NodeTime, OwnerId, RunId, Store, Verb};
 
 const MS: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(5);
@@ -57,7 +57,7 @@ fn lock(verb: Verb, owner: u8) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: "key".into(),
             owner: OwnerId::from_random([owner; 16]),
         }

@@ -7,7 +7,7 @@ use super::{
     key::{StoredKey, Wanted},
 };
 use crate::{
-    JobEntry, JobVerb, Keyspace, Mode, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Tick, Verb,
+    JobEntry, JobVerb, Keyspace, LockMode, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Tick, Verb,
     Window,
 };
 
@@ -199,7 +199,7 @@ impl Store {
 const fn alone(verb: Verb, owner: OwnerId, time: NodeTime) -> Wanted {
     Wanted {
         verb,
-        mode: Mode::Exclusive,
+        mode: LockMode::Exclusive,
         owner,
         now: time.as_millis(),
     }

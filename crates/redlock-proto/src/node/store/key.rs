@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::millis;
-use crate::{HolderLabel, Mode, OwnerId, Verb};
+use crate::{HolderLabel, LockMode, OwnerId, Verb};
 
 /// The owners of a key, and up to when each has it: in milliseconds since the epoch, up to and in that one.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct SharedOwners {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) verb: Verb,
-    pub(super) mode: Mode,
+    pub(super) mode: LockMode,
     pub(super) owner: OwnerId,
     pub(super) now: u64,
 }
@@ -53,14 +53,16 @@ impl StoredKey {
     }
 
     /// Returns the owners whose time is not over, and the mode of each.
-    pub(super) fn holders(&self, now: u64) -> impl Iterator<Item = (OwnerId, Mode)> {
+    pub(super) fn holders(&self, now: u64) -> impl Iterator<Item = (OwnerId, LockMode)> {
         let (alone, sharing) = match self {
             Self::Held { owner, until } => (Some((*owner, *until)), None),
             Self::Shared(sharing) => (sharing.upgrade, Some(sharing)),
         };
-        let alone = alone.into_iter().map(|holder| (holder, Mode::Exclusive));
+        let alone = alone
+            .into_iter()
+            .map(|holder| (holder, LockMode::Exclusive));
         let shared = sharing.into_iter().flat_map(|sharing| &sharing.holders);
-        let all = alone.chain(shared.map(|holder| (*holder, Mode::Shared)));
+        let all = alone.chain(shared.map(|holder| (*holder, LockMode::Shared)));
         all.filter(move |((_, until), _)| *until >= now)
             .map(|((owner, _), mode)| (owner, mode))
     }
@@ -79,9 +81,9 @@ impl StoredKey {
     pub(super) fn is_owned(&self, wanted: &Wanted) -> bool {
         match (self, wanted.mode) {
             (Self::Held { owner, .. }, _) => *owner == wanted.owner,
-            (Self::Shared(_), Mode::Exclusive) => false,
-            (Self::Shared(sharing), Mode::Shared) => sharing.of(wanted).is_some(),
-            (Self::Shared(sharing), Mode::Upgrade { .. }) => sharing.upgrades(wanted).is_some(),
+            (Self::Shared(_), LockMode::Exclusive) => false,
+            (Self::Shared(sharing), LockMode::Shared) => sharing.of(wanted).is_some(),
+            (Self::Shared(sharing), LockMode::Upgrade { .. }) => sharing.upgrades(wanted).is_some(),
         }
     }
 
@@ -90,12 +92,12 @@ impl StoredKey {
         let takes = matches!(wanted.verb, Verb::Acquire { .. });
         match (self, wanted.mode) {
             (Self::Held { owner, until }, _) => (takes || *owner != wanted.owner).then_some(*until),
-            (Self::Shared(sharing), Mode::Exclusive) => match wanted.verb {
+            (Self::Shared(sharing), LockMode::Exclusive) => match wanted.verb {
                 // An owner that waits is not kept waiting by its own wish.
                 Verb::Acquire { wish: Some(_), .. } => sharing.latest(wanted.now),
                 _ => Some(self.until()),
             },
-            (Self::Shared(sharing), Mode::Shared) => {
+            (Self::Shared(sharing), LockMode::Shared) => {
                 let own = sharing.of(wanted);
                 let alone = sharing.upgrade.map(|(_, until)| until);
                 let alone = || alone.filter(|until| *until >= wanted.now);
@@ -110,7 +112,7 @@ impl StoredKey {
                     _ => None,
                 }
             }
-            (Self::Shared(sharing), Mode::Upgrade { of }) => {
+            (Self::Shared(sharing), LockMode::Upgrade { of }) => {
                 if !takes && sharing.upgrades(wanted).is_some() {
                     return None;
                 }
@@ -131,9 +133,9 @@ impl StoredKey {
             _ => SharedOwners::default(),
         };
         match wanted.mode {
-            Mode::Exclusive => return alone,
-            Mode::Shared => sharing.holders.push((owner, until)),
-            Mode::Upgrade { .. } => sharing.upgrade = Some((owner, until)),
+            LockMode::Exclusive => return alone,
+            LockMode::Shared => sharing.holders.push((owner, until)),
+            LockMode::Upgrade { .. } => sharing.upgrade = Some((owner, until)),
         }
         sharing.into_key().unwrap_or(alone)
     }
@@ -143,7 +145,7 @@ impl StoredKey {
         match self {
             Self::Held { owner, .. } => (owner != wanted.owner).then_some(self),
             Self::Shared(sharing)
-                if wanted.mode == Mode::Exclusive || !sharing.names(wanted.owner) =>
+                if wanted.mode == LockMode::Exclusive || !sharing.names(wanted.owner) =>
             {
                 Some(Self::Shared(sharing))
             }

@@ -7,7 +7,7 @@ use super::{
     key::{StoredKey, Wanted},
     millis, slots,
 };
-use crate::{KeySet, Keyspace, Mode, NodeKey, Reply, Verb, next_counter};
+use crate::{KeySet, Keyspace, LockMode, NodeKey, Reply, Verb, next_counter};
 
 impl Store {
     /// Does what a request wants with these keys, none of which has expired: with all of them, or with none.
@@ -65,7 +65,9 @@ impl Store {
                 if let Some(memory) = &mut self.memory {
                     memory.disputes.note(keys, wanted.now);
                 }
-                if let Some(wish) = wish.filter(|_| only_shared && wanted.mode == Mode::Exclusive) {
+                if let Some(wish) =
+                    wish.filter(|_| only_shared && wanted.mode == LockMode::Exclusive)
+                {
                     for key in keys {
                         let held = self.keys.get_mut(key.key());
                         let held = held.filter(|held| held.in_the_way(wanted).is_some());
@@ -97,7 +99,8 @@ impl Store {
                 }
                 take(self, ttl);
                 let is_single = !keys.is_several() && keys.slots().is_none();
-                let is_plain = wanted.mode == Mode::Exclusive && write_back.is_none() && is_single;
+                let is_plain =
+                    wanted.mode == LockMode::Exclusive && write_back.is_none() && is_single;
                 let memory = self.memory.as_ref().filter(|_| is_plain);
                 Ok(match memory {
                     Some(memory) if !memory.disputes.concern(keys, wanted.now) => Reply::Undisputed,
@@ -119,7 +122,7 @@ impl Store {
                 }
                 if let Verb::Tombstone { ttl } = wanted.verb {
                     let tombstone = Wanted {
-                        mode: Mode::Exclusive,
+                        mode: LockMode::Exclusive,
                         ..*wanted
                     };
                     self.take(&keyspace.tombstone(wanted.owner), &tombstone, ttl);

@@ -16,7 +16,7 @@ use self::{
     mark::StoredMark,
 };
 use crate::{
-    Answer, FencingToken, JobEntry, KeySet, Keyspace, Lock, MarkState, Mode, NodeKey, NodeTime,
+    Answer, FencingToken, JobEntry, KeySet, Keyspace, Lock, LockMode, MarkState, NodeKey, NodeTime,
     NodeVerb, OwnerId, Reply, Request, RunId, Standing, Verb,
 };
 
@@ -210,7 +210,11 @@ impl Store {
     }
 
     /// Returns the owners of this key at `time`, and the mode of each.
-    pub fn holders(&self, key: &NodeKey, time: NodeTime) -> impl Iterator<Item = (OwnerId, Mode)> {
+    pub fn holders(
+        &self,
+        key: &NodeKey,
+        time: NodeTime,
+    ) -> impl Iterator<Item = (OwnerId, LockMode)> {
         let held = self.keys.get(key).into_iter();
         held.flat_map(move |held| held.holders(time.as_millis()))
     }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use super::Store;
-use crate::{KeySet, Mode, NodeKey, NodeTime, Reply, Verb};
+use crate::{KeySet, LockMode, NodeKey, NodeTime, Reply, Verb};
 
 type Remembered = HashMap<NodeKey, (u8, u64)>;
 
@@ -17,7 +17,7 @@ impl Store {
 }
 
 /// Forgets the number of slots of these keys if its time is over.
-pub(super) fn forget(remembered: &mut Remembered, (keys, mode): (&KeySet, Mode), now: u64) {
+pub(super) fn forget(remembered: &mut Remembered, (keys, mode): (&KeySet, LockMode), now: u64) {
     if let Some(slots) = keys.slots_in(mode)
         && let Some((_, until)) = remembered.get(slots.place())
         && *until < now
@@ -29,7 +29,7 @@ pub(super) fn forget(remembered: &mut Remembered, (keys, mode): (&KeySet, Mode),
 /// Returns what to answer where others give the lock another number of slots.
 pub(super) fn others(
     remembered: &Remembered,
-    (keys, mode): (&KeySet, Mode),
+    (keys, mode): (&KeySet, LockMode),
     now: u64,
 ) -> Option<Reply> {
     let slots = keys.slots_in(mode)?;
@@ -41,7 +41,7 @@ pub(super) fn others(
 }
 
 /// Remembers the number of slots of these keys up to this moment at least, unless others give another.
-pub(super) fn keep(remembered: &mut Remembered, (keys, mode): (&KeySet, Mode), until: u64) {
+pub(super) fn keep(remembered: &mut Remembered, (keys, mode): (&KeySet, LockMode), until: u64) {
     let Some(slots) = keys.slots_in(mode) else {
         return;
     };
@@ -53,7 +53,7 @@ pub(super) fn keep(remembered: &mut Remembered, (keys, mode): (&KeySet, Mode), u
 }
 
 /// Returns the verb without its wish if the keys are a slot: no owner shares a slot, so none has to be kept out.
-pub(super) fn without_wish(verb: Verb, mode: Mode, keys: &KeySet) -> Verb {
+pub(super) fn without_wish(verb: Verb, mode: LockMode, keys: &KeySet) -> Verb {
     match verb {
         Verb::Acquire {
             ttl,

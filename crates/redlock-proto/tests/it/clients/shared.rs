@@ -1,6 +1,6 @@
 //! Leases that are shared, where nodes lose the key.
 
-use redlock_proto::{Effect, Mode};
+use redlock_proto::{Effect, LockMode};
 
 use crate::clients::bench::{Bench, TTL};
 
@@ -22,7 +22,7 @@ fn has_lost(bench: &mut Bench, peer: usize) -> bool {
 }
 
 /// Lets two nodes lose the key, one after the other; each is given it again in between.
-fn outlives_losses(mode: Mode, holders: usize) {
+fn outlives_losses(mode: LockMode, holders: usize) {
     let mut bench = Bench::new(3);
     bench.mode = mode;
     for peer in 0..holders {
@@ -42,16 +42,16 @@ fn outlives_losses(mode: Mode, holders: usize) {
 // Shows: R4.2.
 #[test]
 fn a_node_that_has_lost_a_key_is_given_it_again_for_each_who_shares_it() {
-    outlives_losses(Mode::Exclusive, 1);
-    outlives_losses(Mode::Shared, 1);
-    outlives_losses(Mode::Shared, 2);
+    outlives_losses(LockMode::Exclusive, 1);
+    outlives_losses(LockMode::Shared, 1);
+    outlives_losses(LockMode::Shared, 2);
 }
 
 // Shows: R4.2.
 #[test]
 fn nodes_that_were_not_asked_at_first_are_given_the_key_for_each_who_shares_it() {
     let mut bench = Bench::narrow(3);
-    bench.mode = Mode::Shared;
+    bench.mode = LockMode::Shared;
     bench.acquire(0);
     bench.answer_all(0);
     both_go_on(&mut bench, 200);

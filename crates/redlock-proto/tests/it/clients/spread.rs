@@ -1,6 +1,6 @@
 //! Leases that too few nodes have the key of to outlive the loss of one: late votes give them more.
 
-use redlock_proto::{Effect, Lock, Loss, Mode, OwnerId, Request, Verb};
+use redlock_proto::{Effect, Lock, LockMode, Loss, OwnerId, Request, Verb};
 
 use crate::clients::bench::{Bench, TTL};
 
@@ -112,7 +112,7 @@ fn of_another(verb: Verb) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: Bench::lock().into(),
             owner: OwnerId::from_random([9; 16]),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_proto::{
-    JobEntry, JobVerb, Keyspace, Lock, Mode, NoClaim, NodeTime, NodeVerb, OwnerId, Quarantine,
+    JobEntry, JobVerb, Keyspace, Lock, LockMode, NoClaim, NodeTime, NodeVerb, OwnerId, Quarantine,
     Reply, Request, RunRecord, Store, Tick, Verb, Window,
 };
 
@@ -183,7 +183,7 @@ fn a_tombstoned_owner_claims_nothing_any_more() {
     let tombstone = Request::Lock {
         verb: Verb::Tombstone { ttl: TTL },
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: "lock".into(),
             owner: OwnerId::from_random([1; 16]),
         }

@@ -9,7 +9,7 @@ mod shared;
 use std::time::Duration;
 
 use redlock_proto::{
-    FencingToken, Keyspace, Lock, MarkState, Mode, NodeKey, NodeTime, NodeVerb, OwnerId,
+    FencingToken, Keyspace, Lock, LockMode, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId,
     Quarantine, Reply, Request, Store, Verb,
 };
 
@@ -35,7 +35,7 @@ fn request(verb: Verb, by: u8) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: "key".into(),
             owner: owner(by),
         }
@@ -131,7 +131,7 @@ fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
         let take = Request::Lock {
             verb: acquire(1),
             lock: Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: key.clone().into(),
                 owner: owner(1),
             }
@@ -143,7 +143,7 @@ fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
     let release = Request::Lock {
         verb: RELEASE,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: "named".into(),
             owner: owner(2),
         }
@@ -352,7 +352,7 @@ fn l09_keys_used_once_do_not_accumulate() {
                 wish: None,
             },
             lock: Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: NodeKey::from(key.to_string()).into(),
                 owner: owner(1),
             }

@@ -1,7 +1,7 @@
 //! Several keys in one operation: all of them or none.
 
 use redlock_proto::{
-    HolderLabel, KeySet, Lock, Mode, NodeKey, OwnerId, Reply, Request, Shard, Store, Verb,
+    HolderLabel, KeySet, Lock, LockMode, NodeKey, OwnerId, Reply, Request, Shard, Store, Verb,
 };
 
 use super::*;
@@ -12,7 +12,7 @@ fn several(verb: Verb, keys: &[&str], by: u8) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: KeySet::new(keys).unwrap(),
             owner: owner(by),
         }
@@ -80,7 +80,7 @@ fn a_refusal_tells_of_the_key_that_stays_for_the_longest() {
     let labelled = Request::Lock {
         verb: acquire(5),
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: "b".into(),
             owner: owner(2).labelled(Some(label)),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{KeySet, Lock, Mode, NodeKey, Reply, Request, Store, Verb};
+use redlock_proto::{KeySet, Lock, LockMode, NodeKey, Reply, Request, Store, Verb};
 
 use super::*;
 
@@ -13,14 +13,14 @@ const HEAL: Verb = Verb::Heal {
 
 /// Returns a request of an owner that shares these keys.
 fn shared(verb: Verb, keys: &[&str], number: u8) -> Request {
-    in_mode(Mode::Shared, verb, keys, number)
+    in_mode(LockMode::Shared, verb, keys, number)
 }
 
 fn alone(verb: Verb, keys: &[&str], number: u8) -> Request {
-    in_mode(Mode::Exclusive, verb, keys, number)
+    in_mode(LockMode::Exclusive, verb, keys, number)
 }
 
-fn in_mode(mode: Mode, verb: Verb, keys: &[&str], number: u8) -> Request {
+fn in_mode(mode: LockMode, verb: Verb, keys: &[&str], number: u8) -> Request {
     let keys = keys.iter().map(|key| NodeKey::from(*key));
     Request::Lock {
         verb,
@@ -283,7 +283,7 @@ fn a_tombstone_refuses_who_would_share() {
 
 /// Returns a request of owner `number` over the shared lease of owner `of`.
 fn over(of: u8, verb: Verb, keys: &[&str], number: u8) -> Request {
-    in_mode(Mode::Upgrade { of: owner(of) }, verb, keys, number)
+    in_mode(LockMode::Upgrade { of: owner(of) }, verb, keys, number)
 }
 
 /// Returns a store in which owner 1 shares key `a`.
@@ -407,5 +407,5 @@ fn who_upgraded_and_shares_it_again_is_one_of_those_who_do() {
     )));
     let key = "a".into();
     let mut holders = store.holders(&key, at(3));
-    assert!(holders.all(|(_, mode)| mode == Mode::Shared));
+    assert!(holders.all(|(_, mode)| mode == LockMode::Shared));
 }

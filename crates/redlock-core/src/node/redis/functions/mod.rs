@@ -15,7 +15,7 @@
 use std::sync::LazyLock;
 
 use deadpool_redis::redis::{Cmd, RedisError, Script};
-use redlock_proto::{FencingToken, JobVerb, Mode, Verb};
+use redlock_proto::{FencingToken, JobVerb, LockMode, Verb};
 
 use super::script;
 use crate::node::Request;
@@ -26,7 +26,9 @@ use crate::node::Request;
 /// upgraded ones, slots, and acquires that leave a wish.
 pub(super) fn serve(requests: &[Request]) -> bool {
     let is_served = |request: &Request| match request {
-        Request::Lock { lock, .. } if lock.keys.is_several() || lock.mode != Mode::Exclusive => {
+        Request::Lock { lock, .. }
+            if lock.keys.is_several() || lock.mode != LockMode::Exclusive =>
+        {
             false
         }
         Request::Lock { verb, lock } if lock.keys.slots().is_some() => {
@@ -154,7 +156,7 @@ mod tests {
         let several = Request::Lock {
             verb: RELEASE,
             lock: Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: KeySet::new(keys).unwrap(),
                 owner: OwnerId::from_random([1; 16]),
             }

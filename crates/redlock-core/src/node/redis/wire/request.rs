@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{JobVerb, KeySet, Keyspace, Lock, Mode, NodeVerb, Shard, SlotCount, Verb};
+use redlock_proto::{JobVerb, KeySet, Keyspace, Lock, LockMode, NodeVerb, Shard, SlotCount, Verb};
 
 use super::{encoded::Encoded, jobs, values::millis};
 use crate::node::Request;
@@ -44,7 +44,7 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Encoded) {
 }
 
 /// Returns the number of slots that a request has to say, and where nodes remember it.
-fn slots_of(verb: Verb, mode: Mode, keys: &KeySet) -> Option<&SlotCount> {
+fn slots_of(verb: Verb, mode: LockMode, keys: &KeySet) -> Option<&SlotCount> {
     let is_release = matches!(verb, Verb::Release { .. } | Verb::Tombstone { .. });
     // A slot that its holder shares with others is no slot any more.
     keys.slots_in(mode).filter(|_| !is_release)
@@ -132,11 +132,11 @@ fn operation(request: &Request, to: &mut Encoded) {
             let (wish, slots) = (wish_of(*verb, *mode), slots_of(*verb, *mode, keys));
             let name = match mode {
                 _ if slots.is_some() => slot,
-                Mode::Shared => shared,
-                Mode::Upgrade { .. } => over,
-                Mode::Exclusive if wish.is_some() => "acquire_next",
-                Mode::Exclusive if keys.is_several() => all,
-                Mode::Exclusive => one,
+                LockMode::Shared => shared,
+                LockMode::Upgrade { .. } => over,
+                LockMode::Exclusive if wish.is_some() => "acquire_next",
+                LockMode::Exclusive if keys.is_several() => all,
+                LockMode::Exclusive => one,
             };
             to.args.push(name);
             if name != one {
@@ -169,7 +169,7 @@ fn operation(request: &Request, to: &mut Encoded) {
             if let Some(slots) = slots {
                 to.args.push_number(slots.count().into());
             }
-            if let Mode::Upgrade { of } = mode {
+            if let LockMode::Upgrade { of } = mode {
                 to.push_owner(*of);
             }
         }
@@ -195,9 +195,9 @@ fn operation(request: &Request, to: &mut Encoded) {
 }
 
 /// Returns the wish of a writer's request, if it has one; a reader has none.
-fn wish_of(verb: Verb, mode: Mode) -> Option<Duration> {
+fn wish_of(verb: Verb, mode: LockMode) -> Option<Duration> {
     match (verb, mode) {
-        (Verb::Acquire { wish, .. }, Mode::Exclusive) => wish,
+        (Verb::Acquire { wish, .. }, LockMode::Exclusive) => wish,
         _ => None,
     }
 }

@@ -5,9 +5,10 @@ mod nodes;
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace, Lock, Mode,
-    NodeAnswer, NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum,
-    Reply, Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb, Window, Word,
+    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace, Lock,
+    LockMode, NodeAnswer, NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine,
+    Quorum, Reply, Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb,
+    Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -33,7 +34,7 @@ pub(crate) struct Bench {
     /// What claims must not follow from now on.
     pub(crate) not_after: Option<NotAfter>,
     next_id: u64,
-    pub(crate) mode: Mode,
+    pub(crate) mode: LockMode,
     /// Whether leases are renewed that are acquired from now on.
     pub(crate) renew: bool,
 }
@@ -117,7 +118,7 @@ impl Bench {
             wait: Duration::ZERO,
             not_after: None,
             next_id: 1,
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             renew: true,
         };
         for peer in 0..2 {

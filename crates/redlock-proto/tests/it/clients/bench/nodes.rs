@@ -52,7 +52,7 @@ impl Bench {
         let ask = |verb| Request::Lock {
             verb,
             lock: Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: Self::lock().into(),
                 owner: OwnerId::from_random([9; 16]),
             }
