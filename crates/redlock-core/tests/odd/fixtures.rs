@@ -7,7 +7,7 @@ use std::{
 
 use redlock_core::node::{Answer, Keyspace, Node, NodeTime, RedisNode, Reply, Request, Session};
 use redlock_proto::{
-    JobEntry, JobVerb, KeySet, Lock, MarkState, Mode, NodeKey, NodeVerb, OwnerId, Quarantine,
+    JobEntry, JobVerb, KeySet, Lock, LockMode, MarkState, NodeKey, NodeVerb, OwnerId, Quarantine,
     Shard, Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
@@ -107,7 +107,7 @@ pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: KeySet::new(keys).unwrap(),
             owner: OwnerId::from_random([owner; 16]),
         }

@@ -6,7 +6,7 @@ use redlock_core::{
     Redlock,
     node::{CallError, RedisNode, Reply, Request, Session},
 };
-use redlock_proto::{Lock, MarkState, Mode, NodeVerb, OwnerId};
+use redlock_proto::{Lock, LockMode, MarkState, NodeVerb, OwnerId};
 
 use super::fixtures::{
     Fixture, RELEASE, TOMBSTONE, acquire, claim, commit, connect, extend, heal, job, keyspace,
@@ -195,7 +195,7 @@ async fn other_keys_are_out_of_reach() {
     let elsewhere = Request::Lock {
         verb: acquire(),
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: "{even}:lock:a".into(),
             owner: OwnerId::from_random([1; 16]),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redlock_core::node::{Reply, Request};
-use redlock_proto::Mode;
+use redlock_proto::LockMode;
 
 use super::fixtures::{Fixture, RELEASE, acquire, extend, request, says, taken};
 
@@ -12,7 +12,7 @@ const KEY: &str = "{odd}:lock:s";
 /// Returns the same request of an owner that shares the key.
 fn shared(mut request: Request) -> Request {
     if let Request::Lock { lock, .. } = &mut request {
-        Arc::make_mut(lock).mode = Mode::Shared;
+        Arc::make_mut(lock).mode = LockMode::Shared;
     }
     request
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::Request;
-use redlock_proto::{self as proto, HolderLabel, Mode, NodeKey, OwnerId, Verb};
+use redlock_proto::{self as proto, HolderLabel, LockMode, NodeKey, OwnerId, Verb};
 
 /// A lock with a name and an owner of its own.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Lock {
         Request::Lock {
             verb: self.taking(),
             lock: proto::Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: NodeKey::from(self.key()).into(),
                 owner: owner.labelled(HolderLabel::closest("order@web-7c9f8d:4312")),
             }
@@ -46,7 +46,7 @@ impl Lock {
         Request::Lock {
             verb: self.taking(),
             lock: proto::Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: NodeKey::from(self.key()).into(),
                 owner: Self(!self.0).owner(),
             }
@@ -76,7 +76,7 @@ impl Lock {
         Request::Lock {
             verb,
             lock: proto::Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: NodeKey::from(self.key()).into(),
                 owner: self.owner(),
             }

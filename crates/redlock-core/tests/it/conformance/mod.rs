@@ -11,8 +11,8 @@ use redlock_core::{
     node::{Keyspace, Node, RedisNode, Reply, Request, Session},
 };
 use redlock_proto::{
-    HolderLabel, JobEntry, JobVerb, Lock, MarkState, Mode, NoClaim, NodeVerb, OwnerId, Quarantine,
-    Tick, Verb, Window,
+    HolderLabel, JobEntry, JobVerb, Lock, LockMode, MarkState, NoClaim, NodeVerb, OwnerId,
+    Quarantine, Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 
@@ -29,7 +29,7 @@ fn request(verb: Verb, key: &str, owner: u8) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: key.into(),
             owner,
         }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use redlock_core::node::{Keyspace, NodeTime, Reply, Request, Store};
-use redlock_proto::{JobEntry, Lock, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
+use redlock_proto::{JobEntry, Lock, LockMode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
 use redlock_sandbox::Value;
 
 use crate::differential::{
@@ -125,7 +125,7 @@ fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
             write_back: None,
         },
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: key.clone().into(),
             owner: OwnerId::from_random([0xee; 16]),
         }
@@ -169,7 +169,7 @@ fn compare_counters(
                 wish: None,
             },
             lock: Lock {
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 keys: cast::free_key(number).into(),
                 owner: OwnerId::from_random([0xee; 16]),
             }

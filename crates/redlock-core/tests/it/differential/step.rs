@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::Mode;
+use redlock_proto::LockMode;
 
 /// One step of a sequence.
 #[derive(Clone, Debug)]
@@ -127,7 +127,7 @@ pub(crate) enum Ask {
 pub(crate) struct Span {
     pub(crate) first: usize,
     pub(crate) count: usize,
-    pub(crate) mode: Mode,
+    pub(crate) mode: LockMode,
     /// The number of slots of which a single key is one.
     pub(crate) slots: Option<u8>,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::{Node, RedisNode, Reply, Request};
-use redlock_proto::{JobVerb, Lock, Mode, NodeKey, OwnerId, Tick, Verb, Window};
+use redlock_proto::{JobVerb, Lock, LockMode, NodeKey, OwnerId, Tick, Verb, Window};
 
 use crate::functions::fixtures::{
     EXTEND, Master, RELEASE, TTL, acquire, keyspace, request, request_of,
@@ -57,7 +57,7 @@ async fn a_holder_hears_whether_somebody_was_refused_its_key_lately() {
 #[tokio::test]
 async fn whoever_was_refused_a_key_was_refused_it() {
     let mut master = Master::witnessed().await;
-    let of = |mode: Mode| {
+    let of = |mode: LockMode| {
         move |key: &str| match request(acquire(50), key, 2) {
             Request::Lock { verb, lock } => {
                 let lock = Lock {
@@ -105,8 +105,11 @@ async fn whoever_was_refused_a_key_was_refused_it() {
         ("claim", claim("claim")),
         ("wish", wish("wish")),
         ("set", set("set")),
-        ("shared", of(Mode::Shared)("shared")),
-        ("upgrade", of(Mode::Upgrade { of: of_a_reader })("upgrade")),
+        ("shared", of(LockMode::Shared)("shared")),
+        (
+            "upgrade",
+            of(LockMode::Upgrade { of: of_a_reader })("upgrade"),
+        ),
     ];
     for (key, kind) in kinds {
         master.call(&[request(acquire(1), key, 1)]).await;

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::{Answer, Keyspace, Node, RedisNode, Reply, Request, Session};
-use redlock_proto::{KeySet, Lock, MarkState, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
+use redlock_proto::{
+    KeySet, Lock, LockMode, MarkState, NodeKey, NodeVerb, OwnerId, Quarantine, Verb,
+};
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) const TTL: Duration = Duration::from_secs(20);
@@ -164,7 +166,7 @@ pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: KeySet::new(keys).unwrap(),
             owner: OwnerId::from_random([owner; 16]),
         }

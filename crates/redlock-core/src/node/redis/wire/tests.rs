@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::redis::Value;
 use redlock_proto::{
-    KeySet, Keyspace, Lock, MarkState, Mode, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine,
+    KeySet, Keyspace, Lock, LockMode, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine,
     Shard, Verb,
 };
 
@@ -20,7 +20,7 @@ fn lock(verb: Verb, key: &str) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: key.into(),
             owner: OwnerId::from_random([0xab; 16]),
         }
@@ -93,7 +93,7 @@ fn several_keys_come_with_their_number_and_one_tombstone() {
             counter: 7,
         },
         lock: Lock {
-            mode: Mode::Exclusive,
+            mode: LockMode::Exclusive,
             keys: KeySet::new(keys).unwrap(),
             owner: OwnerId::from_random([0xab; 16]),
         }

@@ -3,7 +3,7 @@
 mod requests;
 mod values;
 
-use redlock_proto::Mode;
+use redlock_proto::LockMode;
 use std::time::Duration;
 
 use self::{
@@ -165,8 +165,8 @@ fn upgrade(few: &Few, keyspace: usize, random: &mut Random, steps: &mut Vec<Step
         mode,
         slots: None,
     };
-    let shared = span(Mode::Shared);
-    let over = span(Mode::Upgrade {
+    let shared = span(LockMode::Shared);
+    let over = span(LockMode::Upgrade {
         of: cast::owner(reader),
     });
     let acquire = |keys, owner, ttl| Ask::Acquire {
@@ -220,7 +220,7 @@ fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     let keys = Span {
         first: job,
         count: 1,
-        mode: Mode::Exclusive,
+        mode: LockMode::Exclusive,
         slots: None,
     };
     let acquire = Ask::Acquire {

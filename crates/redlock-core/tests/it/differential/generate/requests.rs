@@ -1,6 +1,6 @@
 //! Single requests, with what they are about chosen out of a few.
 
-use redlock_proto::Mode;
+use redlock_proto::LockMode;
 use std::time::Duration;
 
 use super::{
@@ -46,7 +46,7 @@ impl Few {
             let keys = Span {
                 first: key,
                 count,
-                mode: Mode::Exclusive,
+                mode: LockMode::Exclusive,
                 slots: None,
             };
             let (owner, ttl) = (random.index(self.owners), ttl(random));
@@ -82,11 +82,11 @@ impl Few {
         };
         let first = random.index(self.keys);
         let mode = match random.below(3) {
-            _ if !random.percent(self.shared) => Mode::Exclusive,
-            0 => Mode::Upgrade {
+            _ if !random.percent(self.shared) => LockMode::Exclusive,
+            0 => LockMode::Upgrade {
                 of: cast::owner(random.index(self.owners)),
             },
-            _ => Mode::Shared,
+            _ => LockMode::Shared,
         };
         let is_slot = count == 1 && random.percent(self.slots);
         let slots = is_slot.then(|| random.pick(&[2, 2, 2, 64]));
