@@ -15,7 +15,7 @@ use futures_util::{FutureExt, future::BoxFuture, task::AtomicWaker};
 use redlock_proto::{Answer, Backlog, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
 use tokio::sync::watch;
 
-use super::{log::Origin, watched::watched};
+use super::{call_metrics::watched, log::Origin};
 use crate::{
     clock::Clock,
     meter::NodeMeter,

@@ -8,6 +8,7 @@
 //! [`HeldLease`] releases its lease.
 
 mod alarm;
+mod call_metrics;
 mod driver;
 mod effects;
 mod entropy;
@@ -17,7 +18,6 @@ mod held;
 mod link;
 mod log;
 mod tasks;
-mod watched;
 
 use std::time::Duration;
 

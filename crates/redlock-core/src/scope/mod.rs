@@ -1,6 +1,6 @@
 //! Scopes: work that acquires what it has, and gets another guard of the same lease.
 
-mod surroundings;
+mod current_context;
 
 use std::{
     fmt,
@@ -13,8 +13,8 @@ use futures_util::future::select_all;
 use redlock_proto::Ticket;
 use tokio::sync::Notify;
 
-use self::surroundings::{Surrounding, within};
-pub(crate) use self::surroundings::{current, holds, places};
+use self::current_context::{Surrounding, within};
+pub(crate) use self::current_context::{current, holds, places};
 use crate::{
     AcquireError, LockGuard, Mode, ResourceKeys,
     engine::{HeldLease, Origin, Scoped},

@@ -7,13 +7,13 @@
 //! spelling of a time how often it is due on the day of a change.
 
 mod calendar;
+mod describe;
 mod pattern;
 mod plan;
 mod preview;
 #[cfg(test)]
 mod tests;
 mod walk;
-mod words;
 
 pub(crate) use self::plan::Plan;
 pub use self::{calendar::Schedule, plan::Zone};

@@ -10,9 +10,9 @@ use tokio::time::sleep;
 use super::{
     claim::Claimant,
     execution::Start,
-    open_run::TickRelation,
     pause::unless_forbidden,
     retry::{RetryLook, TickRetry, Unclaimed},
+    run_before_start::TickRelation,
     runner::JobRunner,
     ticks::UndecidedTick,
 };

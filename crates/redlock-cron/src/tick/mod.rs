@@ -8,15 +8,15 @@ mod attempts;
 mod claim;
 mod context;
 mod course;
+mod due_ticks;
 mod execution;
 mod missed;
-mod open_run;
 mod pause;
-mod progress;
+mod replica_order;
 mod retry;
+mod run_before_start;
 mod runner;
 mod ticks;
-mod turns;
 
 use std::time::Duration;
 

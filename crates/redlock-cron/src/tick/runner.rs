@@ -11,8 +11,8 @@ use super::{
     attempts::Backoff,
     context::JobContext,
     missed::{not_skipped, promised_since, runs_on_request},
+    replica_order::Turns,
     ticks::{JobTicks, UndecidedTick},
-    turns::Turns,
 };
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, Trigger,

@@ -8,7 +8,7 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{context::JobContext, open_run::OpenRun, progress::Progress};
+use super::{context::JobContext, due_ticks::Progress, run_before_start::OpenRun};
 use crate::{Missed, Overlap, clock::lag, schedule::Schedule};
 
 /// The ticks of a job on this replica.

@@ -6,7 +6,7 @@ use super::{
     nodes::Nodes,
     rounds::{Round, RoundKind, Rounds},
     timers::{Timer, Timers},
-    tokens::Tokens,
+    token_proposals::Tokens,
 };
 use crate::{
     ClockReading, Instant, NodeAnswer, NodeOutcome, NotAVote, OwnerId, Quorum, Reply, Request,

@@ -8,16 +8,16 @@ mod acquire;
 mod acquisitions;
 mod config;
 mod context;
-mod dispatch;
 mod effect;
 mod job_state;
 mod leases;
 mod nodes;
 mod notice;
 mod read_job;
+mod round_results;
 mod rounds;
 mod timers;
-mod tokens;
+mod token_proposals;
 mod watch;
 
 use std::{fmt, sync::Arc, time::Duration};

@@ -20,18 +20,18 @@ mod config;
 mod event;
 mod pending;
 mod shed;
-mod stray;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod unfit_server;
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
 pub use self::{config::LinkConfig, event::LinkEvent, traffic::Op};
 use self::{
     pending::PendingReleases,
-    stray::Stray,
     traffic::{CallInFlight, Traffic},
+    unfit_server::Stray,
 };
 use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
 

@@ -8,12 +8,12 @@
 //! [`OpenLease`] decides which callers may join a lease that is shared.
 //! Their driver wakes callers, and releases the leases that no caller takes over.
 
+mod fairness;
 mod hand_over;
 mod queue;
-mod streak;
 
 pub use self::{
+    fairness::Streak,
     hand_over::{LeaseTerms, OpenLease, ParkedLease},
     queue::{Departure, LocalQueue, NoPlace, Ticket},
-    streak::Streak,
 };

@@ -24,6 +24,7 @@ mod failing;
 mod faults;
 mod leftovers;
 mod link;
+mod needless_loss;
 mod news;
 mod owners;
 mod process;
@@ -37,7 +38,6 @@ mod ticks;
 mod turns;
 mod upgrades;
 mod users;
-mod vain;
 mod waiter;
 mod wire;
 

@@ -216,8 +216,10 @@ impl DerefMut for Nodes {
 
 /// A line for a shell at a terminal of its own, whose keyboard and screen are pipes; in it, `$REDLOCK` is the command.
 pub(crate) fn at_terminal(line: &str, nodes: &Nodes) -> Command {
-    let mut terminal = Command::new("script");
+    let mut terminal = Command::new("env");
     terminal
+        // The keys of a terminal are ignored in a program that a shell without job control has started in the background.
+        .args(["--default-signal=INT,QUIT", "script"])
         .args(["-qec", line, "/dev/null"])
         .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped())

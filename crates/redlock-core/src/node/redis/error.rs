@@ -5,7 +5,7 @@ use deadpool_redis::{
     redis::{ErrorKind, RedisError},
 };
 
-use super::{functions, words::retold};
+use super::{error_texts::retold, functions};
 use crate::node::CallError;
 
 /// Returns what went wrong, for an operator: nothing in it comes from a server but numbers of its own.

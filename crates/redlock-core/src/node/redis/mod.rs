@@ -3,6 +3,7 @@
 mod address;
 mod args;
 mod error;
+mod error_texts;
 #[cfg(test)]
 mod fixtures;
 mod form;
@@ -12,7 +13,6 @@ mod script;
 mod session;
 mod transport;
 mod wire;
-mod words;
 
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 

@@ -3,17 +3,17 @@
 //! A claim is an acquisition that a tick belongs to.
 
 mod acquisition;
+mod admission;
 mod attempt;
 mod claim;
+mod confirmation;
 mod fan_out;
-mod queue;
-mod settle;
 
 use std::sync::Arc;
 
 use self::{
     acquisition::{Acquisition, AcquisitionPhase},
-    queue::AdmissionQueue,
+    admission::AdmissionQueue,
 };
 use super::{
     Acquire, Effect, Now, TickClaim, context::Context, leases::Leases, rounds::RoundKind,

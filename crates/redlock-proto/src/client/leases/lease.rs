@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::{
     super::{Acquire, Now, timers::TimerKey},
-    commit::ClaimedRun,
+    run_record::ClaimedRun,
 };
 use crate::{
     Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, Lock, LockMode,

@@ -1,10 +1,10 @@
 //! Leases that are held: renewal, healing, loss and release.
 
-mod commit;
 mod extension;
 mod lease;
+mod missing_nodes;
 mod release;
-mod spread;
+mod run_record;
 
 use std::time::Duration;
 

@@ -1,22 +1,22 @@
 //! The nodes as a client sees them: its connections to them, whether they vote, and whether they are usable.
 
-mod absence;
 mod health;
 mod notices;
 mod outage;
 mod pace;
+mod restart_delay;
 #[cfg(test)]
 mod tests;
 mod voting;
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
-pub(super) use self::absence::DidNotWait;
+pub(super) use self::restart_delay::DidNotWait;
 use self::{
-    absence::Absence,
     health::Health,
     notices::{MajorityLevel, VoteNotice},
     pace::Pace,
+    restart_delay::Absence,
 };
 use super::{Backlog, ClientConfig, Notice, Now, timers::TimerKey};
 use crate::{

@@ -1,11 +1,11 @@
 //! The watch over the nodes: what they are, where they stand, and their way back from quarantine.
 
-mod opening;
+mod end_of_quarantine;
 
 use std::time::Duration;
 
-use self::opening::ask_all;
-pub(super) use self::opening::{opened, opening_over, surveyed};
+use self::end_of_quarantine::ask_all;
+pub(super) use self::end_of_quarantine::{opened, opening_over, surveyed};
 use super::{Ask, Now, context::Context, rounds::RoundKind, timers::Timer};
 use crate::{Lock, LockMode, MarkState, NodeVerb, OwnerId, Request, ServerInfo, Survey, Verb};
 

@@ -2,10 +2,10 @@
 
 mod answer;
 mod call;
-mod done;
 mod encoded;
 mod jobs;
 mod request;
+mod short_answer;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -14,5 +14,5 @@ pub(crate) use self::call::Encoder;
 pub(super) use self::{
     answer::{answer, wrong_server},
     call::Order,
-    done::done,
+    short_answer::done,
 };

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::super::{
-    Ask, Effect, Notice, Now, context::Context, nodes::DidNotWait, rounds::RoundKind, tokens::wall,
+    Ask, Effect, Notice, Now, context::Context, nodes::DidNotWait, rounds::RoundKind,
+    token_proposals::wall,
 };
 use crate::{Floor, MarkState, NodeAnswer, NodeTime, NodeVerb, Reply, Request, Survey};
 
