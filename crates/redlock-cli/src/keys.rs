@@ -228,7 +228,7 @@ pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> Comm
         if output.is_json() {
             output.json(&told(0))?;
         } else {
-            output.line("nobody has it: there is nothing to release")?;
+            output.line("it has no holder: there is nothing to release")?;
         }
         return Ok(Exit::No);
     }

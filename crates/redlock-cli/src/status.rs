@@ -219,14 +219,14 @@ fn waiting(key: &str, measured: &ProcessMetrics) -> Value {
 fn print_waiting(key: &str, measured: &ProcessMetrics, output: Output) -> io::Result<()> {
     let waiting = measured.of(key);
     if waiting.is_empty() {
-        output.marked(LineMark::Good, "nobody is known to wait")?;
+        output.marked(LineMark::Good, "no caller is known to wait")?;
     }
     for waiting in waiting {
         let line = format!("callers that wait: {waiting}");
         output.marked(LineMark::Note, &line)?;
     }
     for SilentProcess { process, why } in &measured.silent {
-        let line = format!("{process} does not say who waits: {why}");
+        let line = format!("{process} does not name its waiting callers: {why}");
         output.marked(LineMark::Bad, &line)?;
     }
     Ok(())

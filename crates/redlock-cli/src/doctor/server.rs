@@ -171,13 +171,13 @@ impl Examined<'_> {
         let (connected, most) = (number("connected_clients"), number("maxclients"));
         if most > 0 && connected * 100 >= most * FULL {
             let found = format!("has {connected} of at most {most} connections");
-            let advice = "raise maxclients, or close others: who gets no connection gets no vote";
+            let advice = "raise maxclients, or close other connections: a client without a connection gets no vote";
             self.warn("clients", found, advice);
         }
         let rejected = number("rejected_connections");
         if rejected > 0 {
             let found = format!("has turned {rejected} connections away since it started");
-            let advice = "raise maxclients, or find out who opens so many";
+            let advice = "raise maxclients, or find the program that opens most of them";
             self.warn("rejected-clients", found, advice);
         }
         let elsewhere = info.keys_elsewhere(self.place.database());
@@ -326,7 +326,7 @@ fn security(place: &ProbedNode, findings: &mut Findings) {
         let advice = "give locks a user of their own with ACL SETUSER";
         findings.warn(Some(&place.name), "credentials", found, advice);
     } else if user(place) == "default" {
-        let found = "is reached as the default user, who may do everything";
+        let found = "is reached as the default user, which may do everything";
         let advice = "give locks a user of their own with ACL SETUSER";
         findings.note(Some(&place.name), "credentials", found, advice);
     }

@@ -72,7 +72,11 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
                 guard.release().await.unwrap();
                 assert!(done.out.contains("held by"), "{done:?}");
                 let asks = command.contains("URLS");
-                assert_eq!(done.out.contains("does not say"), asks, "{done:?}");
+                assert_eq!(
+                    done.out.contains("does not name its waiting callers"),
+                    asks,
+                    "{done:?}"
+                );
                 continue;
             }
             "release KEY --force" => {

@@ -94,7 +94,7 @@ async fn status_tells_how_many_callers_wait_for_locks_of_a_class_and_where() {
     for said in [
         "held by",
         &*format!("callers that wait: 2 for locks of class order at {process}"),
-        "127.0.0.1:1 does not say who waits",
+        "127.0.0.1:1 does not name its waiting callers",
     ] {
         assert!(words.contains(said), "{said}: {done:?}");
     }
@@ -110,7 +110,7 @@ async fn status_tells_how_many_callers_wait_for_locks_of_a_class_and_where() {
     guard.release().await.unwrap();
     let free = status(&[]);
     assert_eq!(free.code, 1, "{free:?}");
-    assert!(free.out.contains("nobody is known to wait"), "{free:?}");
+    assert!(free.out.contains("no caller is known to wait"), "{free:?}");
     let unasked = ["status", "order:7", "--namespace", service.namespace];
     let unasked = service.nodes.run(&[&unasked[..], &["--json"]].concat());
     assert!(!unasked.out.contains("waiting"), "{unasked:?}");

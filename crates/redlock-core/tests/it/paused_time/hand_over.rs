@@ -287,16 +287,16 @@ async fn hold_by_turns(redlock: &Redlock) -> (Vec<usize>, Duration) {
     let mut before = (guard.token().get(), Instant::now());
     drop(guard);
     let holds = join_all(waiting).await;
-    let mut anew = Vec::new();
+    let mut from_nodes = Vec::new();
     let mut longest = Duration::ZERO;
     for (turn, (token, at)) in holds.into_iter().enumerate() {
         if token != before.0 + 1 {
-            anew.push(turn);
+            from_nodes.push(turn);
         }
         longest = longest.max(at - before.1);
         before = (token, at);
     }
-    (anew, longest)
+    (from_nodes, longest)
 }
 
 // Shows: R2.11.
@@ -304,8 +304,8 @@ async fn hold_by_turns(redlock: &Redlock) -> (Vec<usize>, Duration) {
 async fn nodes_that_refused_nobody_else_are_not_left_a_gap() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
-    let (anew, longest) = hold_by_turns(&redlock).await;
-    assert_eq!(anew, []);
+    let (from_nodes, longest) = hold_by_turns(&redlock).await;
+    assert_eq!(from_nodes, []);
     assert!(longest <= 6 * MS, "{longest:?}");
 }
 
@@ -319,8 +319,8 @@ async fn after_a_quarter_of_a_second_others_have_a_gap_if_any_was_refused() {
         let refused = other.try_acquire("key").await;
         assert!(refused.is_err(), "{refused:?}");
     };
-    let ((anew, longest), ()) = tokio::join!(hold_by_turns(&redlock), asks);
-    assert_eq!(anew, [50], "after 50 holds of 5 ms");
+    let ((from_nodes, longest), ()) = tokio::join!(hold_by_turns(&redlock), asks);
+    assert_eq!(from_nodes, [50], "after 50 holds of 5 ms");
     assert!(longest >= 25 * MS, "{longest:?}");
 }
 
@@ -337,8 +337,8 @@ async fn a_gap_is_left_where_an_answer_is_missing() {
         sleep(100 * MS).await;
         nodes.iter().for_each(FaultyNode::heal);
     };
-    let ((anew, _), ()) = tokio::join!(hold_by_turns(&redlock), silent);
-    assert_eq!(anew.len(), 1, "{anew:?}");
+    let ((from_nodes, _), ()) = tokio::join!(hold_by_turns(&redlock), silent);
+    assert_eq!(from_nodes.len(), 1, "{from_nodes:?}");
 }
 
 /// A look would extend the lease.
@@ -355,8 +355,8 @@ async fn a_lease_that_is_not_to_be_extended_is_not_extended_to_look_for_others()
         guard.token().get()
     });
     let tokens = join_all(holds).await;
-    let anew = tokens.windows(2).filter(|pair| pair[1] != pair[0] + 1);
-    assert_eq!(anew.count(), 1, "{tokens:?}");
+    let from_nodes = tokens.windows(2).filter(|pair| pair[1] != pair[0] + 1);
+    assert_eq!(from_nodes.count(), 1, "{tokens:?}");
 }
 
 /// A look extends the lease, and so does nothing for a lease that has no holder at the moment.
