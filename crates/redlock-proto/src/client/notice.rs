@@ -63,8 +63,8 @@ pub enum Notice {
     FencingDegraded {
         /// The node whose counters were restored.
         node: usize,
-        /// `true` if all nodes were read and none has ever counted, or since [`FirstStart`](Self::FirstStart) until a
-        /// majority votes.
+        /// `true` if all nodes were read and none has ever counted, or if the node is in quarantine since a
+        /// [`FirstStart`](Self::FirstStart).
         is_first_use: bool,
     },
     /// An acquisition begins another attempt, after one that did not win.

@@ -36,8 +36,6 @@ pub(super) struct Nodes {
     nodes: Vec<NodeState>,
     /// The majority in the last notice; `None` until each node was reached, or was found not to be.
     level: Option<MajorityLevel>,
-    /// Whether no majority has voted since the first look, which found a first start.
-    is_first_start: bool,
 }
 
 /// All that a client knows of one node.
@@ -105,7 +103,6 @@ impl Nodes {
             clocks: Clocks::new(config.quorum),
             nodes: nodes.collect(),
             level: None,
-            is_first_start: false,
         }
     }
 

@@ -19,6 +19,8 @@ pub(super) struct VoteNotice {
     voted: bool,
     /// Whether the notice of its quarantine waits for the first look at all nodes.
     is_held_back: bool,
+    /// Whether the first look found a first start, and this node is in quarantine since then.
+    is_new: bool,
 }
 
 /// How many nodes a majority can lose.
@@ -66,6 +68,7 @@ impl Nodes {
         };
         notice.voted =
             vote.is_ok() || notice.voted && notice.run.as_ref() == run && forgot.is_none();
+        notice.is_new &= vote.is_err() && notice.run.as_ref() == run;
         notice.run = run.cloned();
         if !matches!(vote, Err(NotAVote::Alone)) {
             notice.vote = Some(vote.clone());
@@ -109,10 +112,9 @@ impl Nodes {
             Some(_) => MajorityLevel::Safe,
         };
         if self.level.is_none() && self.begins(votes, needed, outbox) {
-            (self.level, self.is_first_start) = (Some(MajorityLevel::Lost), true);
+            self.level = Some(MajorityLevel::Lost);
             return;
         }
-        self.is_first_start &= level == MajorityLevel::Lost;
         let is = match (self.level.replace(level), level) {
             (None, MajorityLevel::Safe) => return,
             (Some(before), level) if before == level => return,
@@ -124,9 +126,9 @@ impl Nodes {
         outbox.notice(Notice::Majority { is, votes, needed });
     }
 
-    /// Returns whether no majority has voted yet, because the nodes are new to the namespace or have lost all of it.
-    pub(in super::super) const fn is_first_start(&self) -> bool {
-        self.is_first_start
+    /// Returns whether the first look found a first start, and a node is in quarantine since then.
+    pub(in super::super) fn is_new(&self, node: usize) -> bool {
+        self.nodes[node].notice.is_new
     }
 
     /// Tells what waits for the first look at all nodes; returns whether that is a first start, in place of all that.
@@ -148,6 +150,9 @@ impl Nodes {
                 nodes: waits.len(),
                 ready_in: *ready_in,
             });
+            for (node, _) in held_back {
+                self.nodes[node].notice.is_new = true;
+            }
             return true;
         }
         for (node, reason) in held_back {

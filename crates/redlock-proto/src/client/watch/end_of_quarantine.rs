@@ -185,7 +185,7 @@ fn open_all(survey: &Survey, ask: Ask, cx: &mut Context, now: Now) {
 
 /// Returns a floor where too few nodes know it: no less than what they and this client know, and the clock.
 fn stand_in(floor: u64, node: usize, survey: &Survey, cx: &mut Context, now: Now) -> u64 {
-    let is_first_use = survey.is_first_use() || cx.nodes.is_first_start();
+    let is_first_use = survey.is_first_use() || cx.nodes.is_new(node);
     cx.notice(Notice::FencingDegraded { node, is_first_use });
     let floor = cx.tokens.at_least_seen(floor);
     wall(now).map_or(floor, |wall| floor.max(wall))

@@ -202,6 +202,50 @@ fn a_first_start_is_told_from_a_loss() {
     assert!(notices.iter().any(first), "{notices:?}");
 }
 
+// Shows: L3.7.
+#[test]
+fn a_node_that_comes_to_vote_after_the_majority_of_a_first_start_is_no_loss() {
+    let mut bench = Bench::new(5);
+    // Two may vote first, and two of the others at the same time.
+    for nodes in [0..2, 2..4, 4..5] {
+        for node in nodes {
+            bench.nodes[node].flush();
+            bench.cut(0, node);
+            bench.connect(0, node);
+        }
+        bench.pass(20);
+    }
+    bench.deploy(quarantine());
+    // The last node answers one request at a time, so that the floors of the others are found one by one.
+    while bench.ms() < 9_000 {
+        for node in 0..4 {
+            bench.answer(1, node);
+        }
+        if bench.ms().is_multiple_of(10) && bench.has_sent(1, 4) {
+            bench.answer_once(1, 4);
+        }
+        bench.run_until(1, bench.ms() + 1);
+    }
+    let notices = bench.notices(1);
+    let begins = |notice: &Notice| matches!(notice, Notice::FirstStart { nodes: 5, .. });
+    assert!(notices.iter().any(begins), "{notices:?}");
+    let votes = bench.standing(1);
+    let votes = votes
+        .iter()
+        .filter(|it| !matches!(it, NodeAnswer::NotAVote { .. }));
+    assert_eq!(votes.count(), 5);
+    let is_loss = |notice: &Notice| {
+        matches!(
+            notice,
+            Notice::FencingDegraded {
+                is_first_use: false,
+                ..
+            }
+        )
+    };
+    assert!(!notices.iter().any(is_loss), "{notices:?}");
+}
+
 // Shows: A4.
 #[test]
 fn a_shorter_max_ttl_wins_nothing_while_a_node_remembers_a_longer_one() {
