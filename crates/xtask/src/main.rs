@@ -9,6 +9,7 @@ mod house;
 mod install;
 mod modules;
 mod mutants;
+mod programs;
 mod published;
 mod server;
 mod slowest;

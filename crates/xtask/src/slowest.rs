@@ -8,32 +8,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What is known of the tests so far.
+/// The tests that have ended so far.
 #[derive(Debug)]
 pub(crate) struct Slowest {
     at_once: usize,
-    began: Instant,
-    /// The endings of the present program's tests, in their order.
-    ended: Vec<(String, Instant)>,
     tests: Vec<(Duration, String)>,
 }
 
-impl Slowest {
-    /// Returns the record of a run in which `at_once` tests of a program run side by side.
-    pub(crate) fn new(at_once: usize, now: Instant) -> Self {
+/// The times of what one run of the harness has printed, of one program or of several in a row.
+#[derive(Debug)]
+pub(crate) struct Times {
+    began: Instant,
+    /// The endings of the present program's tests, in their order.
+    ended: Vec<(String, Instant)>,
+    /// The programs before it, each with its beginning.
+    programs: Vec<(Instant, Vec<(String, Instant)>)>,
+}
+
+impl Times {
+    /// Returns the record of a run that began at `now`.
+    pub(crate) const fn new(now: Instant) -> Self {
         Self {
-            at_once: at_once.max(1),
             began: now,
             ended: Vec::new(),
-            tests: Vec::new(),
+            programs: Vec::new(),
         }
     }
 
     /// Takes in a line of the harness, which came at `now`.
     pub(crate) fn read(&mut self, line: &str, now: Instant) {
         if line.starts_with("running ") && (line.ends_with(" test") || line.ends_with(" tests")) {
-            self.end_program();
-            self.began = now;
+            self.end_program(now);
         } else if let Some((name, _)) = line
             .strip_prefix("test ")
             .and_then(|test| test.split_once(" ... "))
@@ -42,28 +47,45 @@ impl Slowest {
         }
     }
 
+    fn end_program(&mut self, now: Instant) {
+        let began = std::mem::replace(&mut self.began, now);
+        self.programs.push((began, std::mem::take(&mut self.ended)));
+    }
+}
+
+impl Slowest {
+    /// Returns the record of programs each of which runs `at_once` tests side by side.
+    pub(crate) fn new(at_once: usize) -> Self {
+        Self {
+            at_once: at_once.max(1),
+            tests: Vec::new(),
+        }
+    }
+
+    /// Finds out how long each test took that has ended in a run.
+    pub(crate) fn add(&mut self, mut times: Times) {
+        times.end_program(times.began);
+        for (began, ended) in times.programs {
+            let at: BTreeMap<&str, Instant> =
+                ended.iter().map(|(name, at)| (&**name, *at)).collect();
+            for (number, (name, end)) in at.iter().enumerate() {
+                let begun = match number.checked_sub(self.at_once) {
+                    None => began,
+                    Some(before) => ended[before].1,
+                };
+                let took = end.saturating_duration_since(begun);
+                self.tests.push((took, (*name).to_owned()));
+            }
+        }
+    }
+
     /// Returns the ten slowest tests, the slowest first, each as a line.
     pub(crate) fn lines(mut self) -> Vec<String> {
-        self.end_program();
         self.tests.sort();
         let slowest = self.tests.iter().rev().take(10);
         slowest
             .map(|(took, name)| format!("{:6.1} s  {name}", took.as_secs_f64()))
             .collect()
-    }
-
-    /// Finds out how long each test of the program took that has ended.
-    fn end_program(&mut self) {
-        let ended = std::mem::take(&mut self.ended);
-        let at: BTreeMap<&str, Instant> = ended.iter().map(|(name, at)| (&**name, *at)).collect();
-        for (number, (name, end)) in at.iter().enumerate() {
-            let begun = match number.checked_sub(self.at_once) {
-                None => self.began,
-                Some(before) => ended[before].1,
-            };
-            let took = end.saturating_duration_since(begun);
-            self.tests.push((took, (*name).to_owned()));
-        }
     }
 }
 
@@ -75,16 +97,18 @@ mod tests {
     fn a_test_begins_when_another_ends_in_the_order_of_their_names() {
         let zero = crate::step::now();
         let at = |second| zero + Duration::from_secs(second);
-        let mut slowest = Slowest::new(2, zero);
-        slowest.read("running 4 tests", at(1));
+        let mut times = Times::new(zero);
+        times.read("running 4 tests", at(1));
         // `a` and `b` begin at 1, `c` as `b` ends, and `d` as `a` ends.
-        slowest.read("test b ... ok", at(3));
-        slowest.read("test a ... FAILED", at(4));
-        slowest.read("test d ... ok", at(9));
-        slowest.read("test c ... ok", at(13));
-        slowest.read("test result: FAILED. 3 passed; 1 failed", at(13));
-        slowest.read("running 1 test", at(20));
-        slowest.read("test e ... ok", at(26));
+        times.read("test b ... ok", at(3));
+        times.read("test a ... FAILED", at(4));
+        times.read("test d ... ok", at(9));
+        times.read("test c ... ok", at(13));
+        times.read("test result: FAILED. 3 passed; 1 failed", at(13));
+        times.read("running 1 test", at(20));
+        times.read("test e ... ok", at(26));
+        let mut slowest = Slowest::new(2);
+        slowest.add(times);
         let lines = slowest.lines();
         assert_eq!(
             lines,

@@ -86,16 +86,23 @@ impl Step {
     }
 
     /// Runs the command as [`run_last`](Self::run_last) does, and passes each line that it prints to `read`.
-    pub(crate) fn run_last_reading(mut self, mut read: impl FnMut(&str)) -> Result<(), Failed> {
+    pub(crate) fn run_last_reading(self, mut read: impl FnMut(&str)) -> Result<(), Failed> {
+        self.run_reading(|line| {
+            let _ = writeln!(io::stdout(), "{line}");
+            read(line);
+        })
+    }
+
+    /// Runs the command and passes each line of its output to `read`, which alone prints it.
+    pub(crate) fn run_reading(mut self, mut read: impl FnMut(&str)) -> Result<(), Failed> {
         eprintln!("== {}: {}", self.name, self.alone);
         let started = now();
         let ended = self.command.stdout(Stdio::piped()).spawn();
         let ended = ended.and_then(|mut child| {
             let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
-            let (mut line, mut out) = (Vec::new(), io::stdout());
+            let mut line = Vec::new();
             while lines.read_until(b'\n', &mut line)? > 0 {
-                out.write_all(&line)?;
-                read(String::from_utf8_lossy(&line).trim_end());
+                read(String::from_utf8_lossy(&line).trim_end_matches('\n'));
                 line.clear();
             }
             child.wait()

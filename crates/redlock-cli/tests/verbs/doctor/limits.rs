@@ -72,7 +72,7 @@ async fn slow_nodes_are_told_of_and_so_is_a_lease_of_which_a_quarter_is_over_whe
 #[tokio::test]
 async fn a_command_that_kept_a_node_busy_is_told_of() {
     let nodes = Nodes::blessed(3).await;
-    let busy = "local n = 0 while n < 60000000 do n = n + 1 end return n";
+    let busy = "local n = 0 while n < 20000000 do n = n + 1 end return n";
     nodes.ask(1, &["EVAL", busy, "0"]);
     let examined = nodes.doctor(&["--strict", "--node-timeout", "100ms"]);
     examined.one(
