@@ -50,7 +50,7 @@ pub(crate) fn build() -> Result<Vec<Program>, Failed> {
     Ok(programs)
 }
 
-/// Returns the program of which this message of cargo's tells.
+/// Reads the program that a message of cargo describes.
 fn program(artifact: &Value) -> Option<Program> {
     if artifact["profile"]["test"] != true {
         return None;
@@ -123,7 +123,7 @@ struct Ran {
 }
 
 impl Program {
-    /// Runs the program as cargo does: in the folder of its package, of which the environment tells.
+    /// Runs the program as cargo does: in the folder of its package, which the environment names.
     fn run(&self, server: &Path, threads: &OsStr) -> Ran {
         eprintln!("== running {self}");
         let mut said = format!("\n     {self}\n").into_bytes();
@@ -181,3 +181,58 @@ const LONGEST: [(&str, &str); 5] = [
 
 const BUILD: &str =
     "test --locked --workspace --all-features --no-run --message-format json-render-diagnostics";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_programs_of_tests_are_read_from_what_cargo_says() {
+        let artifact = |id: &str, test: bool| {
+            let artifact = json!({
+                "reason": "compiler-artifact", "package_id": id, "manifest_path": "/a/tests/Cargo.toml",
+                "target": { "name": "it" }, "profile": { "test": test }, "executable": "/a/target/it-1",
+            });
+            program(&artifact).map(|program| (program.to_string(), program.folder))
+        };
+        let folder = PathBuf::from("/a/tests");
+        let named = artifact("path+file:///a/tests#redlock-tests@0.1.0", true);
+        assert_eq!(
+            named,
+            Some(("redlock-tests, it".to_owned(), folder.clone()))
+        );
+        let unnamed = artifact("path+file:///a/tests#0.1.0", true);
+        assert_eq!(unnamed, Some(("tests, it".to_owned(), folder)));
+        assert_eq!(artifact("path+file:///a/tests#0.1.0", false), None);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_named_and_the_others_run() {
+        let program = |path: &str| Program {
+            path: path.into(),
+            folder: std::env::temp_dir(),
+            package: "some".to_owned(),
+            target: path.to_owned(),
+        };
+        let programs = ["false", "no such program", "true"].map(program);
+        let mut slowest = Slowest::new(1);
+        let ran = run(
+            &programs,
+            Path::new("server"),
+            OsStr::new("1"),
+            &mut slowest,
+        );
+        let Failed(why) = ran.unwrap_err();
+        assert!(why.starts_with("== 2 of 3 programs"), "{why}");
+        assert!(why.contains("some, false (exit status: 1)"), "{why}");
+        let fine = run(
+            &programs[2..],
+            Path::new("server"),
+            OsStr::new("1"),
+            &mut slowest,
+        );
+        assert!(fine.is_ok(), "{fine:?}");
+    }
+}

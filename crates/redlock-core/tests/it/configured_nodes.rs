@@ -109,7 +109,7 @@ async fn a_pool_is_called_by_its_name() {
         .build()
         .await
         .expect("the nodes are up");
-    // Of a node that is new and killed, the client may not know yet that it is down.
+    // Of new nodes, the client could still report the quarantine.
     redlock.dangerous_bless().await;
     servers[1].kill().expect("it is ours");
     servers[2].kill().expect("it is ours");

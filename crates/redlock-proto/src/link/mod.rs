@@ -13,7 +13,7 @@
 //! | `traffic` | what travels together, and when a connection needs a heartbeat |
 //! | `shed` | what a node that cannot keep up does not get |
 //! | `pending` | which releases are repeated, when, and for how long |
-//! | `unfit_server` | when a server that cannot vote because of what it is is left |
+//! | `unfit_server` | when the client leaves a server that can never vote |
 //! | `event` | what the client hears |
 
 mod config;
