@@ -60,7 +60,7 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
     let (code, out) = job(&[]);
     assert_eq!(code, 0);
     assert!(
-        out.starts_with("paused; ") && out.contains(": ok after less than 1 ms"),
+        out.starts_with("paused; ") && out.contains(": ok after "),
         "{out}"
     );
     assert!(out.contains("note ticks that were not started"), "{out}");
