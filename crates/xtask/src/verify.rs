@@ -1,7 +1,5 @@
 //! `cargo xtask verify`: the searches for violations, which take longer than a contributor waits for tests.
 
-use std::thread;
-
 use redlock_sandbox::SERVER_VARIABLE;
 
 use crate::{
@@ -15,40 +13,39 @@ use crate::{
 ///
 /// One of them has found something, or there is no server.
 pub(crate) fn run() -> Result<(), Failed> {
-    let (searches, alike) = steps()?;
-    searches.into_iter().chain([alike]).try_for_each(Step::run)
+    searches().try_for_each(Step::run)?;
+    compare()
 }
 
-/// Runs the same with what other work leaves of the processor, and prints each when it is over.
-///
-/// The comparison, which waits for its server half of the time, runs beside the others.
+/// Runs the simulation and the model with what other work leaves of the processor, and prints each when it is over.
 ///
 /// # Errors
 ///
-/// As [`run`].
-pub(crate) fn run_aside() -> Result<(), Failed> {
-    let (searches, alike) = steps()?;
-    let aside = |step: Step| {
-        let (said, outcome) = step.run_aside();
+/// One of them has found something.
+pub(crate) fn search_aside() -> Result<(), Failed> {
+    searches().try_for_each(|search| {
+        let (said, outcome) = search.run_aside();
         eprintln!("{said}");
         outcome
-    };
-    thread::scope(|scope| {
-        let alike = scope.spawn(|| aside(alike));
-        let searched = searches.into_iter().try_for_each(aside);
-        let compared = alike.join().expect("no step panics");
-        searched.and(compared)
     })
 }
 
-/// Returns the searches, and the comparison of nodes with their model.
-fn steps() -> Result<(Vec<Step>, Step), Failed> {
+/// Runs the long comparison of nodes with their model.
+///
+/// # Errors
+///
+/// A node did what its model does not, or there is no server.
+pub(crate) fn compare() -> Result<(), Failed> {
     let server = server::ensure()?;
-    let searches = SEARCHES.map(|(name, command)| Step::cargo(name, command));
-    let alike = Step::cargo("comparison of nodes with their model", ALIKE)
+    Step::cargo("comparison of nodes with their model", ALIKE)
         .variable(SERVER_VARIABLE, server.path())
-        .variable("REDLOCK_OPERATIONS", "200000");
-    Ok((searches.into(), alike))
+        .variable("REDLOCK_OPERATIONS", "200000")
+        .run()
+}
+
+fn searches() -> impl Iterator<Item = Step> {
+    let searches = SEARCHES.iter();
+    searches.map(|(name, command)| Step::cargo(name, command))
 }
 
 const SEARCHES: [(&str, &str); 9] = [
@@ -98,4 +95,6 @@ const SEARCHES: [(&str, &str); 9] = [
 ];
 
 /// The script and the functions on real servers, against the model of a node.
-const ALIKE: &str = "test --locked --all-features --package redlock-core --test it differential::";
+///
+/// With the features of the run of all tests, so that nothing is built twice.
+const ALIKE: &str = "test --locked --workspace --all-features --test it differential::";
