@@ -64,8 +64,8 @@ pub use self::{
     local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Streak, Ticket},
     membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
-        Answer, GiveBack, Keyspace, Lock, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply,
-        Request, RequestError, RunId, ServerInfo, Standing, Store, Unfit, Verb,
+        Answer, Done, GiveBack, Keyspace, Lock, Look, MarkState, NodeOutcome, NodeVerb, Quarantine,
+        Reply, Request, RequestError, RunId, ServerInfo, Standing, Store, Transaction, Unfit, Verb,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,

@@ -12,6 +12,7 @@
 //! | `config` | the limits |
 //! | `traffic` | what travels together, and when a connection needs a heartbeat |
 //! | `shed` | what a node that cannot keep up does not get |
+//! | `refused` | which keys are not taken by transactions |
 //! | `pending` | which releases are repeated, when, and for how long |
 //! | `unfit_server` | when the client leaves a server that can never vote |
 //! | `event` | what the client hears |
@@ -19,6 +20,7 @@
 mod config;
 mod event;
 mod pending;
+mod refused;
 mod shed;
 #[cfg(test)]
 mod tests;
@@ -30,10 +32,13 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 pub use self::{config::LinkConfig, event::LinkEvent, traffic::Op};
 use self::{
     pending::PendingReleases,
+    refused::RefusedKeys,
     traffic::{CallInFlight, Traffic},
     unfit_server::Stray,
 };
-use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
+use crate::{
+    Answer, Backlog, Entropy, Instant, MarkState, NodeVerb, Reply, Request, RequestError, Standing,
+};
 
 /// The link to one node, without its socket and without its timer.
 ///
@@ -63,6 +68,9 @@ pub struct Link {
     traffic: Traffic,
     pending: PendingReleases,
     stray: Stray,
+    /// Whether the node voted, by its last answer over this connection.
+    votes: bool,
+    refused: RefusedKeys,
     next_call: u64,
     shed: u64,
     events: VecDeque<LinkEvent>,
@@ -82,6 +90,9 @@ pub struct Call {
     pub id: u64,
     /// The requests, in order; none in a heartbeat.
     pub requests: Vec<Request>,
+    /// Whether the node may carry it out as a [`Transaction`](crate::Transaction); else no reply is
+    /// [`Unclear`](Reply::Unclear).
+    pub is_transaction: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -109,6 +120,8 @@ impl Link {
             traffic: Traffic::default(),
             pending: PendingReleases::default(),
             stray: Stray::default(),
+            votes: false,
+            refused: RefusedKeys::default(),
             next_call: 0,
             shed: 0,
             events: VecDeque::new(),
@@ -183,6 +196,7 @@ impl Link {
         }
         self.phase = LinkPhase::Up { since: now };
         self.connections += 1;
+        self.votes = is_vote(answer.standing.as_ref());
         self.traffic.on_connected(now);
         self.pending.on_connected(now);
         self.events.push_back(LinkEvent::Connected { answer, sent });
@@ -220,6 +234,7 @@ impl Link {
             if op.connection != self.connections {
                 op.be_for_another_connection();
             }
+            op.is_careful |= self.refused.concern(&op.request, now);
             match self.phase {
                 LinkPhase::Up { .. } => self.traffic.push(op, now),
                 _ => {
@@ -248,12 +263,16 @@ impl Link {
         if self.traffic.lags {
             self.shed(now);
         }
-        let ops = self.traffic.next_ops(&self.config, now)?;
+        let (ops, is_transaction) = self.traffic.next_ops(self.votes, &self.config, now)?;
         let requests = ops.iter().map(|op| op.request.clone()).collect();
         let id = self.next_call;
         self.next_call += 1;
-        self.traffic.sent(id, now, ops);
-        Some(Call { id, requests })
+        self.traffic.sent(id, now, ops, is_transaction);
+        Some(Call {
+            id,
+            requests,
+            is_transaction,
+        })
     }
 
     /// Takes in that every call was handed over to be written; `now` is read after that.
@@ -273,7 +292,13 @@ impl Link {
 
     /// Takes in an answer to a call.
     pub fn on_answer(&mut self, call: u64, answer: Answer, now: Instant) {
-        let Some(CallInFlight { sent, ops, .. }) = self.traffic.take_answered(call, now) else {
+        let Some(CallInFlight {
+            sent,
+            ops,
+            is_transaction,
+            ..
+        }) = self.traffic.take_answered(call, now)
+        else {
             return;
         };
         if answer.replies.len() != ops.len() {
@@ -289,9 +314,17 @@ impl Link {
                 }
             }
         }
+        if standing.is_some() || ops.iter().any(|op| !op.request.is_release()) {
+            self.votes = is_vote(standing.as_ref());
+        }
         let mut results = Vec::with_capacity(ops.len());
+        let mut unclear = Vec::new();
         for (op, reply) in ops.into_iter().zip(replies) {
+            if let Ok(reply) = &reply {
+                self.refused.note(&op.request, reply, now);
+            }
             match reply {
+                Ok(Reply::Unclear) if is_transaction => unclear.push(op),
                 Err(reason) if op.request.is_release() => {
                     self.fail(op, &RequestError::not_executed(reason), now);
                 }
@@ -300,11 +333,38 @@ impl Link {
                 Ok(reply) => results.push((op.round, Ok(reply))),
             }
         }
+        self.ask_again(unclear, &mut results, now);
         self.events.push_back(LinkEvent::Answered {
             standing,
             results,
             sent,
         });
+    }
+
+    /// Asks again for what a transaction left unclear, in a call that looks first.
+    ///
+    /// A key that its owner lets go must not be taken again behind the release.
+    fn ask_again(&mut self, unclear: Vec<Op>, results: &mut Vec<RoundResult>, now: Instant) {
+        let mut again = Vec::new();
+        for op in unclear {
+            let is_over = match &op.request {
+                Request::Lock { lock, .. } => self.traffic.releases(lock.owner),
+                _ => true,
+            };
+            let error = RequestError::unknown("the node did not say what it did".into());
+            if op.request.is_release() {
+                let op = Op {
+                    is_careful: true,
+                    ..op
+                };
+                self.fail(op, &error, now);
+            } else if is_over {
+                results.push((op.round, Err(error)));
+            } else {
+                again.push(op);
+            }
+        }
+        self.traffic.ask_again(again, now);
     }
 
     /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is lost too.
@@ -407,6 +467,13 @@ impl Link {
         let round = op.round;
         self.events.push_back(LinkEvent::Failed { round, error });
     }
+}
+
+/// The result of a request, with its round.
+type RoundResult = (u64, Result<Reply, RequestError>);
+
+fn is_vote(standing: Option<&Standing>) -> bool {
+    standing.is_some_and(|standing| standing.state == MarkState::Voting)
 }
 
 fn no_answer(silence: std::time::Duration) -> Arc<str> {

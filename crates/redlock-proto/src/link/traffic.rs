@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::LinkConfig;
-use crate::{Instant, Request};
+use crate::{Instant, NodeKey, OwnerId, Request, Shard};
 
 /// What waits to be sent over one connection, and what waits for its answer.
 #[derive(Debug, Default)]
@@ -29,6 +29,7 @@ pub(super) struct CallInFlight {
     /// A reading after the call was handed over to be written; `None` before that.
     pub(super) written: Option<Instant>,
     pub(super) ops: Vec<Op>,
+    pub(super) is_transaction: bool,
 }
 
 impl Traffic {
@@ -51,31 +52,77 @@ impl Traffic {
         }
     }
 
-    /// Takes what travels in the next call: nothing in a heartbeat, `None` if there is no next call.
-    pub(super) fn next_ops(&mut self, config: &LinkConfig, now: Instant) -> Option<Vec<Op>> {
+    /// Adds requests before those that wait, to be asked again in calls that are no transactions.
+    pub(super) fn ask_again(&mut self, ops: Vec<Op>, now: Instant) {
+        let since = self.waiting.front().map_or(now, |since| *since.min(&now));
+        for op in ops.into_iter().rev() {
+            self.waiting.push_front(since);
+            self.queue.push_front(Op {
+                is_careful: true,
+                ..op
+            });
+        }
+    }
+
+    /// Takes what travels in the next call, and whether that is a transaction: nothing in a heartbeat, `None` if there is no
+    /// next call.
+    ///
+    /// The node can carry out as a transaction what is plain and of different keys, if it `votes`; if it does not, what
+    /// only releases keys.
+    pub(super) fn next_ops(
+        &mut self,
+        votes: bool,
+        config: &LinkConfig,
+        now: Instant,
+    ) -> Option<(Vec<Op>, bool)> {
         if self.queue.is_empty() {
             let is_idle = self.in_flight.is_empty() && self.idle_since + config.heartbeat <= now;
-            return is_idle.then(Vec::new);
+            return is_idle.then(|| (Vec::new(), false));
         }
         if self.in_flight.len() >= config.calls {
             return None;
         }
-        let plain = self.queue.iter().take(config.plain_requests_per_call);
-        let plain = plain.take_while(|op| op.request.is_plain()).count();
-        let take = self.queue.len().min(config.requests_per_call).max(plain);
+        let is_quick = |op: &&Op| {
+            let request = &op.request;
+            request.is_plain() && !op.is_careful && (votes || request.is_release())
+        };
+        let most = self.queue.iter().take(config.plain_requests_per_call);
+        let mut keys = DistinctKeys::default();
+        let quick = most.clone().take_while(is_quick);
+        let quick = quick.take_while(|op| keys.add(&op.request)).count();
+        let take = if quick > 0 {
+            quick
+        } else {
+            let slow = most.take_while(|op| !is_quick(op));
+            let plain = slow.clone().take_while(|op| op.request.is_plain());
+            slow.take(config.requests_per_call)
+                .count()
+                .max(plain.count())
+        };
         let ops: Vec<Op> = self.queue.drain(..take).collect();
         let requests = ops.iter().filter(|op| !op.request.is_release());
         self.waiting.drain(..requests.count());
-        Some(ops)
+        Some((ops, quick > 0))
     }
 
-    pub(super) fn sent(&mut self, call: u64, sent: Instant, ops: Vec<Op>) {
+    pub(super) fn sent(&mut self, call: u64, sent: Instant, ops: Vec<Op>, is_transaction: bool) {
         let in_flight = CallInFlight {
             sent,
             written: None,
             ops,
+            is_transaction,
         };
         self.in_flight.insert(call, in_flight);
+    }
+
+    /// Returns whether an owner's release was sent or waits to be.
+    pub(super) fn releases(&self, owner: OwnerId) -> bool {
+        let sent = self.in_flight.values().flat_map(|call| &call.ops);
+        let mut all = sent.chain(&self.queue);
+        all.any(|op| {
+            op.request.is_release()
+                && matches!(&op.request, Request::Lock { lock, .. } if lock.owner == owner)
+        })
     }
 
     /// Notes that all calls were handed over to be written by `now`.
@@ -170,6 +217,30 @@ pub struct Op {
     pub(super) pending_until: Option<Instant>,
     /// Whether it has failed before.
     pub(super) is_repeated: bool,
+    /// Whether it is asked in a call that is no transaction.
+    pub(super) is_careful: bool,
+}
+
+/// The keys of the requests of a call so far, by shard first.
+#[derive(Default)]
+struct DistinctKeys<'r> {
+    shards: [u64; Shard::COUNT as usize / 64],
+    keys: Vec<&'r NodeKey>,
+}
+
+impl<'r> DistinctKeys<'r> {
+    /// Adds the key of a plain request, unless it is there; returns whether it was not.
+    fn add(&mut self, request: &'r Request) -> bool {
+        let Request::Lock { lock, .. } = request else {
+            return false;
+        };
+        let (key, shard) = (lock.keys.first(), lock.keys.first_shard().number());
+        let (word, bit) = (&mut self.shards[usize::from(shard / 64)], 1 << (shard % 64));
+        let is_new = *word & bit == 0 || !self.keys.contains(&key);
+        *word |= bit;
+        self.keys.push(key);
+        is_new
+    }
 }
 
 impl Op {
@@ -183,6 +254,7 @@ impl Op {
             connection,
             pending_until,
             is_repeated: false,
+            is_careful: false,
         }
     }
 

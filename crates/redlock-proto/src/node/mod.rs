@@ -6,6 +6,7 @@ mod quarantine;
 mod request;
 mod server_info;
 mod store;
+mod transaction;
 
 pub use self::{
     keyspace::Keyspace,
@@ -14,4 +15,5 @@ pub use self::{
     request::{Answer, Lock, NodeVerb, Reply, Request, Verb},
     server_info::{MarkState, RunId, ServerInfo, Standing, Unfit},
     store::Store,
+    transaction::{Done, Look, Transaction},
 };

@@ -187,6 +187,10 @@ pub enum Reply {
         /// The counter.
         counter: u64,
     },
+    /// It carried out a transaction, and does not know whether it did what it was asked to.
+    ///
+    /// It may have taken the key; a link asks again, in a call that is no transaction.
+    Unclear,
     /// Another owner has the key, and nothing was changed.
     Held {
         /// The longest time that the owner's key will stay; `None` if it never expires.
@@ -259,6 +263,7 @@ impl Reply {
                 remaining: Some(*remaining),
             },
             Self::Missing => NodeOutcome::Missing,
+            Self::Unclear => NodeOutcome::Unknown,
             Self::Tombstoned | Self::PolicyMismatch | Self::NoClaim(_) => NodeOutcome::NotExecuted,
         }
     }

@@ -311,6 +311,9 @@ impl Round {
                 remaining: *remaining,
             },
             Reply::Missing => NodeAnswer::Missing,
+            Reply::Unclear => NodeAnswer::Unknown {
+                reason: "it does not say whether it took the key".into(),
+            },
             Reply::Tombstoned => NodeAnswer::NotExecuted {
                 reason: "it came after its own release".into(),
             },

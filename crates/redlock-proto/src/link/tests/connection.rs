@@ -55,13 +55,13 @@ fn an_answer_that_does_not_fit_its_call_costs_the_connection() {
 #[test]
 fn a_call_that_failed_alone_leaves_the_connection() {
     let mut link = up(config(), at(0));
-    push(&mut link, 1, vec![acquire(1), release(1)], at(0));
+    push(&mut link, 1, vec![acquire(1), release(2)], at(0));
     let calls = sent(&mut link, at(0));
     let error = RequestError::not_executed("read only".into());
     link.on_call_failed(calls[0].id, &error, false, at(1));
     assert_eq!(told(&mut link), [("not run", 1), ("delayed", 2)]);
     assert!(link.is_up());
-    assert_eq!(sent(&mut link, at(1))[0].requests, [release(1)]);
+    assert_eq!(sent(&mut link, at(1))[0].requests, [release(2)]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 mod connection;
+mod transactions;
 
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ fn lock(verb: Verb, owner: u8) -> Request {
         verb,
         lock: Lock {
             mode: LockMode::Exclusive,
-            keys: "key".into(),
+            keys: format!("key {owner}").as_str().into(),
             owner: OwnerId::from_random([owner; 16]),
         }
         .into(),
@@ -106,6 +107,11 @@ fn sent(link: &mut Link, now: Instant) -> Vec<Call> {
     let calls = std::iter::from_fn(|| link.next_call(now)).collect();
     link.on_written(now);
     calls
+}
+
+fn asked(calls: &[Call]) -> Vec<Request> {
+    let requests = calls.iter().map(|call| &call.requests[..]);
+    requests.collect::<Vec<_>>().concat()
 }
 
 fn answer(replies: Vec<Result<Reply, Arc<str>>>) -> Answer {
@@ -157,7 +163,9 @@ fn more_travel_together_if_each_of_them_concerns_one_key() {
     push(&mut link, 0, requests, at(1));
     let calls = sent(&mut link, at(1));
     let sizes: Vec<usize> = calls.iter().map(|call| call.requests.len()).collect();
-    assert_eq!(sizes, [64, 36, 16, 4]);
+    assert_eq!(sizes, [64, 36, 1, 19]);
+    let kinds = calls.iter().map(|call| call.is_transaction);
+    assert!(kinds.eq([true, true, false, true]));
 }
 
 #[test]
@@ -294,8 +302,10 @@ fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
         link.on_answer(call.id, answer(replies), at(ms));
     };
     let calls = sent(&mut link, at(0));
-    fails(&mut link, &calls[0], 10);
-    assert_eq!(told(&mut link), [("delayed", 2), ("error", 1)]);
+    for call in &calls {
+        fails(&mut link, call, 10);
+    }
+    assert_eq!(told(&mut link), [("error", 1), ("delayed", 2)]);
     let again = sent(&mut link, at(10));
     assert_eq!(
         again[0].requests,
@@ -364,7 +374,7 @@ fn a_release_buries_its_owner_over_another_connection() {
     push(&mut link, 5, vec![release(4)], at(100));
     let calls = sent(&mut link, at(100));
     assert_eq!(
-        calls[0].requests,
+        asked(&calls),
         [tombstone(1), tombstone(2), tombstone(3), release(4)]
     );
 }

@@ -136,7 +136,7 @@ impl Store {
         }
     }
 
-    fn take(&mut self, key: &NodeKey, wanted: &Wanted, ttl: Duration) {
+    pub(super) fn take(&mut self, key: &NodeKey, wanted: &Wanted, ttl: Duration) {
         if self.keys.len() + self.slots.len() >= self.sweep_at {
             self.keys.retain(|_, held| held.until() >= wanted.now);
             self.slots.retain(|_, (_, until)| *until >= wanted.now);

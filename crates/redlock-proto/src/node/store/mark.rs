@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{OWN, Store, check_range, millis};
-use crate::{Keyspace, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, ServerInfo};
+use crate::{
+    Keyspace, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, ServerInfo,
+    node::transaction::VOTING,
+};
 
 /// The mark: what a node remembers of its own past.
 #[derive(Clone, Debug)]
@@ -38,10 +41,30 @@ impl Aging {
 }
 
 impl StoredMark {
+    /// Returns the text under which servers have it.
+    pub(super) fn to_wire(&self) -> String {
+        let Self {
+            run, data, policy, ..
+        } = self;
+        let data = identity(run, data);
+        match self.quarantine {
+            None => format!("{VOTING} {run} {data} {policy}"),
+            Some(Aging { since, aged, last }) => {
+                let since = since.as_micros();
+                format!("quarantined {run} {data} {policy} {since} {aged} {last}")
+            }
+        }
+    }
+
     fn state(&self, quarantine: &Quarantine) -> MarkState {
         self.quarantine
             .map_or(MarkState::Voting, |aging| aging.state(quarantine))
     }
+}
+
+/// Returns the name of data that a run of a server has: another run has another one for the same data.
+pub(super) fn identity(run: &RunId, data: &str) -> String {
+    format!("{data}-{run}")
 }
 
 impl Store {

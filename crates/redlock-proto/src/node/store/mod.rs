@@ -3,6 +3,7 @@ mod key;
 mod lock;
 mod mark;
 mod slots;
+mod transact;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -103,33 +104,14 @@ impl Store {
     pub fn call(&mut self, keyspace: &Keyspace, requests: &[Request], time: NodeTime) -> Answer {
         let only_releases = !requests.is_empty() && requests.iter().all(Request::is_release);
         let state = (!only_releases).then(|| self.look(keyspace, time));
-        let replies = requests
-            .iter()
-            .map(|request| {
-                let tombstoned = self.read(keyspace, request, time);
-                let unlike = matches!(state, Some(MarkState::PolicyMismatch { .. }));
-                if unlike && !request.is_release() && !is_inspection(request) {
-                    return Ok(Reply::PolicyMismatch);
-                }
-                match request {
-                    Request::Lock { .. } | Request::Job { .. } if tombstoned => {
-                        Ok(Reply::Tombstoned)
-                    }
-                    Request::Lock { verb, lock } => {
-                        let Lock { mode, keys, owner } = &**lock;
-                        let wanted = Wanted {
-                            verb: slots::without_wish(*verb, *mode, keys),
-                            mode: *mode,
-                            owner: *owner,
-                            now: time.as_millis(),
-                        };
-                        self.lock(keyspace, keys, &wanted)
-                    }
-                    Request::Node(verb) => self.node(keyspace, verb, state.as_ref()),
-                    Request::Job { verb, job } => self.job(keyspace, verb, job, time),
-                }
-            })
-            .collect();
+        let replies = requests.iter().map(|request| {
+            let reply = self.reply(keyspace, request, state.as_ref(), time);
+            if !matches!(reply, Ok(Reply::Taken { .. })) {
+                self.undo(request);
+            }
+            reply
+        });
+        let replies = replies.collect();
         Answer {
             standing: state.map(|state| Standing {
                 state,
@@ -137,6 +119,36 @@ impl Store {
                 run: self.run.clone(),
             }),
             replies,
+        }
+    }
+
+    /// Does what a request asks, in this state.
+    fn reply(
+        &mut self,
+        keyspace: &Keyspace,
+        request: &Request,
+        state: Option<&MarkState>,
+        time: NodeTime,
+    ) -> Result<Reply, Arc<str>> {
+        let tombstoned = self.read(keyspace, request, time);
+        let unlike = matches!(state, Some(MarkState::PolicyMismatch { .. }));
+        if unlike && !request.is_release() && !is_inspection(request) {
+            return Ok(Reply::PolicyMismatch);
+        }
+        match request {
+            Request::Lock { .. } | Request::Job { .. } if tombstoned => Ok(Reply::Tombstoned),
+            Request::Lock { verb, lock } => {
+                let Lock { mode, keys, owner } = &**lock;
+                let wanted = Wanted {
+                    verb: slots::without_wish(*verb, *mode, keys),
+                    mode: *mode,
+                    owner: *owner,
+                    now: time.as_millis(),
+                };
+                self.lock(keyspace, keys, &wanted)
+            }
+            Request::Node(verb) => self.node(keyspace, verb, state),
+            Request::Job { verb, job } => self.job(keyspace, verb, job, time),
         }
     }
 
@@ -252,6 +264,18 @@ impl Store {
                     Verb::Extend { .. } | Verb::Release { .. } | Verb::Tombstone { .. } => false,
                 }
             }
+        }
+    }
+
+    /// Removes the key of an acquire that is refused, if a transaction has taken it for this owner.
+    fn undo(&mut self, request: &Request) {
+        if let Request::Lock { verb, lock } = request
+            && matches!(verb, Verb::Acquire { .. })
+            && request.is_plain()
+            && let Some(held) = self.keys.get(lock.keys.first())
+            && held.owner() == Some(lock.owner)
+        {
+            self.keys.remove(lock.keys.first());
         }
     }
 

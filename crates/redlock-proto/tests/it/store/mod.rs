@@ -5,6 +5,7 @@ mod disputes;
 mod jobs;
 mod sets;
 mod shared;
+mod transactions;
 
 use std::time::Duration;
 

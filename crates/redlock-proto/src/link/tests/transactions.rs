@@ -1,0 +1,109 @@
+//! What travels as a transaction, and what becomes of what such a call leaves unclear.
+
+use super::*;
+
+/// Returns the answer of a node that votes.
+fn voting(replies: Vec<Reply>) -> Answer {
+    let Answer { standing, .. } = hello();
+    Answer {
+        standing,
+        replies: replies.into_iter().map(Ok).collect(),
+    }
+}
+
+fn kinds(calls: &[Call]) -> Vec<(usize, bool)> {
+    let kinds = calls.iter();
+    kinds
+        .map(|call| (call.requests.len(), call.is_transaction))
+        .collect()
+}
+
+const TAKEN: Reply = Reply::Taken { counter: 1 };
+
+#[test]
+fn a_transaction_is_for_different_keys_of_a_node_that_votes() {
+    let mut link = up(config(), at(0));
+    push(
+        &mut link,
+        1,
+        vec![acquire(1), acquire(2), release(1), release(2)],
+        at(0),
+    );
+    let calls = sent(&mut link, at(0));
+    assert_eq!(kinds(&calls), [(2, true), (2, true)]);
+    // It does not vote any more.
+    link.on_answer(calls[0].id, answer(vec![Ok(Reply::Unclear); 2]), at(1));
+    push(&mut link, 5, vec![acquire(3), release(4)], at(1));
+    assert_eq!(kinds(&sent(&mut link, at(1))), [(1, false), (1, true)]);
+}
+
+#[test]
+fn what_a_transaction_leaves_unclear_is_asked_again_in_a_call_that_looks_first() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1), acquire(2)], at(0));
+    let calls = sent(&mut link, at(0));
+    push(&mut link, 3, vec![acquire(3)], at(0));
+    link.on_answer(calls[0].id, voting(vec![Reply::Unclear, TAKEN]), at(1));
+    assert_eq!(told(&mut link), [("answered", 2)]);
+    let calls = sent(&mut link, at(1));
+    assert_eq!(kinds(&calls), [(1, false), (1, true)]);
+    assert_eq!(calls[0].requests, [acquire(1)]);
+    // No third time: the reply counts as it is.
+    link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
+    assert_eq!(told(&mut link), [("answered", 1)]);
+    assert_eq!(sent(&mut link, at(2)).len(), 0);
+}
+
+// Shows: T5.3.
+#[test]
+fn a_key_that_its_owner_lets_go_is_not_asked_for_again() {
+    for is_sent in [false, true] {
+        let mut link = up(config(), at(0));
+        push(&mut link, 1, vec![acquire(1)], at(0));
+        let calls = sent(&mut link, at(0));
+        push(&mut link, 2, vec![release(1)], at(1));
+        if is_sent {
+            sent(&mut link, at(1));
+        }
+        link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
+        assert_eq!(told(&mut link), [("error", 1)]);
+        let rest = sent(&mut link, at(2));
+        assert_eq!(asked(&rest), [release(1)][usize::from(is_sent)..]);
+    }
+}
+
+#[test]
+fn a_release_that_is_unclear_is_repeated_in_a_call_that_is_no_transaction() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![release(1)], at(0));
+    let calls = sent(&mut link, at(0));
+    assert_eq!(kinds(&calls), [(1, true)]);
+    link.on_answer(calls[0].id, answer(vec![Ok(Reply::Unclear)]), at(1));
+    assert_eq!(told(&mut link), [("delayed", 1)]);
+    assert_eq!(kinds(&sent(&mut link, at(1))), [(1, false)]);
+}
+
+#[test]
+fn a_key_that_was_refused_lately_is_no_business_of_a_transaction() {
+    let mut link = up(config(), at(0));
+    let held = || Reply::Held {
+        remaining: None,
+        counter: 0,
+        holder: None,
+        is_shared: false,
+    };
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    let calls = sent(&mut link, at(0));
+    link.on_answer(calls[0].id, voting(vec![held()]), at(1));
+    push(&mut link, 2, vec![acquire(1), acquire(2)], at(500));
+    let calls = sent(&mut link, at(500));
+    assert_eq!(kinds(&calls), [(1, false), (1, true)]);
+    link.on_answer(calls[0].id, voting(vec![held()]), at(500));
+    link.on_answer(calls[1].id, voting(vec![TAKEN]), at(500));
+    push(&mut link, 4, vec![acquire(1)], at(1_500));
+    assert_eq!(
+        kinds(&sent(&mut link, at(1_500))),
+        [(1, true)],
+        "a second later"
+    );
+}

@@ -1,0 +1,148 @@
+//! What a node did for a transaction: plain requests, carried out by the store's own commands in one atomic step.
+//!
+//! Such commands cannot look at what others found before they act.
+//! So a transaction takes a free key and counts, whether or not the node votes; the client judges afterwards whether that
+//! was a vote.
+//! What it cannot vouch for is [`Unclear`](Reply::Unclear): the link asks for it again in a call that looks first.
+
+use std::sync::Arc;
+
+use crate::{
+    Answer, FencingToken, Keyspace, MarkState, NodeTime, Reply, Request, RunId, Standing, Verb,
+};
+
+/// The node's answer to a transaction, read in the step in which it carried the requests out.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a node must fill in every part of it"
+)]
+pub struct Transaction {
+    /// The look at the node; `None` if it was only asked to release keys, or could not be read.
+    pub look: Option<Look>,
+    /// The floor of its counters; `None` if it could not be read.
+    pub floor: Option<u64>,
+    /// What became of each request.
+    pub done: Vec<Done>,
+}
+
+/// What a transaction found of the node itself.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a node must fill in every part of it"
+)]
+pub struct Look {
+    /// The text of its mark, if it has one.
+    pub mark: Option<String>,
+    /// Whether it is a master.
+    pub is_master: bool,
+    /// The identity of its data: servers call it the replication id.
+    pub data: Arc<str>,
+    /// Its clock.
+    pub time: NodeTime,
+}
+
+/// What became of one request of a transaction.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a client must handle every case")]
+pub enum Done {
+    /// It was to take a key.
+    Took {
+        /// Whether the key was free, and is this owner's since then.
+        is_owner: bool,
+        /// The counter before, if it is one.
+        before: Option<u64>,
+        /// Whether the counter is no less than the last of the tokens proposed.
+        is_counted: bool,
+    },
+    /// It was to keep or release a key, if the owner has it.
+    Compared {
+        /// Whether the owner had it.
+        is_owner: bool,
+    },
+    /// It failed, and what became of it is not known.
+    Failed,
+}
+
+impl Transaction {
+    /// Judges what the node did.
+    pub fn judge(&self, keyspace: &Keyspace, requests: &[Request]) -> Answer {
+        let standing = self.look.as_ref().and_then(|look| look.standing(keyspace));
+        let votes = standing.is_some();
+        let replies = requests.iter().zip(&self.done);
+        let replies = replies.map(|(request, done)| {
+            Ok(match (verb(request), *done) {
+                (Some(Verb::Release { .. }), Done::Compared { is_owner: true }) => Reply::Done,
+                (Some(Verb::Release { .. }), Done::Compared { is_owner: false }) => Reply::Missing,
+                (Some(Verb::Extend { .. }), Done::Compared { is_owner: true }) if votes => {
+                    Reply::Done
+                }
+                (
+                    Some(Verb::Acquire {
+                        proposal, block, ..
+                    }),
+                    Done::Took {
+                        is_owner: true,
+                        before,
+                        is_counted: true,
+                    },
+                ) if votes && self.is_ahead(*proposal, *block, before) => {
+                    Reply::Taken { counter: *proposal }
+                }
+                _ => Reply::Unclear,
+            })
+        });
+        Answer {
+            replies: replies.collect(),
+            standing,
+        }
+    }
+
+    /// Returns whether a proposal is what the node would have counted to.
+    fn is_ahead(&self, proposal: u64, block: u32, before: Option<u64>) -> bool {
+        let (Some(before), Some(floor)) = (before, self.floor) else {
+            return false;
+        };
+        let last = last_of(proposal, block);
+        before.max(floor) < proposal && last <= FencingToken::MAX.get()
+    }
+}
+
+impl Look {
+    /// Returns where the node stands if it votes.
+    ///
+    /// The identity of a master's data names one run of its process, in which it was no replica since: so the run in the
+    /// mark is the present one.
+    fn standing(&self, keyspace: &Keyspace) -> Option<Standing> {
+        let mut words = self.mark.as_deref()?.split(' ');
+        let (word, run, data) = (words.next()?, words.next()?, words.next()?);
+        let policy = keyspace.quarantine().to_wire();
+        let votes = word == VOTING
+            && self.is_master
+            && *data == *self.data
+            && words.next() == Some(&policy)
+            && words.next().is_none();
+        votes.then(|| Standing {
+            state: MarkState::Voting,
+            time: self.time,
+            run: RunId::from(run),
+        })
+    }
+}
+
+/// Returns the last of a block of tokens: what the counter becomes.
+pub(super) const fn last_of(proposal: u64, block: u32) -> u64 {
+    let others = block.saturating_sub(1);
+    proposal.saturating_add(others as u64)
+}
+
+/// The first word of a mark that says that the node votes; run, data and policy follow.
+pub(super) const VOTING: &str = "voting";
+
+fn verb(request: &Request) -> Option<&Verb> {
+    match request {
+        Request::Lock { verb, .. } => Some(verb),
+        _ => None,
+    }
+}
