@@ -115,6 +115,10 @@ counters! {
     degraded: "of which with the wall clock for a floor",
     /// Quarantines that ended because an operator vouched for the node.
     blessings: "quarantines ended by blessing",
+    /// Calls that nodes carried out as transactions.
+    transactions: "transactions",
+    /// Requests of transactions of which it was not clear what became.
+    unclear: "requests that were asked again",
     /// Grants that were no votes, because of a quarantine.
     uncounted: "grants in quarantine",
     /// Requests of clients that were told something else than those before them.

@@ -328,8 +328,12 @@ impl Link {
                 Err(reason) if op.request.is_release() => {
                     self.fail(op, &RequestError::not_executed(reason), now);
                 }
-                // An operation that ended with an error has changed nothing.
-                Err(reason) => results.push((op.round, Err(RequestError::not_executed(reason)))),
+                // An operation that ended with an error has changed nothing; a transaction before it may have.
+                Err(reason) => {
+                    let mut error = RequestError::not_executed(reason);
+                    error.may_have_run = op.may_have_run;
+                    results.push((op.round, Err(error)));
+                }
                 Ok(reply) => results.push((op.round, Ok(reply))),
             }
         }
@@ -463,8 +467,9 @@ impl Link {
         }
     }
 
-    fn tell_failed(&mut self, op: &Op, error: RequestError) {
+    fn tell_failed(&mut self, op: &Op, mut error: RequestError) {
         let round = op.round;
+        error.may_have_run |= op.may_have_run;
         self.events.push_back(LinkEvent::Failed { round, error });
     }
 }

@@ -49,7 +49,9 @@ fn fate(op: &Op, unsent: &mut HashSet<OwnerId>) -> Fate {
     match &op.request {
         Request::Lock { verb, lock } => match verb {
             Verb::Acquire { .. } => {
-                unsent.insert(lock.owner);
+                if !op.may_have_run {
+                    unsent.insert(lock.owner);
+                }
                 Fate::Shed
             }
             Verb::Release { .. } | Verb::Tombstone { .. } if unsent.contains(&lock.owner) => {

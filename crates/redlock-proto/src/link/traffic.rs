@@ -59,6 +59,7 @@ impl Traffic {
             self.waiting.push_front(since);
             self.queue.push_front(Op {
                 is_careful: true,
+                may_have_run: true,
                 ..op
             });
         }
@@ -219,6 +220,8 @@ pub struct Op {
     pub(super) is_repeated: bool,
     /// Whether it is asked in a call that is no transaction.
     pub(super) is_careful: bool,
+    /// Whether a transaction may have carried it out.
+    pub(super) may_have_run: bool,
 }
 
 /// The keys of the requests of a call so far, by shard first.
@@ -255,6 +258,7 @@ impl Op {
             pending_until,
             is_repeated: false,
             is_careful: false,
+            may_have_run: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redlock_proto::{
-    Answer, Lock, LockMode, NodeTime, NodeVerb, Reply, Request, RequestError, Verb,
+    Answer, Done, Lock, LockMode, NodeTime, NodeVerb, Reply, Request, RequestError, Verb,
 };
 
 use super::{
@@ -154,22 +154,43 @@ impl World {
         let time = server.time(began);
         server.was_called = true;
         let fails = server.fails.filter(|(_, until)| *until > self.now);
-        let answer = match fails {
+        let requests = &call.requests;
+        let (answer, did) = match fails {
             Some((failing, _)) if self.phase.is_faulty() => {
                 let random = &mut self.random;
-                let fails = |request: &Request| failing.concerns(request, random);
-                let answer = call_but(&mut server.store, keyspace, &call.requests, fails, time);
-                let failed = answer.replies.iter().filter(|reply| reply.is_err()).count();
-                self.counters.failures += failed as u64;
-                answer
+                let mut fails = |request: &Request| failing.concerns(request, random);
+                if call.is_transaction && requests.iter().any(&mut fails) {
+                    // A server that will not do one of them does none.
+                    let nothing = Answer {
+                        standing: None,
+                        replies: vec![Err("the transaction was refused".into()); requests.len()],
+                    };
+                    (unclear(requests), Some(nothing))
+                } else {
+                    let answer = call_but(&mut server.store, keyspace, requests, fails, time);
+                    let failed = answer.replies.iter().filter(|reply| reply.is_err()).count();
+                    self.counters.failures += failed as u64;
+                    (answer, None)
+                }
             }
-            _ => server.store.call(keyspace, &call.requests, time),
+            _ if call.is_transaction => {
+                self.counters.transactions += 1;
+                let done = server.store.transact(keyspace, requests, time);
+                let answer = done.judge(keyspace, requests);
+                let is_unclear = |reply: &&Result<Reply, _>| **reply == Ok(Reply::Unclear);
+                let unclear = answer.replies.iter().filter(is_unclear).count();
+                self.counters.unclear += unclear as u64;
+                let did = did(&answer, &done.done);
+                (answer, Some(did))
+            }
+            _ => (server.store.call(keyspace, requests, time), None),
         };
         let votes = is_vote(answer.standing.as_ref());
         if votes {
             self.votes(node);
         }
-        self.watch(node, number, &answer, time, votes);
+        let did = did.unwrap_or_else(|| answer.clone());
+        self.watch(node, number, &did, time, votes);
         self.calls.get_mut(number).answer = Some(answer);
     }
 
@@ -185,7 +206,7 @@ impl World {
         let call = self.calls.get_mut(number);
         let requests = std::mem::take(&mut call.requests);
         let owners = std::mem::take(&mut call.owners);
-        let link = call.link;
+        let (link, is_stray) = (call.link, call.is_transaction && call.is_late);
         let mut touched = [false; MOST_KEYS];
         for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
             let Ok(reply) = reply else { continue };
@@ -205,6 +226,7 @@ impl World {
                         owner: number,
                         name: *owner,
                         reply,
+                        is_stray,
                     };
                     self.watch_lock(node, link, asked, time, votes);
                 }
@@ -228,6 +250,7 @@ impl World {
                         owner,
                         name,
                         reply: &reply,
+                        is_stray: false,
                     };
                     self.watch_lock(node, link, asked, time, votes);
                 }
@@ -295,7 +318,7 @@ impl World {
                 if creates {
                     owner.take(node, address);
                 }
-                if creates && must_refuse {
+                if creates && must_refuse && !asked.is_stray {
                     self.checker
                         .report(at, Violation::Resurrected { node, key });
                 }
@@ -349,6 +372,28 @@ impl World {
         if self.servers[node].must_be_told {
             self.observe(&Event::Voted { node });
         }
+    }
+}
+
+/// Returns the answer of a node that did nothing of a transaction.
+fn unclear(requests: &[Request]) -> Answer {
+    Answer {
+        standing: None,
+        replies: vec![Ok(Reply::Unclear); requests.len()],
+    }
+}
+
+/// Returns what a node did for a transaction, also where it does not say so.
+fn did(answer: &Answer, done: &[Done]) -> Answer {
+    let replies = answer.replies.iter().zip(done);
+    let replies = replies.map(|(reply, done)| match (reply, done) {
+        (Ok(Reply::Unclear), Done::Took { is_owner: true, .. }) => Ok(Reply::Taken { counter: 0 }),
+        (Ok(Reply::Unclear), Done::Compared { is_owner: true }) => Ok(Reply::Done),
+        (reply, _) => reply.clone(),
+    });
+    Answer {
+        replies: replies.collect(),
+        standing: answer.standing.clone(),
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Call {
     pub(super) requests: Vec<Request>,
     /// The number of the owner on whose behalf each request is made, if it is about a key.
     pub(super) owners: Vec<Option<u32>>,
+    /// Whether the node may carry it out as a transaction.
+    pub(super) is_transaction: bool,
     /// What the node said; nothing if it refused the call.
     pub(super) answer: Option<Answer>,
     /// It arrives although its connection is gone, and no client waits for its answer.

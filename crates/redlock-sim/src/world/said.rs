@@ -22,8 +22,11 @@ pub(super) fn said(
 ) -> Vec<Option<Said>> {
     let mut votes = is_vote(answer.standing.as_ref());
     let asked = requests.iter().zip(owners).zip(&answer.replies);
-    // A release that fails is repeated, and nothing is told of it.
-    let told = asked.filter(|((request, _), reply)| reply.is_ok() || !request.is_release());
+    // A release that fails is repeated, as is what is unclear, and nothing is told of it.
+    let told = asked.filter(|((request, _), reply)| match reply {
+        Ok(reply) => *reply != Reply::Unclear,
+        Err(_) => !request.is_release(),
+    });
     let said = told.map(|((request, owner), reply)| {
         let reply = reply.as_ref().ok()?;
         // A node that is told to vote does from there on, in the same call already.

@@ -36,6 +36,8 @@ pub(super) struct Asked<'a> {
     pub(super) owner: u32,
     pub(super) name: OwnerId,
     pub(super) reply: &'a Reply,
+    /// Whether a transaction came over a connection that was gone: it looks for no tombstone, and no client hears of it.
+    pub(super) is_stray: bool,
 }
 
 impl Shadow {
@@ -111,7 +113,8 @@ impl Shadow {
             };
         }
         let ttl = match asked.verb {
-            Verb::Acquire { .. } if has_some || is_anothers => {
+            // What a transaction has taken for it is its own.
+            Verb::Acquire { .. } if is_anothers || has_some && mode == LockMode::Shared => {
                 return Err("it was taken from its owner");
             }
             Verb::Heal { .. } if is_anothers => {
@@ -141,7 +144,7 @@ impl Shadow {
                 owner: asked.owner,
                 name: asked.name,
                 mode,
-                is_old: is_extended && was_old,
+                is_old: is_extended && was_old || asked.is_stray,
                 until,
             });
         }
@@ -231,6 +234,7 @@ mod tests {
             owner: owner_number,
             name: owner(owner_number),
             reply,
+            is_stray: false,
         };
         shadow.follow(asked, 1_000).is_ok()
     }

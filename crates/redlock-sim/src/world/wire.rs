@@ -42,7 +42,7 @@ impl World {
         self.links[link].has_requests = false;
         let now = self.instant(link);
         while let Some(call) = self.links[link].machine.next_call(now) {
-            self.send_call(link, Some(call.id), call.requests);
+            self.send_call(link, Some(call.id), call.requests, call.is_transaction);
         }
         self.links[link].machine.on_written(now);
         self.tell(link, Vec::new());
@@ -67,7 +67,7 @@ impl World {
         this.last_back = self.now;
         let conn = this.conn;
         if self.servers[this.server].is_up {
-            self.send_call(link, None, HELLO.to_vec());
+            self.send_call(link, None, HELLO.to_vec(), false);
         } else {
             self.links[link].is_severed = true;
             self.agenda.add(self.now + MS, Due::Lost { link, conn });
@@ -146,7 +146,13 @@ impl World {
     }
 
     /// Sends a call over the present connection.
-    fn send_call(&mut self, link: usize, id: Option<u64>, requests: Vec<Request>) {
+    fn send_call(
+        &mut self,
+        link: usize,
+        id: Option<u64>,
+        requests: Vec<Request>,
+        is_transaction: bool,
+    ) {
         let owners = requests.iter().map(|request| self.owner_of(request));
         let owners = owners.collect();
         let call = self.calls.add(Call {
@@ -157,6 +163,7 @@ impl World {
             sent: self.now,
             requests,
             owners,
+            is_transaction,
             answer: None,
             is_late: false,
             is_executed: false,
