@@ -347,12 +347,12 @@ impl Link {
 
     /// Asks again for what a transaction left unclear, in a call that looks first.
     ///
-    /// A key that its owner lets go must not be taken again behind the release.
+    /// What was sent for the same owner since then would be undone by it: a key that its owner lets go, or shares by now.
     fn ask_again(&mut self, unclear: Vec<Op>, results: &mut Vec<RoundResult>, now: Instant) {
         let mut again = Vec::new();
         for op in unclear {
             let is_over = match &op.request {
-                Request::Lock { lock, .. } => self.traffic.releases(lock.owner),
+                Request::Lock { lock, .. } => self.traffic.is_followed(lock.owner),
                 _ => true,
             };
             let error = RequestError::unknown("the node did not say what it did".into());

@@ -116,14 +116,13 @@ impl Traffic {
         self.in_flight.insert(call, in_flight);
     }
 
-    /// Returns whether an owner's release was sent or waits to be.
-    pub(super) fn releases(&self, owner: OwnerId) -> bool {
-        let sent = self.in_flight.values().flat_map(|call| &call.ops);
-        let mut all = sent.chain(&self.queue);
-        all.any(|op| {
-            op.request.is_release()
-                && matches!(&op.request, Request::Lock { lock, .. } if lock.owner == owner)
-        })
+    /// Returns whether something else was sent on an owner's behalf, or its release waits to be sent.
+    pub(super) fn is_followed(&self, owner: OwnerId) -> bool {
+        let is_its =
+            |op: &&Op| matches!(&op.request, Request::Lock { lock, .. } if lock.owner == owner);
+        let mut sent = self.in_flight.values().flat_map(|call| &call.ops);
+        let mut unsent = self.queue.iter().filter(is_its);
+        sent.any(|op| is_its(&op)) || unsent.any(|op| op.request.is_release())
     }
 
     /// Notes that all calls were handed over to be written by `now`.

@@ -105,6 +105,15 @@ impl Shadow {
             .iter()
             .any(|key| !self.kept(*key, now).any(is_its) && self.kept(*key, now).any(bothers));
         let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Tombstone { .. });
+        if let (Verb::Acquire { .. }, Reply::PolicyMismatch | Reply::Tombstoned) =
+            (asked.verb, asked.reply)
+        {
+            // What a transaction has taken for it is taken back.
+            for key in asked.keys {
+                self.keys[*key].retain(|kept| !is_its(kept));
+            }
+            return Ok(None);
+        }
         if !matches!(asked.reply, Reply::Taken { .. }) && !asked.reply.is_done() {
             return if is_release && has_some {
                 Err("it was not released for its owner")
