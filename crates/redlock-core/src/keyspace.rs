@@ -288,6 +288,11 @@ fn hex(bytes: &[u8]) -> String {
 
 const LONGEST_PLAIN_NAME: usize = 128;
 
+/// Returns whether names stay as they are.
+pub(crate) fn is_verbatim(keyspace: &redlock_proto::Keyspace) -> bool {
+    keyspace.mark().as_str().starts_with(VERBATIM)
+}
+
 /// With what the nodes' own keys begin where names stay as they are.
 const VERBATIM: &str = "{redlock:verbatim}";
 

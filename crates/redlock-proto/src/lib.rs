@@ -65,7 +65,7 @@ pub use self::{
     membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, Done, GiveBack, Keyspace, Lock, Look, MarkState, NodeOutcome, NodeVerb, Quarantine,
-        Reply, Request, RequestError, RunId, ServerInfo, Standing, Store, Transaction, Unfit, Verb,
+        Reply, Request, RequestError, RunId, ServerInfo, Standing, Store, Transaction, Unfit, Verb, last_of_block,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,

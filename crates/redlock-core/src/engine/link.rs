@@ -225,7 +225,11 @@ impl NodeLink {
     ///
     /// It is polled as it is made, so that calls are on their way in the order in which they were made.
     fn send(&mut self, call: Call) {
-        let Call { id, requests } = call;
+        let Call {
+            id,
+            requests,
+            is_transaction,
+        } = call;
         let Some(session) = &mut self.session else {
             // invariant: the link makes calls only while there is a session
             let error = CallError::lost("there is no connection");
@@ -234,7 +238,11 @@ impl NodeLink {
         let waker = Waker::from(Arc::clone(&self.bell));
         let cx = &mut Context::from_waker(&waker);
         let begun = guarded(|| {
-            let call = session.call(&self.keyspace, &requests);
+            let call = if is_transaction {
+                session.transact(&self.keyspace, &requests)
+            } else {
+                session.call(&self.keyspace, &requests)
+            };
             let mut call = watched(call, &*self.node, &requests, &self.origin, &self.meter);
             let polled = call.poll_unpin(cx);
             (call, polled)

@@ -78,6 +78,22 @@ pub trait Session: Send {
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult>;
 
+    /// Sends `requests` as one call, as [`call`](Self::call) does; the node may answer [`Reply::Unclear`].
+    ///
+    /// The node then may have carried the request out, or not, and the client asks again by [`call`](Self::call).
+    /// The default implementation is [`call`](Self::call).
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    fn transact(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        self.call(keyspace, requests)
+    }
+
     /// Deletes these keys of jobs, and returns how many of them existed.
     ///
     /// It is no call of the protocol, but an operation for an operator: see

@@ -15,7 +15,7 @@ impl Keyspace {
     pub fn new(prefix: &str, quarantine: Quarantine) -> Self {
         Self {
             mark: format!("{prefix}:mark").into(),
-            fence: format!("{prefix}:fence").into(),
+            fence: format!("{prefix}:counters").into(),
             horizon: format!("{prefix}:horizon").into(),
             tombstones: format!("{prefix}:tomb:"),
             quarantine,

@@ -15,5 +15,5 @@ pub use self::{
     request::{Answer, Lock, NodeVerb, Reply, Request, Verb},
     server_info::{MarkState, RunId, ServerInfo, Standing, Unfit},
     store::Store,
-    transaction::{Done, Look, Transaction},
+    transaction::{Done, Look, Transaction, last_of_block},
 };

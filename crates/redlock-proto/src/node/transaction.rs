@@ -104,7 +104,7 @@ impl Transaction {
         let (Some(before), Some(floor)) = (before, self.floor) else {
             return false;
         };
-        let last = last_of(proposal, block);
+        let last = last_of_block(proposal, block);
         before.max(floor) < proposal && last <= FencingToken::MAX.get()
     }
 }
@@ -132,7 +132,7 @@ impl Look {
 }
 
 /// Returns the last of a block of tokens: what the counter becomes.
-pub(super) const fn last_of(proposal: u64, block: u32) -> u64 {
+pub const fn last_of_block(proposal: u64, block: u32) -> u64 {
     let others = block.saturating_sub(1);
     proposal.saturating_add(others as u64)
 }

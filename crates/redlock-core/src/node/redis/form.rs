@@ -1,24 +1,23 @@
-//! The form of the calls over a connection: functions, or the script.
+//! The form of the calls over a connection: transactions, the script, or the script as a function.
 //!
-//! Both say the same, and come to the same on the node, so each call may have either.
-//! The script does whatever is asked for, on every server that is supported; functions cost a server less.
+//! The script does whatever is asked for, on every server that is supported.
+//! Transactions cost a server a third of that, and do what is asked for all the time.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-use deadpool_redis::redis::{RedisError, RedisResult};
+use deadpool_redis::redis::{RedisError, RedisResult, Value};
 
-use redlock_proto::Quarantine;
+use redlock_proto::{Keyspace, Quarantine};
 
 use super::{
     error::{is_refusal, reason},
     functions, script,
     transport::Transport,
-    wire::Order,
+    wire::Block,
 };
-use crate::node::Request;
 
 /// How one call is made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,26 +32,12 @@ pub(super) enum Form {
 
 impl Form {
     /// Returns the beginning of a call with these requests.
-    pub(super) fn head(self, requests: &[Request]) -> [&'static str; 2] {
+    pub(super) fn head(self) -> [&'static str; 2] {
         match self {
-            Self::Function => functions::call(requests),
+            Self::Function => functions::call(),
             Self::Hash => script::call(true),
             Self::Text => script::call(false),
         }
-    }
-
-    /// Returns the order in which a call has these requests, if no key occurs twice.
-    pub(super) fn order(self, requests: &[Request]) -> Order {
-        if self.may_be_short(requests) {
-            Order::AcquiresFirst
-        } else {
-            Order::Given
-        }
-    }
-
-    /// Returns whether the answer to a call with these requests may be the short one, which says that all was done.
-    pub(super) fn may_be_short(self, requests: &[Request]) -> bool {
-        self == Self::Function && functions::serve(requests)
     }
 }
 
@@ -64,6 +49,10 @@ pub(super) struct Forms {
     functions: AtomicU8,
     /// Whether the server has the script in its cache.
     cached: AtomicBool,
+    /// Whether it has the script of transactions there.
+    keep_cached: AtomicBool,
+    /// Whether it carries out transactions.
+    transacts: AtomicBool,
 }
 
 /// The client has not tried to call functions yet.
@@ -82,6 +71,8 @@ impl Forms {
             node,
             functions: AtomicU8::new(if functions { UNTRIED } else { GIVEN_UP }),
             cached: AtomicBool::new(false),
+            keep_cached: AtomicBool::new(false),
+            transacts: AtomicBool::new(false),
         }
     }
 
@@ -90,15 +81,41 @@ impl Forms {
         self.cached.store(cached, Ordering::Relaxed);
     }
 
-    /// Returns the form for a call with these requests.
+    /// Notes whether the server has the script of transactions in its cache.
+    pub(super) fn set_keep_cached(&self, cached: bool) {
+        self.keep_cached.store(cached, Ordering::Relaxed);
+    }
+
+    /// Returns the beginning of a call of that script.
+    pub(super) fn keep(&self) -> [&'static str; 2] {
+        script::keep(self.keep_cached.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether the server carries out transactions, as far as is known.
+    pub(super) fn transacts(&self) -> bool {
+        self.transacts.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the server refuses transactions, until it is asked again what it is.
+    pub(super) fn refuse_transactions(&self) {
+        self.transacts.store(false, Ordering::Relaxed);
+    }
+
+    /// Finds out whether the server has transactions at all.
     ///
-    /// Only functions remember two things: that a call looked at the mark, which matters where restarts are declared to
-    /// be delayed; and that a caller was refused a key.
-    pub(super) fn pick(&self, requests: &[Request], quarantine: &Quarantine) -> Form {
-        let serves = quarantine.trusts_delayed_restarts()
-            || functions::serve(requests)
-            || requests.iter().any(functions::takes);
-        if self.functions.load(Ordering::Relaxed) == CALLED && serves {
+    /// Without them it would carry their commands out one by one.
+    pub(super) async fn try_transactions(&self, mut connection: Transport) {
+        let answered = connection.ask_all(&Block::empty()).await;
+        let transacts = matches!(answered, Ok(Value::Array(_)));
+        self.transacts.store(transacts, Ordering::Relaxed);
+    }
+
+    /// Returns the form for a call.
+    ///
+    /// Only functions remember that a call looked at the mark, which matters where restarts are declared to be delayed.
+    pub(super) fn pick(&self, quarantine: &Quarantine) -> Form {
+        let functions = self.functions.load(Ordering::Relaxed) == CALLED;
+        if functions && quarantine.trusts_delayed_restarts() {
             Form::Function
         } else {
             self.of_the_script()
@@ -138,7 +155,10 @@ impl Forms {
     }
 
     /// Finds out whether functions can be called, unless they are or never will be, and loads them if they are missing.
-    pub(super) async fn try_functions(&self, mut connection: Transport) {
+    pub(super) async fn try_functions(&self, keyspace: &Keyspace, mut connection: Transport) {
+        if !keyspace.quarantine().trusts_delayed_restarts() {
+            return;
+        }
         if let CALLED | GIVEN_UP = self.functions.load(Ordering::Relaxed) {
             return;
         }
@@ -186,12 +206,8 @@ async fn ready(connection: &mut Transport) -> RedisResult<()> {
 #[cfg(test)]
 mod tests {
     use deadpool_redis::redis::parse_redis_value;
-    use redlock_proto::NodeVerb;
 
-    use super::{
-        super::fixtures::{RELEASE, lock},
-        *,
-    };
+    use super::*;
 
     #[test]
     fn a_server_that_knows_no_functions_any_more_is_called_by_the_script() {
@@ -206,17 +222,5 @@ mod tests {
             REFUSED,
             "and tried again later"
         );
-    }
-
-    // Shows: R2.8.
-    #[test]
-    fn only_a_function_that_serves_a_call_answers_it_in_short() {
-        let release = lock(RELEASE);
-        let releases = [release.clone()];
-        assert!(Form::Function.may_be_short(&releases));
-        assert!(!Form::Hash.may_be_short(&releases));
-        assert!(!Form::Text.may_be_short(&releases));
-        let mixed = [release, Request::Node(NodeVerb::Look)];
-        assert!(!Form::Function.may_be_short(&mixed));
     }
 }

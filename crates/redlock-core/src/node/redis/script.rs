@@ -13,13 +13,19 @@ pub(super) const TOLD: &str = include_str!("told.lua");
 /// The script without that.
 pub(super) const BODY: &str = include_str!("node.lua");
 
-static HASH: LazyLock<String> = LazyLock::new(|| Script::new(TEXT).get_hash().to_owned());
+/// The script that keeps and releases keys in transactions.
+const KEEP: &str = include_str!("keep.lua");
 
-/// Returns the command that hands the script over, to stay until all scripts are dropped.
-pub(super) fn load() -> Cmd {
-    let mut cmd = Cmd::new();
-    cmd.arg("SCRIPT").arg("LOAD").arg(TEXT);
-    cmd
+static HASH: LazyLock<String> = LazyLock::new(|| Script::new(TEXT).get_hash().to_owned());
+static HASH_OF_KEEP: LazyLock<String> = LazyLock::new(|| Script::new(KEEP).get_hash().to_owned());
+
+/// Returns the commands that hand the scripts over, to stay until all scripts are dropped.
+pub(super) fn load() -> [Cmd; 2] {
+    [TEXT, KEEP].map(|text| {
+        let mut cmd = Cmd::new();
+        cmd.arg("SCRIPT").arg("LOAD").arg(text);
+        cmd
+    })
 }
 
 /// Returns the beginning of a call of the script, by its hash if the server has it.
@@ -28,6 +34,15 @@ pub(super) fn call(cached: bool) -> [&'static str; 2] {
         ["EVALSHA", &HASH]
     } else {
         ["EVAL", TEXT]
+    }
+}
+
+/// Returns the beginning of a call of the script of transactions.
+pub(super) fn keep(cached: bool) -> [&'static str; 2] {
+    if cached {
+        ["EVALSHA", &HASH_OF_KEEP]
+    } else {
+        ["EVAL", KEEP]
     }
 }
 

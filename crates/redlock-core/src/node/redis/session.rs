@@ -13,18 +13,23 @@ use deadpool_redis::{
 };
 use futures_util::{
     FutureExt,
-    future::{BoxFuture, join, ready},
+    future::{BoxFuture, join, join3, ready},
 };
-use redlock_proto::NodeVerb;
+use redlock_proto::{Done, NodeVerb};
 
 use super::{
-    error::{NONSENSE, NotOpened, call_error, is_unknown_command, not_opened, pool_error},
+    error::{
+        NONSENSE, NotOpened, call_error, is_refusal, is_unknown_command, not_opened, pool_error,
+    },
     form::{Form, Forms},
     script,
     transport::{Direct, Transport},
-    wire::{self, Encoder, Order},
+    wire::{self, Block, Encoder},
 };
-use crate::node::{Answer, CallError, CallResult, Keyspace, NodeKey, Reply, Request, Session};
+use crate::{
+    keyspace::is_verbatim,
+    node::{Answer, CallError, CallResult, Keyspace, NodeKey, Reply, Request, Session},
+};
 
 /// One connection: calls are pipelined and answered in order.
 pub(super) struct RedisSession {
@@ -63,9 +68,10 @@ impl RedisSession {
             .map_err(|error| not_opened(&error))?;
         // What `EVAL` brings, a server of 7.4 or later may drop again to make room. If this is not allowed, the first
         // call brings it all the same.
-        let loaded = connection.ask(&script::load()).await.is_ok();
-        forms.set_cached(loaded);
-        forms.try_functions(connection.clone()).await;
+        let [all, keep] = script::load();
+        forms.set_cached(connection.ask(&all).await.is_ok());
+        forms.set_keep_cached(connection.ask(&keep).await.is_ok());
+        forms.try_transactions(connection.clone()).await;
         Ok(Self {
             connection,
             forms: Arc::new(forms),
@@ -81,11 +87,8 @@ impl Session for RedisSession {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
-        let form = self.forms.pick(requests, keyspace.quarantine());
-        let head = form.head(requests);
-        let call = self
-            .encoder
-            .call(head, keyspace, requests, form.order(requests));
+        let form = self.forms.pick(keyspace.quarantine());
+        let args = self.encoder.call(form.head(), keyspace, requests);
         let mut attempt = Attempt {
             connection: self.connection.clone(),
             forms: Arc::clone(&self.forms),
@@ -95,14 +98,13 @@ impl Session for RedisSession {
             keyspace: Arc::clone(keyspace),
             requests: requests.to_vec(),
             form,
-            order: call.order,
         };
         let inspection = attempt.inspection();
         // What is rare is in boxes of its own, because every call has to carry the room that its future takes.
         async move {
             let (answered, policy) = match inspection {
-                None => (attempt.connection.ask(&call.args).await, None),
-                Some(inspection) => join(attempt.connection.ask(&call.args), inspection).await,
+                None => (attempt.connection.ask(&args).await, None),
+                Some(inspection) => join(attempt.connection.ask(&args), inspection).await,
             };
             let value = match answered {
                 Ok(value) => value,
@@ -115,14 +117,48 @@ impl Session for RedisSession {
             if let Some(reason) = wire::wrong_server(&value, requests) {
                 return Err(CallError::wrong_server(reason));
             }
-            let answer = match value {
-                Value::BulkString(said) if attempt.form.may_be_short(requests) => {
-                    wire::done(&said, requests)
-                }
-                value => wire::answer(value, requests, attempt.order),
-            };
+            let answer = wire::answer(value, requests);
             let answer = answer.ok_or_else(|| CallError::lost(NONSENSE))?;
             Ok(with_policy(answer, policy.as_ref()))
+        }
+        .boxed()
+    }
+
+    fn transact(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        // A key that is verbatim may have a value of any length and type.
+        if !self.forms.transacts() || is_verbatim(keyspace) {
+            return self.call(keyspace, requests);
+        }
+        let keep = self.forms.keep();
+        let block = Block::of(keyspace, requests, keep);
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let (keyspace, requests) = (Arc::clone(keyspace), requests.to_vec());
+        let (mut connection, forms) = (self.connection.clone(), Arc::clone(&self.forms));
+        async move {
+            match connection.ask_all(&block).await {
+                Ok(value) => {
+                    let done = wire::transaction(value, &requests);
+                    let done = done.ok_or_else(|| CallError::lost(NONSENSE))?;
+                    let has_failed = done.done.contains(&Done::Failed);
+                    if has_failed || keep[0] == "EVAL" {
+                        forms.set_keep_cached(!has_failed);
+                    }
+                    Ok(done.judge(&keyspace, &requests))
+                }
+                Err(error) if is_refusal_of_all(&error, &requests) => {
+                    if error.code() == Some("NOSCRIPT") {
+                        forms.set_keep_cached(false);
+                    } else {
+                        forms.refuse_transactions();
+                    }
+                    Ok(unclear(&requests))
+                }
+                Err(error) => Err(call_error(&error)),
+            }
         }
         .boxed()
     }
@@ -157,8 +193,6 @@ struct Attempt {
     keyspace: Arc<Keyspace>,
     requests: Vec<Request>,
     form: Form,
-    /// In which order it has the requests.
-    order: Order,
 }
 
 impl Attempt {
@@ -169,13 +203,9 @@ impl Attempt {
             && self.calls.load(Ordering::Relaxed) == self.number
         {
             self.form = other;
-            let head = other.head(&self.requests);
-            let order = other.order(&self.requests);
-            let again = self
-                .encoder
-                .call(head, &self.keyspace, &self.requests, order);
-            self.order = again.order;
-            match self.connection.ask(&again.args).await {
+            let head = other.head();
+            let again = self.encoder.call(head, &self.keyspace, &self.requests);
+            match self.connection.ask(&again).await {
                 Ok(value) => return Ok(value),
                 Err(next) => error = next,
             }
@@ -209,8 +239,10 @@ async fn inspect(
     forms: Arc<Forms>,
     connection: Transport,
 ) -> Option<Arc<str>> {
-    let functions = forms.try_functions(connection.clone());
-    join(functions, sync_policy(&keyspace, connection)).await.1
+    let functions = forms.try_functions(&keyspace, connection.clone());
+    let transactions = forms.try_transactions(connection.clone());
+    let policy = sync_policy(&keyspace, connection);
+    join3(functions, transactions, policy).await.2
 }
 
 /// Returns a server's `appendfsync`, and that it does not hold all the time, if so.
@@ -237,6 +269,21 @@ async fn setting(name: &str, mut connection: Transport) -> Option<String> {
     let answer = connection.ask(&config).await.ok()?;
     let mut pairs: HashMap<String, String> = from_redis_value(answer).ok()?;
     pairs.remove(name)
+}
+
+/// Returns whether an error says that nothing of a transaction was carried out.
+fn is_refusal_of_all(error: &RedisError, requests: &[Request]) -> bool {
+    // A call that only releases keys is no transaction to the server, but one command.
+    let is_one = requests.iter().all(Request::is_release);
+    error.code() == Some("EXECABORT") || is_one && is_refusal(error)
+}
+
+/// Returns the answer of a server that did nothing of a transaction.
+fn unclear(requests: &[Request]) -> Answer {
+    Answer {
+        standing: None,
+        replies: vec![Ok(Reply::Unclear); requests.len()],
+    }
 }
 
 fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>) -> Answer {

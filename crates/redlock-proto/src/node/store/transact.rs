@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Done, Keyspace, Lock, LockMode, Look, NodeTime, Request, Transaction, Verb,
-    node::transaction::last_of,
+    last_of_block,
 };
 
 impl Store {
@@ -83,7 +83,7 @@ impl Store {
                     take(self, ttl);
                 }
                 let shard = lock.keys.first_shard().number();
-                self.raise_counter(keyspace, shard, last_of(proposal, block));
+                self.raise_counter(keyspace, shard, last_of_block(proposal, block));
                 Done::Took {
                     is_owner: holder.is_none(),
                     before: Some(before),

@@ -38,6 +38,7 @@ use tokio::{
 };
 
 use self::pipe::{Pipe, Stream};
+use super::wire::Block;
 
 /// A command that a connection can send.
 pub(super) trait WireCommand: Send + Sync {
@@ -46,6 +47,27 @@ pub(super) trait WireCommand: Send + Sync {
 
     /// Returns it as redis-rs has it.
     fn to_redis(&self) -> Cow<'_, Cmd>;
+
+    /// Returns how many answers are of no interest before the one that counts.
+    fn answers_before(&self) -> usize {
+        0
+    }
+}
+
+impl WireCommand for Block {
+    fn write(&self, output: &mut Vec<u8>) {
+        for command in self.commands() {
+            command.write(output);
+        }
+    }
+
+    fn to_redis(&self) -> Cow<'_, Cmd> {
+        unreachable!("it is a pipeline")
+    }
+
+    fn answers_before(&self) -> usize {
+        self.commands().len() - 1
+    }
 }
 
 impl WireCommand for Cmd {
@@ -77,6 +99,25 @@ impl Transport {
             Self::Pooled(connection) => connection.req_packed_command(&command.to_redis()).await,
         };
         answer?.extract_error()
+    }
+}
+
+impl Transport {
+    /// Sends commands, and returns the answer to the last of them, in which errors may be answers.
+    pub(super) async fn ask_all(&mut self, block: &Block) -> RedisResult<Value> {
+        let answer = match self {
+            Self::Own(pipe) => pipe.ask(block).await?,
+            Self::Pooled(connection) => {
+                let commands = block.commands().len();
+                let pipeline = block.to_redis();
+                let answers = connection.req_packed_commands(&pipeline, commands - 1, 1);
+                answers.await?.pop().unwrap_or(Value::Nil)
+            }
+        };
+        match answer {
+            Value::ServerError(error) => Err(error.into()),
+            answer => Ok(answer),
+        }
     }
 }
 

@@ -39,6 +39,8 @@ struct PipeState {
     least: usize,
     /// The commands without an answer, and the answers that no caller has taken yet, in order.
     places: VecDeque<AnswerPlace>,
+    /// For some of them, by number: how many answers are of no interest before the one that counts.
+    before: VecDeque<(u64, usize)>,
     /// The number of the first of them.
     first: u64,
     /// The error that broke the connection.
@@ -66,6 +68,7 @@ impl Pipe {
             received: 0,
             least: 0,
             places: VecDeque::new(),
+            before: VecDeque::new(),
             first: 0,
             broken: None,
             waiting: Arc::default(),
@@ -154,7 +157,12 @@ impl PipeState {
     fn add(&mut self, command: &impl WireCommand) -> u64 {
         command.write(&mut self.output);
         self.places.push_back(AnswerPlace::Open);
-        self.first + self.places.len() as u64 - 1
+        let number = self.first + self.places.len() as u64 - 1;
+        let before = command.answers_before();
+        if before > 0 {
+            self.before.push_back((number, before));
+        }
+        number
     }
 
     /// Writes and reads as much as it can without waiting; returns the tasks to wake once the state is unlocked.
@@ -229,9 +237,19 @@ impl PipeState {
             at += length;
             let is_waited_for =
                 |place: &&mut AnswerPlace| matches!(place, AnswerPlace::Open | AnswerPlace::Left);
-            let place = self.places.iter_mut().find(is_waited_for);
+            let mut places = self.places.iter_mut().zip(self.first..);
+            let place = places.find(|(place, _)| is_waited_for(place));
             // A server that sends an answer without a request is about to hang up.
-            let place = place.ok_or_else(hung_up)?;
+            let (place, number) = place.ok_or_else(hung_up)?;
+            if let Some((of, before)) = self.before.front_mut()
+                && *of == number
+            {
+                *before -= 1;
+                if *before == 0 {
+                    self.before.pop_front();
+                }
+                continue;
+            }
             *place = match place {
                 AnswerPlace::Left => AnswerPlace::Over,
                 _ => AnswerPlace::Answered(Ok(answer)),

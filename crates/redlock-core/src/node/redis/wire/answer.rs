@@ -7,14 +7,13 @@ use redlock_proto::{MarkState, NodeTime, NodeVerb, RunId, ServerInfo, Standing, 
 
 use super::{
     super::error::{explained, is_wrong_server},
-    call::Order,
     jobs,
     values::{counted, refusal, text},
 };
 use crate::node::{Answer, Reply, Request};
 
-/// Reads the answer to a call with these requests, which had them in this order; `None` if that is not what a node sends.
-pub(in super::super) fn answer(value: Value, requests: &[Request], order: Order) -> Option<Answer> {
+/// Reads the answer to a call with these requests; `None` if that is not what a node sends.
+pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
     let Value::Array(values) = value else {
         return None;
     };
@@ -28,7 +27,7 @@ pub(in super::super) fn answer(value: Value, requests: &[Request], order: Order)
     }
     let MarkLook { standing, error } = look(header).ok()?;
     let mut replies = Vec::with_capacity(requests.len());
-    for request in order.of(requests) {
+    for request in requests {
         let (first, second) = (values.next()?, values.next()?);
         replies.push(match (text(first), request) {
             (Ok(failed), _) => Err(explained(&failed)),
@@ -41,7 +40,6 @@ pub(in super::super) fn answer(value: Value, requests: &[Request], order: Order)
             (Err(first), _) => Ok(reply(&first, second, request)?),
         });
     }
-    let replies = order.undo(replies, requests);
     Some(Answer { standing, replies })
 }
 
@@ -158,12 +156,6 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
                 ..
             } => Reply::Taken { counter },
             Request::Node(NodeVerb::Survey) => Reply::Greatest(counter),
-            Request::Lock {
-                verb: Verb::Extend {
-                    write_back: None, ..
-                },
-                ..
-            } if counter == UNDISPUTED => Reply::Undisputed,
             _ => Reply::Done,
         },
         code => refusal(code, counted)?,
@@ -214,9 +206,6 @@ fn server_info(info: &str) -> Result<ServerInfo, Arc<str>> {
         syncs: None,
     })
 }
-
-/// The node has refused the key to no caller lately.
-const UNDISPUTED: u64 = 1;
 
 /// Others give the lock another number of slots.
 const OTHER_SLOTS: i64 = -9;

@@ -1,11 +1,11 @@
-//! Calls as the script and the functions take them, with the requests that were encoded last.
+//! Calls as the script takes them, with the requests that were encoded last.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redlock_proto::{Keyspace, Lock, NodeVerb, Quarantine, Verb};
 
 use super::{
-    super::{args::Args, functions},
+    super::args::Args,
     encoded::Encoded,
     request::encode,
     values::millis,
@@ -31,37 +31,24 @@ struct CallParts {
 impl Encoder {
     /// Returns a call with these requests, behind its head, which says by what they are done.
     ///
-    /// They are in the order that is wanted, unless a key occurs twice.
+    /// A key may occur twice.
     pub(in super::super) fn call(
         &self,
         head: [&str; 2],
         keyspace: &Keyspace,
         requests: &[Request],
-        wanted: Order,
-    ) -> Packed {
+    ) -> Args {
         // What was left by a panic is cleared first.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.gather(keyspace, wanted.of(requests));
-        let (mut order, has_twins) = (wanted, have_twins(&mut state.hashes));
-        if has_twins && wanted != Order::Given {
-            order = Order::Given;
-            state.gather(keyspace, requests.iter());
-        }
-        let args = state.call(head, keyspace, requests, has_twins);
-        Packed { args, order }
+        state.gather(keyspace, requests);
+        let has_twins = have_twins(&mut state.hashes);
+        state.call(head, keyspace, requests, has_twins)
     }
-}
-
-/// A call as it is sent.
-pub(in super::super) struct Packed {
-    pub(in super::super) args: Args,
-    /// In which order it has the requests.
-    pub(in super::super) order: Order,
 }
 
 impl CallParts {
     /// Puts the parts of all requests together.
-    fn gather<'r>(&mut self, keyspace: &Keyspace, requests: impl Iterator<Item = &'r Request>) {
+    fn gather(&mut self, keyspace: &Keyspace, requests: &[Request]) {
         self.keys.clear();
         self.hashes.clear();
         self.counters.clear();
@@ -148,46 +135,6 @@ fn have_twins_of(counters: &[u16]) -> bool {
     numbered.any(|(number, counter)| counters[..number].contains(counter))
 }
 
-/// The order in which a call has its requests, and its answer the replies.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in super::super) enum Order {
-    /// As they were asked for.
-    Given,
-    /// Those that take a key, and behind them all others: so functions, which do most calls, need not look what each is.
-    ///
-    /// It is the same to a node if no key occurs twice.
-    AcquiresFirst,
-}
-
-impl Order {
-    /// Returns requests in this order.
-    pub(super) fn of(self, requests: &[Request]) -> impl Iterator<Item = &Request> {
-        let is_first = move |request: &Request| self.is_first(request);
-        let first = requests.iter().filter(move |request| is_first(request));
-        let behind = requests.iter().filter(move |request| !is_first(request));
-        first.chain(behind)
-    }
-
-    /// Returns what belongs to requests in this order as it belongs to them as they were asked for.
-    pub(super) fn undo<T>(self, mut parts: Vec<T>, requests: &[Request]) -> Vec<T> {
-        if self == Self::Given {
-            return parts;
-        }
-        let firsts = requests.iter().filter(|request| self.is_first(request));
-        let mut behind = parts.split_off(firsts.count()).into_iter();
-        let mut first = parts.into_iter();
-        let parts = requests.iter().map(|request| match self.is_first(request) {
-            true => first.next(),
-            false => behind.next(),
-        });
-        parts.flatten().collect()
-    }
-
-    fn is_first(self, request: &Request) -> bool {
-        self == Self::Given || functions::takes(request)
-    }
-}
-
 /// The last requests for locks, as they are sent.
 ///
 /// All nodes are asked the same, so one of them pays.
@@ -244,25 +191,3 @@ const PLACES: usize = 1 << BITS;
 
 /// As many bytes as a call has beside its head and its requests, as a rule.
 const ROOM: usize = 256;
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        super::super::fixtures::{RELEASE, acquire, extend, lock},
-        *,
-    };
-
-    // Shows: R2.12.
-    #[test]
-    fn what_was_put_in_order_is_as_it_was_given_once_that_is_undone() {
-        let requests = [lock(RELEASE), acquire(1), extend(None), acquire(2)];
-        for (order, expected) in [
-            (Order::Given, [0, 1, 2, 3]),
-            (Order::AcquiresFirst, [1, 3, 0, 2]),
-        ] {
-            let sent: Vec<&Request> = order.of(&requests).collect();
-            assert_eq!(sent, expected.map(|place| &requests[place]));
-            assert_eq!(order.undo(expected.to_vec(), &requests), [0, 1, 2, 3]);
-        }
-    }
-}
