@@ -105,6 +105,44 @@ async fn a_key_of_another_type_is_waited_for_if_it_expires() {
     assert!((9..=10).contains(&remaining.as_secs()), "{remaining:?}");
 }
 
+/// To the command that takes a key it is still there, and to the one that asks how long it stays it is over.
+#[tokio::test]
+async fn a_key_of_another_type_that_ends_while_a_call_runs_is_not_granted() {
+    let mut fixture = Fixture::voting().await;
+    // Enough for a call to take some milliseconds.
+    let mut requests: Vec<_> = (0..2_000)
+        .map(|number| request(extend(None), &format!("none {number}"), 1))
+        .collect();
+    for keys in [&["odd"][..], &["free", "odd"]] {
+        let (mut refused, mut granted) = (0, 0);
+        for try_number in 0u64..200 {
+            fixture.command(&["DEL", KEY, "{odd}:lock:free"]);
+            fixture.command(&["RPUSH", KEY, "value"]);
+            let left = 1 + try_number % 20;
+            fixture.command(&["PEXPIRE", KEY, &left.to_string()]);
+            requests.push(request_of(acquire(), keys, 1));
+            let answer = fixture.call(&requests).await;
+            requests.pop();
+            match answer.replies.last() {
+                Some(Ok(Reply::Taken { .. })) => {
+                    let found = fixture.command(&["GET", KEY]);
+                    assert!(found.as_text().is_some(), "{left} ms: {found:?}");
+                    granted += 1;
+                }
+                Some(Ok(Reply::Held { .. })) => {
+                    assert!(
+                        !fixture.exists("{odd}:lock:free"),
+                        "{left} ms: a part is kept"
+                    );
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(refused > 0 && granted > 0, "{refused}, {granted}");
+    }
+}
+
 #[tokio::test]
 async fn a_string_of_somebody_elses_is_not_ours() {
     let mut fixture = Fixture::voting().await;

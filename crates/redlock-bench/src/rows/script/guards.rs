@@ -111,22 +111,3 @@ const VARIANTS: [&[Guard]; 6] = [
 
 /// The variants that are measured with 16 acquires in a call; there, tombstones stand between the keys.
 const SHARED: [usize; 5] = [0, 1, 2, 3, 5];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIBRARY: &str = concat!(
-        include_str!("../../../../redlock-core/src/node/redis/functions/witness.lua"),
-        include_str!("../../../../redlock-core/src/node/redis/functions/leases.lua"),
-    );
-
-    #[test]
-    fn each_guard_is_in_the_library() {
-        for guards in VARIANTS {
-            let text = taken_out(LIBRARY, guards);
-            assert!(text.is_some(), "{guards:?}");
-            assert_eq!(text.as_deref() == Some(LIBRARY), guards.is_empty());
-        }
-    }
-}

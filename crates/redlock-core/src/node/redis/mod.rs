@@ -4,8 +4,6 @@ mod address;
 mod args;
 mod error;
 mod error_texts;
-#[cfg(test)]
-mod fixtures;
 mod form;
 mod functions;
 mod probe;

@@ -7,24 +7,11 @@ use redlock_sandbox::{Persistence, Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) struct Site {
     server: Server,
-    form: Form,
     session: Box<dyn Session>,
-    /// Whether the server has dropped its scripts and functions since the last call.
-    scripts_dropped: bool,
-    /// The quick calls of the processes before this one.
-    quick_before: u64,
-}
-
-/// By which of its two forms the server is called.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Form {
-    Script,
-    /// Functions, for what they serve.
-    Functions,
 }
 
 impl Site {
-    pub(crate) async fn start(persistence: Persistence, form: Form) -> Self {
+    pub(crate) async fn start(persistence: Persistence) -> Self {
         let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
         let options = ServerOptions::default()
             .persistence(persistence)
@@ -35,14 +22,8 @@ impl Site {
             .argument("local")
             .own_clock();
         let server = Server::start(&binary, options).expect("the server starts");
-        let session = connect(&server, form).await;
-        let site = Self {
-            server,
-            form,
-            session,
-            scripts_dropped: false,
-            quick_before: 0,
-        };
+        let session = connect(&server).await;
+        let site = Self { server, session };
         site.expire_nothing();
         site
     }
@@ -53,24 +34,7 @@ impl Site {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> CallResult {
-        let answer = self.session.call(keyspace, requests).await;
-        if self.scripts_dropped && self.form == Form::Functions {
-            // A session tries functions that are gone again when it next inspects its server; a new one does so now.
-            self.session = connect(&self.server, self.form).await;
-        }
-        self.scripts_dropped = false;
-        answer
-    }
-
-    /// Returns how many calls by functions needed no whole look at the server: only these ask it for its time.
-    pub(crate) fn quick_calls(&self) -> u64 {
-        let info = self.command(&["INFO", "commandstats"]);
-        let text = info.as_text().expect("it is text");
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("cmdstat_time:calls="));
-        let calls = line.and_then(|line| line.split(',').next()?.parse().ok());
-        self.quick_before + calls.unwrap_or(0)
+        self.session.call(keyspace, requests).await
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {
@@ -79,12 +43,8 @@ impl Site {
             .unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
     }
 
-    pub(crate) fn drop_scripts(&mut self) {
+    pub(crate) fn drop_scripts(&self) {
         self.command(&["SCRIPT", "FLUSH"]);
-        if self.form == Form::Functions {
-            self.command(&["FUNCTION", "FLUSH"]);
-        }
-        self.scripts_dropped = true;
     }
 
     pub(crate) fn set_clock(&self, micros: u64) {
@@ -98,11 +58,9 @@ impl Site {
     pub(crate) async fn restart(&mut self) {
         // While it starts it would remove expired keys by itself. On this day nothing has expired.
         self.set_clock(DAY_ONE);
-        self.quick_before = self.quick_calls();
         self.server.restart().expect("the server starts again");
         self.expire_nothing();
-        self.session = connect(&self.server, self.form).await;
-        self.scripts_dropped = false;
+        self.session = connect(&self.server).await;
     }
 
     pub(crate) fn run(&self) -> RunId {
@@ -120,7 +78,7 @@ impl Site {
     }
 
     /// Drops all data and scripts, on disk too.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn forget(&self) {
         self.command(&["FLUSHALL"]);
         self.drop_scripts();
         // There is none if nothing was saved.
@@ -133,11 +91,8 @@ impl Site {
     }
 }
 
-async fn connect(server: &Server, form: Form) -> Box<dyn Session> {
-    let mut node = RedisNode::at(&server.url()).expect("the URL is valid");
-    if form == Form::Script {
-        node = node.without_functions();
-    }
+async fn connect(server: &Server) -> Box<dyn Session> {
+    let node = RedisNode::at(&server.url()).expect("the URL is valid");
     node.connect().await.expect("the server is up")
 }
 

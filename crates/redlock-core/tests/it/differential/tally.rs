@@ -25,7 +25,7 @@ impl Tally {
         for reply in &answer.replies {
             self.operations += 1;
             self.count(match reply {
-                Ok(Reply::Done | Reply::Undisputed) => "done",
+                Ok(Reply::Done) => "done",
                 Ok(Reply::Taken { .. }) => "taken",
                 Ok(Reply::Held { .. }) => "held",
                 Ok(Reply::Missing) => "missing",

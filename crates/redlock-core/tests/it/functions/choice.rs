@@ -1,10 +1,13 @@
 //! When nodes are called by functions, and when by the script.
 
-use redlock_core::node::{Node, RedisNode, Reply};
+use std::sync::Arc;
+
+use redlock_core::node::{Keyspace, Node, RedisNode, Reply, Request};
+use redlock_proto::{NodeVerb, Quarantine};
 use redlock_sandbox::ServerOptions;
 
 use crate::functions::fixtures::{
-    EXTEND, Master, RELEASE, acquire, connect, debuggable, keyspace, request,
+    EXTEND, Master, RELEASE, TTL, acquire, connect, debuggable, keyspace, request,
 };
 
 /// Returns how many calls were made by functions and how many by the script.
@@ -29,29 +32,42 @@ async fn use_once(master: &mut Master) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn what_leases_need_is_called_by_functions() {
-    let mut master = Master::witnessed().await;
+async fn where_restarts_are_delayed_each_call_is_made_by_functions() {
+    let mut master = Master::opened().await;
     assert_eq!(use_once(&mut master).await, (3, 0));
     master.inspect().await;
-    assert_eq!(calls(&master).1, 3, "two to vouch, and the inspection");
+    assert_eq!(calls(&master).1, 0, "nor is anything else");
+}
+
+#[tokio::test]
+async fn where_restarts_are_not_delayed_no_library_is_loaded() {
+    let mut master = Master::start(debuggable()).await;
+    let keyspace = Arc::new(Keyspace::new("{fn}", Quarantine::new(3 * TTL, 0.01)));
+    for _ in 0..2 {
+        let inspect = [Request::Node(NodeVerb::Inspect)];
+        let answer = master.session.call(&keyspace, &inspect).await.unwrap();
+        assert!(matches!(answer.replies[..], [Ok(Reply::ServerInfo(_))]));
+    }
+    assert_eq!(calls(&master), (0, 2));
+    assert!(master.libraries().is_empty());
 }
 
 #[tokio::test]
 async fn another_client_finds_the_library_and_loads_none() {
-    let mut master = Master::witnessed().await;
+    let mut master = Master::opened().await;
     assert_eq!(master.calls("function|load"), 1);
     master.reconnect().await;
-    assert!(master.is_quick().await);
+    master.inspect().await;
+    assert!(master.is_called_by_functions().await);
     assert_eq!(master.calls("function|load"), 1);
 }
 
 #[tokio::test]
 async fn without_functions_none_is_loaded() {
     let mut master = Master::start(debuggable()).await;
-    master.command(&["FUNCTION", "FLUSH"]);
     let node = RedisNode::at(&master.server.url()).unwrap();
     master.session = node.without_functions().connect().await.unwrap();
-    master.vouch().await;
+    master.open().await;
     assert_eq!(use_once(&mut master).await, (0, 3));
     assert!(master.libraries().is_empty());
 }
@@ -59,7 +75,7 @@ async fn without_functions_none_is_loaded() {
 // Shows: R2.6.
 #[tokio::test]
 async fn both_forms_serve_one_namespace() {
-    let mut master = Master::witnessed().await;
+    let mut master = Master::opened().await;
     let node = RedisNode::at(&master.server.url()).unwrap();
     let mut script = node.without_functions().connect().await.unwrap();
     let held = |counter| move |reply: &Result<Reply, _>| matches!(reply, Ok(Reply::Held { counter: seen, .. }) if *seen == counter);
@@ -86,7 +102,7 @@ async fn servers_that_know_no_functions_are_called_by_the_script() {
             .argument(unknown)
             .argument("");
         let mut master = Master::start(options).await;
-        master.vouch().await;
+        master.open().await;
         assert_eq!(use_once(&mut master).await.1, 3, "without {unknown}");
     }
 }
@@ -97,17 +113,17 @@ async fn users_who_may_not_call_functions_call_the_script() {
     let all: Vec<&str> = [RedisNode::RIGHTS.split(' ').collect(), rights.clone()].concat();
     for missing in [None].into_iter().chain(rights.into_iter().map(Some)) {
         let mut master = Master::start(ServerOptions::default()).await;
-        master.command(&["FUNCTION", "FLUSH"]);
         let mut user = vec!["ACL", "SETUSER", "lock", "on", ">sesame", "~{fn}:*"];
         user.extend(["resetchannels", "-@all"]);
         user.extend(all.iter().filter(|right| Some(**right) != missing));
         master.command(&user);
         let url = format!("redis://lock:sesame@{}", master.server.address());
         master.session = connect(&url).await;
-        master.vouch().await;
+        master.open().await;
         let (functions, scripts) = use_once(&mut master).await;
         match missing {
-            None => assert_eq!((functions, scripts), (3, 0)),
+            // No function asks for the time.
+            None | Some("+time") => assert_eq!((functions, scripts), (3, 0)),
             Some(_) => assert_eq!((functions, scripts), (0, 3), "without {missing:?}"),
         }
         // What is refused is not asked for again and again: it would fill the log of the server.
@@ -129,29 +145,44 @@ fn denied(master: &Master) -> usize {
 
 #[tokio::test]
 async fn users_who_may_not_load_the_library_call_it_if_it_is_there() {
-    let mut master = Master::start(ServerOptions::default()).await;
+    let mut master = Master::opened().await;
     assert_eq!(master.libraries().len(), 1);
     let mut user = vec!["ACL", "SETUSER", "lock", "on", ">sesame", "~{fn}:*"];
-    user.extend(["resetchannels", "-@all", "+fcall", "+time"]);
+    user.extend(["resetchannels", "-@all", "+fcall"]);
     user.extend(RedisNode::RIGHTS.split(' '));
     master.command(&user);
     let url = format!("redis://lock:sesame@{}", master.server.address());
     master.session = connect(&url).await;
-    master.vouch().await;
+    master.inspect().await;
     assert_eq!(use_once(&mut master).await, (3, 0));
 }
 
 // Shows: R2.5.
 #[tokio::test]
 async fn a_library_of_this_name_that_somebody_else_made_is_left_alone() {
-    let mut master = Master::start(ServerOptions::default()).await;
+    let mut master = Master::opened().await;
     let (name, _) = master.libraries().remove(0);
     let theirs = format!("#!lua name={name}\nredis.register_function('theirs', function() end)");
     master.command(&["FUNCTION", "LOAD", "REPLACE", &theirs]);
     master.reconnect().await;
-    master.vouch().await;
+    master.inspect().await;
     assert_eq!(use_once(&mut master).await, (0, 3));
     assert_eq!(master.libraries(), [(name, theirs)]);
+}
+
+// Shows: R2.5.
+#[tokio::test]
+async fn libraries_of_two_versions_live_side_by_side() {
+    let mut master = Master::opened().await;
+    let [(name, code)] = &master.libraries()[..] else {
+        panic!("there is one library");
+    };
+    let other = code.replace(name.as_str(), "redlock_9_ab");
+    master.command(&["FUNCTION", "LOAD", &other]);
+    assert_eq!(master.libraries().len(), 2);
+    assert_eq!(use_once(&mut master).await, (3, 0), "nothing was replaced");
+    let ready = master.command(&["FCALL", "redlock_9_ab_ready", "0"]);
+    assert_eq!(ready.as_text(), Some("ready"));
 }
 
 #[test]

@@ -3,14 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::{Answer, Keyspace, Node, RedisNode, Reply, Request, Session};
-use redlock_proto::{
-    KeySet, Lock, LockMode, MarkState, NodeKey, NodeVerb, OwnerId, Quarantine, Verb,
-};
+use redlock_proto::{Lock, LockMode, MarkState, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) const TTL: Duration = Duration::from_secs(20);
 
-/// A master, and a session that may call functions.
+/// A master whose restarts are declared to be delayed, and a session that may call functions.
 pub(crate) struct Master {
     pub(crate) server: Server,
     pub(crate) session: Box<dyn Session>,
@@ -24,19 +22,20 @@ impl Master {
         Self { server, session }
     }
 
-    /// Returns a master that votes and whose library knows that.
-    pub(crate) async fn witnessed() -> Self {
+    /// Returns a master that was opened for votes after it had begun a new run.
+    pub(crate) async fn opened() -> Self {
         let mut master = Self::start(debuggable()).await;
-        master.vouch().await;
-        master.witness().await;
+        let state = master.inspect().await;
+        assert!(is_aged(&state), "it has begun a new run: {state:?}");
+        master.open().await;
         master
     }
 
-    /// Vouches for the master, as an operator does.
-    pub(crate) async fn vouch(&mut self) {
-        let standing = self.call(&[]).await.standing.unwrap();
-        let MarkState::Quarantined { since, .. } = standing.state else {
-            panic!("it is in no quarantine: {standing:?}");
+    /// Tells the master to vote, as an operator's blessing does.
+    pub(crate) async fn open(&mut self) {
+        let state = self.inspect().await;
+        let (MarkState::Quarantined { since, .. } | MarkState::Aged { since }) = state else {
+            panic!("it need not be told: {state:?}");
         };
         let open = Request::Node(NodeVerb::Open {
             floor: 0,
@@ -44,12 +43,7 @@ impl Master {
             horizon: None,
         });
         assert_eq!(self.call(&[open]).await.replies, [Ok(Reply::Done)]);
-    }
-
-    /// Has the library look at the mark.
-    pub(crate) async fn witness(&mut self) {
-        assert_eq!(self.state().await, MarkState::Voting);
-        assert!(self.is_quick().await);
+        assert_eq!(self.inspect().await, MarkState::Voting);
     }
 
     /// Connects again.
@@ -62,23 +56,18 @@ impl Master {
         answer.expect("the call as a whole is answered")
     }
 
-    /// Returns where the master stands, as the function that keeps a key says.
-    pub(crate) async fn state(&mut self) -> MarkState {
-        let answer = self.call(&[request(EXTEND, "nobody's", 1)]).await;
+    /// Has it inspected, as clients do when they connect and every few seconds; returns where it stands.
+    pub(crate) async fn inspect(&mut self) -> MarkState {
+        let answer = self.call(&[Request::Node(NodeVerb::Inspect)]).await;
+        assert!(matches!(answer.replies[..], [Ok(Reply::ServerInfo(_))]));
         answer.standing.unwrap().state
     }
 
-    /// Returns whether the master votes without a whole look at the server: only then a call asks for its time.
-    pub(crate) async fn is_quick(&mut self) -> bool {
-        let before = self.calls("time");
-        let state = self.state().await;
-        self.calls("time") > before && state == MarkState::Voting
-    }
-
-    /// Has it inspected, as clients do when they connect and every few seconds.
-    pub(crate) async fn inspect(&mut self) {
-        let answer = self.call(&[Request::Node(NodeVerb::Inspect)]).await;
-        assert!(matches!(answer.replies[..], [Ok(Reply::ServerInfo(_))]));
+    /// Returns whether a call is made by a function.
+    pub(crate) async fn is_called_by_functions(&mut self) -> bool {
+        let before = self.calls("fcall");
+        self.call(&[]).await;
+        self.calls("fcall") > before
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {
@@ -150,24 +139,20 @@ pub(crate) async fn connect(url: &str) -> Box<dyn Session> {
 }
 
 pub(crate) fn keyspace() -> Arc<Keyspace> {
-    Arc::new(Keyspace::new("{fn}", Quarantine::new(3 * TTL, 0.01)))
+    let quarantine = Quarantine::new(3 * TTL, 0.01);
+    Arc::new(Keyspace::new(
+        "{fn}",
+        quarantine.trusting_delayed_restarts(),
+    ))
 }
 
 /// Returns a request about a key of the keyspace.
 pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
-    request_of(verb, &[key], owner)
-}
-
-/// Returns a request about several keys of the keyspace.
-pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
-    let keys = keys
-        .iter()
-        .map(|key| NodeKey::from(format!("{{fn}}:lock:{key}")));
     Request::Lock {
         verb,
         lock: Lock {
             mode: LockMode::Exclusive,
-            keys: KeySet::new(keys).unwrap(),
+            keys: NodeKey::from(format!("{{fn}}:lock:{key}")).into(),
             owner: OwnerId::from_random([owner; 16]),
         }
         .into(),
@@ -189,6 +174,10 @@ pub(crate) const EXTEND: Verb = Verb::Extend {
     write_back: None,
 };
 pub(crate) const RELEASE: Verb = Verb::Release { ttl: TTL };
+
+pub(crate) fn is_aged(state: &MarkState) -> bool {
+    matches!(state, MarkState::Aged { .. })
+}
 
 pub(crate) fn is_quarantined(state: &MarkState) -> bool {
     matches!(state, MarkState::Quarantined { .. })

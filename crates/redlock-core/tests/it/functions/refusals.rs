@@ -8,7 +8,7 @@ use crate::functions::fixtures::{EXTEND, Master, RELEASE, acquire, keyspace, req
 // Shows: R2.4.
 #[tokio::test]
 async fn a_library_that_was_dropped_costs_no_call_and_is_loaded_again() {
-    let mut master = Master::witnessed().await;
+    let mut master = Master::opened().await;
     master.command(&["FUNCTION", "FLUSH"]);
     let take = master.call(&[request(acquire(1), "a", 1)]).await;
     assert_eq!(take.replies, [Ok(Reply::Taken { counter: 1 })]);
@@ -19,14 +19,13 @@ async fn a_library_that_was_dropped_costs_no_call_and_is_loaded_again() {
 
     master.inspect().await;
     assert_eq!(master.libraries().len(), 1);
-    assert!(!master.is_quick().await, "what it knew is gone");
-    assert!(master.is_quick().await);
+    assert!(master.is_called_by_functions().await);
 }
 
 // Shows: R2.7.
 #[tokio::test]
 async fn a_call_that_others_follow_is_not_made_again() {
-    let mut master = Master::witnessed().await;
+    let mut master = Master::opened().await;
     for flush in [
         &[&["FUNCTION", "FLUSH"][..]][..],
         &[&["FUNCTION", "FLUSH"], &["SCRIPT", "FLUSH"]],
@@ -48,23 +47,16 @@ async fn a_call_that_others_follow_is_not_made_again() {
 
 // Shows: R2.7.
 #[tokio::test]
-async fn without_memory_leases_are_kept_and_let_go_by_functions() {
-    let mut master = Master::witnessed().await;
+async fn without_memory_the_script_stands_in() {
+    let mut master = Master::opened().await;
     for (proposal, key) in [(1, "a"), (2, "b")] {
         let take = master.call(&[request(acquire(proposal), key, 1)]).await;
         assert_eq!(take.replies, [Ok(Reply::Taken { counter: proposal })]);
     }
     master.command(&["SET", "ballast", &"x".repeat(1 << 20)]);
     master.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
-    let scripts = master.calls("evalsha");
-    for (verb, key) in [(EXTEND, "a"), (RELEASE, "a")] {
-        let done = master.call(&[request(verb, key, 1)]).await;
-        let is_done = matches!(&done.replies[..], [Ok(reply)] if reply.is_done());
-        assert!(is_done, "{verb:?}: {done:?}");
-    }
-    assert_eq!(master.calls("evalsha"), scripts);
 
-    // Another call follows, and the script does not stand in.
+    // Where another call follows, it does not.
     let (first, second) = ([request(acquire(3), "c", 1)], [request(RELEASE, "c", 1)]);
     let first = master.session.call(&keyspace(), &first);
     let second = master.session.call(&keyspace(), &second);
@@ -73,18 +65,23 @@ async fn without_memory_leases_are_kept_and_let_go_by_functions() {
     assert!(error.refuses_writes && !error.may_have_run, "{error:?}");
     assert_eq!(second.unwrap().replies, [Ok(Reply::Missing)]);
 
-    // The script does one without the other.
-    let both = [request(acquire(3), "c", 1), request(RELEASE, "b", 1)];
-    let answer = master.call(&both).await;
+    // It does one without the other.
+    let scripts = master.calls("evalsha");
+    let requests = [
+        request(acquire(3), "c", 1),
+        request(EXTEND, "a", 1),
+        request(RELEASE, "b", 1),
+    ];
+    let answer = master.call(&requests).await;
     assert_eq!(answer.standing.unwrap().state, MarkState::Voting);
     assert!(answer.replies[0].as_ref().unwrap_err().starts_with("OOM "));
-    assert_eq!(answer.replies[1], Ok(Reply::Done));
+    assert_eq!(answer.replies[1..], [Ok(Reply::Done), Ok(Reply::Done)]);
     assert_eq!(master.calls("evalsha"), scripts + 1);
 
     // As long as there is none, functions are not called.
     master.inspect().await;
-    assert!(!master.is_quick().await);
+    assert!(!master.is_called_by_functions().await);
     master.command(&["CONFIG", "SET", "maxmemory", "0"]);
     master.inspect().await;
-    assert!(master.is_quick().await);
+    assert!(master.is_called_by_functions().await);
 }

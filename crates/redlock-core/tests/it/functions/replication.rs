@@ -1,19 +1,18 @@
 //! Masters that become replicas and lead again, in one process: its variables may live on, and its data may not.
 
-use redlock_core::node::Reply;
-use redlock_proto::MarkState;
+use redlock_core::node::{Reply, Request};
+use redlock_proto::{MarkState, NodeVerb};
 
 use crate::functions::fixtures::{
     Master, TTL, acquire, debuggable, is_quarantined, keyspace, request,
 };
 
-/// Returns a master that votes and knows it, and a replica that has copied it.
+/// Returns a master that votes, and a replica that has copied it.
 async fn pair() -> (Master, Master) {
     let mut master = Master::start(debuggable()).await;
     let replica = Master::start(debuggable().own_clock()).await;
     follow(&replica, &master).await;
-    master.vouch().await;
-    master.witness().await;
+    master.open().await;
     (master, replica)
 }
 
@@ -36,7 +35,7 @@ async fn caught_up(replica: &Master, master: &Master) {
     replica.until("replication", offset.unwrap()).await;
 }
 
-// Shows: R2.3.
+// Shows: E4, R1.3.
 #[tokio::test]
 async fn a_promoted_replica_has_the_library_and_knows_nothing() {
     let (master, mut replica) = pair().await;
@@ -44,10 +43,10 @@ async fn a_promoted_replica_has_the_library_and_knows_nothing() {
     lead(&replica);
     assert_eq!(replica.libraries(), master.libraries());
     replica.reconnect().await;
-    assert!(is_quarantined(&replica.state().await));
+    assert!(is_quarantined(&replica.inspect().await));
 }
 
-// Shows: R2.3.
+// Shows: E5.
 #[tokio::test]
 async fn a_master_that_copied_its_replica_does_not_vote() {
     let (mut master, replica) = pair().await;
@@ -63,7 +62,7 @@ async fn a_master_that_copied_its_replica_does_not_vote() {
     assert!(!master.exists("a"));
     let mark = master.command(&["GET", "{fn}:mark"]);
     assert!(mark.as_text().unwrap().starts_with("voting "));
-    assert!(is_quarantined(&master.state().await));
+    assert!(is_quarantined(&master.inspect().await));
 }
 
 /// The variables of the library live through this, and the mark is what it was.
@@ -90,7 +89,7 @@ async fn a_master_that_got_from_its_replica_only_what_it_had_missed_does_not_vot
     assert_eq!(master.command(&["GET", "{fn}:mark"]), mark);
     let answer = master.call(&[request(acquire(2), "a", 2)]).await;
     assert_ne!(answer.standing.unwrap().state, MarkState::Voting);
-    assert!(is_quarantined(&master.state().await));
+    assert!(is_quarantined(&master.inspect().await));
 }
 
 #[tokio::test]
@@ -101,5 +100,6 @@ async fn a_replica_says_what_it_is_and_grants_nothing() {
     let refused = master.session.call(&keyspace(), &refused).await;
     let error = refused.expect_err("it writes nothing");
     assert!(error.wrong_server && !error.may_have_run, "{error:?}");
-    master.inspect().await;
+    let inspected = master.call(&[Request::Node(NodeVerb::Inspect)]).await;
+    assert!(matches!(inspected.replies[..], [Ok(Reply::ServerInfo(_))]));
 }

@@ -71,13 +71,15 @@ const REGISTER: &str = include_str!("register.lua");
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use redlock_proto::Quarantine;
 
-    use super::{super::fixtures::TTL, *};
+    use super::*;
 
     #[test]
     fn its_name_has_the_version_of_what_nodes_store() {
-        let wire = Quarantine::new(TTL, 0.01).to_wire();
+        let wire = Quarantine::new(Duration::from_secs(1), 0.01).to_wire();
         let (_, version) = wire.rsplit_once(",v").unwrap();
         let name = format!("#!lua name=redlock_{version}_");
         assert!(LIBRARY.text.starts_with(&name));

@@ -4,12 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use redlock_proto::{Keyspace, Lock, NodeVerb, Quarantine, Verb};
 
-use super::{
-    super::args::Args,
-    encoded::Encoded,
-    request::encode,
-    values::millis,
-};
+use super::{super::args::Args, encoded::Encoded, request::encode, values::millis};
 use crate::node::Request;
 
 /// What makes calls out of requests; the nodes of a client share one, so that each request is encoded once.

@@ -8,7 +8,7 @@ use redlock_proto::{
 
 use super::{
     super::{error::explained, script, transport::WireCommand},
-    Encoder, Order, answer,
+    Encoder, answer,
 };
 use crate::node::{Reply, Request};
 
@@ -41,8 +41,8 @@ fn acquire(key: &str) -> Request {
 /// Returns a call of the script as it is sent.
 fn packed(encoder: &Encoder, requests: &[Request]) -> String {
     let mut packed = Vec::new();
-    let call = encoder.call(script::call(true), &keyspace(), requests, Order::Given);
-    call.args.write(&mut packed);
+    let call = encoder.call(script::call(true), &keyspace(), requests);
+    call.write(&mut packed);
     String::from_utf8(packed).unwrap()
 }
 
@@ -64,8 +64,8 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
         "a",
         &tombstone,
         "b",
-        "{t}:fence",
-        "30000ms,10000ppm,v2",
+        "{t}:counters",
+        "30000ms,10000ppm,v3",
         "32480 937 0 0",
         "",
         "2",
@@ -108,7 +108,7 @@ fn several_keys_come_with_their_number_and_one_tombstone() {
     let tombstone = format!("{{t}}:tomb:{owner}");
     let shard = |key: &str| Shard::of(&key.into()).number().to_string();
     let (a, b) = (shard("a"), shard("b"));
-    let expected = ["6", "{t}:mark", "751", "a", "b", &tombstone, "{t}:fence"];
+    let expected = ["6", "{t}:mark", "751", "a", "b", &tombstone, "{t}:counters"];
     assert_eq!(args[2..9], expected);
     let expected = [
         "counters",
@@ -188,7 +188,7 @@ fn one(state: i64, first: i64, second: i64) -> Value {
 #[test]
 fn answers_are_read() {
     let requests = [acquire("a")];
-    let read = |value| answer(value, &requests, Order::Given);
+    let read = |value| answer(value, &requests);
     let taken = read(one(1, 0, 9)).unwrap();
     assert_eq!(taken.replies, [Ok(Reply::Taken { counter: 9 })]);
     let standing = taken.standing.unwrap();
@@ -222,7 +222,7 @@ fn a_counter_is_sixteen_digits() {
     values.push(Value::BulkString(b"0f3a".to_vec()));
     values.push(Value::Int(0));
     values.push(Value::BulkString(b"0000000000000042".to_vec()));
-    let answer = answer(Value::Array(values), &[acquire("a")], Order::Given).unwrap();
+    let answer = answer(Value::Array(values), &[acquire("a")]).unwrap();
     assert_eq!(answer.replies, [Ok(Reply::Taken { counter: 42 })]);
 }
 
@@ -233,7 +233,7 @@ fn an_error_of_one_operation_is_its_own() {
     values.extend([Value::BulkString(b"OOM no".to_vec()), Value::Int(0)]);
     values.extend([Value::Int(0), Value::Int(3)]);
     let requests = [acquire("a"), acquire("b")];
-    let answer = answer(Value::Array(values), &requests, Order::Given).unwrap();
+    let answer = answer(Value::Array(values), &requests).unwrap();
     let error: Arc<str> = explained("OOM");
     assert_eq!(
         answer.replies,
@@ -251,7 +251,7 @@ fn only_a_replica_may_fail_to_look_at_its_mark() {
         let zeros = || vec![Value::Int(0); 3];
         let look = [vec![text("READONLY no")], zeros(), vec![text("")]].concat();
         let values = [look, vec![Value::Int(0), text(info)]].concat();
-        answer(Value::Array(values), &inspect, Order::Given).unwrap()
+        answer(Value::Array(values), &inspect).unwrap()
     };
     let replica = inspected(info);
     assert_eq!(replica.standing, None);
@@ -273,6 +273,6 @@ fn answers_that_make_no_sense_are_refused() {
         Value::Array(vec![]),
         Value::Array(vec![Value::Nil; 7]),
     ] {
-        assert_eq!(answer(nonsense, &[acquire("a")], Order::Given), None);
+        assert_eq!(answer(nonsense, &[acquire("a")]), None);
     }
 }

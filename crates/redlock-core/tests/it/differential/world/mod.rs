@@ -212,7 +212,7 @@ impl<'a> World<'a> {
                     verb: JobVerb::Claim { ttl, .. } | JobVerb::Commit { ttl, .. },
                     ..
                 },
-                Ok(Reply::Taken { .. } | Reply::Claimed { .. } | Reply::Done | Reply::Undisputed),
+                Ok(Reply::Taken { .. } | Reply::Claimed { .. } | Reply::Done),
             ) = (request, reply)
             {
                 let ttl = micros(*ttl) / 1_000;
@@ -223,8 +223,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Returns whether the answers are the same, but for the server info that a model lacks, and for what need not be
-/// remembered.
+/// Returns whether the answers are the same, but for the server info that a model lacks.
 fn alike(expected: &Answer, answer: &Answer) -> bool {
     let mut pairs = expected.replies.iter().zip(&answer.replies);
     expected.standing == answer.standing
@@ -233,8 +232,6 @@ fn alike(expected: &Answer, answer: &Answer) -> bool {
             (Ok(Reply::ServerInfo(expected)), Ok(Reply::ServerInfo(server_info))) => {
                 expected.run == server_info.run
             }
-            // Which refusals a server remembers is a hint: by its script it remembers none.
-            (Ok(expected), Ok(reply)) if expected.is_done() => reply.is_done(),
             (expected, reply) => expected == reply,
         })
 }
