@@ -52,8 +52,8 @@ mod token;
 
 pub use self::{
     client::{
-        Acquire, Ask, Backlog, Client, ClientConfig, Confirmed, Effect, Entropy, FanOut, Forgot,
-        JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
+        Acquire, Ask, Backlog, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobState,
+        Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
     },
     key::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, LockMode, NodeKey, OwnerId,
@@ -65,7 +65,8 @@ pub use self::{
     membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, Done, GiveBack, Keyspace, Lock, Look, MarkState, NodeOutcome, NodeVerb, Quarantine,
-        Reply, Request, RequestError, RunId, ServerInfo, Standing, Store, Transaction, Unfit, Verb, last_of_block,
+        Reply, Request, RequestError, RunId, ServerInfo, Standing, Store, Transaction, Unfit, Verb,
+        last_of_block,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,

@@ -91,8 +91,6 @@ counters! {
     gaps: "gaps left for other processes",
     /// Leases that were handed over to another holder in the same process.
     handed_over: "leases handed over",
-    /// Holders that heard that no other client wants their key.
-    undisputed: "holders that heard that nobody else wants the key",
     /// Leases that were released.
     released: "leases released",
     /// Leases whose key was left to its time to live.

@@ -88,14 +88,10 @@ impl ClientShared {
         let parked = turn.inherit().filter(|_| request.claim.is_none());
         let terms = LeaseTerms::of(&request.acquire);
         let subject = || request.subject.clone();
-        if let Some(parked) = parked {
-            if let Some(held) = parked.take_over(subject(), terms, self.clock) {
-                if terms.allows_looks() && turn.looks() {
-                    held.look(self.clock);
-                }
-                return Ok((LockGuard::new(held.with_turn(turn)), None));
-            }
-            turn.look_again();
+        if let Some(parked) = parked
+            && let Some(held) = parked.take_over(subject(), terms, self.clock)
+        {
+            return Ok((LockGuard::new(held.with_turn(turn)), None));
         }
         turn.leave_a_gap(request.acquire.wait_until).await;
         let (attempts, won) = self.engine.acquire(request, wait.duration()).await;

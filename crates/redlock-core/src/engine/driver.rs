@@ -244,12 +244,6 @@ impl Driver {
                 let ask = self.asked.add(command);
                 self.client.extend(lease, ask, now);
             }
-            Command::Look { lease, .. } => {
-                let ask = self.asked.add(command);
-                if !self.client.look(lease, ask, now) {
-                    self.asked.remove(ask);
-                }
-            }
             Command::Downgrade { lease, .. } => {
                 let ask = self.asked.add(command);
                 self.client.downgrade(lease, ask, now);

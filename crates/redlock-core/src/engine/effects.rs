@@ -1,8 +1,8 @@
 //! The driver carries out the protocol's decisions, answers callers, and reports to the log and to the metrics.
 
 use redlock_proto::{
-    Confirmed, Effect, Failure, Instant, NodeAnswer, NotExtended, NotReleased, Notice, Op,
-    RunRecord, TokenBlock,
+    Effect, Failure, Instant, NodeAnswer, NotExtended, NotReleased, Notice, Op, RunRecord,
+    TokenBlock,
 };
 
 use super::{
@@ -142,24 +142,18 @@ impl Driver {
         }
     }
 
-    fn extension_over(&mut self, ask: u64, result: Result<Confirmed, NotExtended>) {
-        let (lease, answer) = match self.asked.remove(ask) {
-            Some(Command::Extend { lease, answer } | Command::Downgrade { lease, answer }) => {
-                (lease, answer)
-            }
-            Some(Command::Look { answer, .. }) => {
-                let is_undisputed = result.is_ok_and(|confirmed| confirmed.is_undisputed);
-                let _ = answer.send(is_undisputed);
-                return;
-            }
-            _ => return,
+    fn extension_over(&mut self, ask: u64, result: Result<(), NotExtended>) {
+        let Some(Command::Extend { lease, answer } | Command::Downgrade { lease, answer }) =
+            self.asked.remove(ask)
+        else {
+            return;
         };
         // A view may have seen the old deadline pass before the driver processed the confirmation.
         let lease = self.leases.get(lease);
         let live = lease.is_some_and(|lease| lease.loss().is_none());
         drop(answer.send(match result {
-            Ok(_) if live => Ok(()),
-            Ok(_) => Err(ExtendError::lost(Vec::new())),
+            Ok(()) if live => Ok(()),
+            Ok(()) => Err(ExtendError::lost(Vec::new())),
             Err(NotExtended {
                 lost: true,
                 answers,

@@ -9,7 +9,6 @@ use std::{
 };
 
 use redlock_proto::{Instant, LeaseTerms, ParkedLease, TokenBlock, Word};
-use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 use tracing::Span;
 
 use super::{Command, NotWon, handle::EngineHandle};
@@ -48,15 +47,6 @@ struct HeldStage {
     is_given_up: bool,
     /// Set when the driver hears of that, or the lease waits for its next holder.
     is_over: bool,
-    question: Option<DisputeQuestion>,
-}
-
-/// A question to the nodes that is under way: whether they have refused the key to a caller lately.
-#[derive(Debug)]
-struct DisputeQuestion {
-    asked: Instant,
-    /// `true` if they have not; closed if the driver did not ask, because the lease had no holder any more.
-    answer: Receiver<bool>,
 }
 
 /// What ends the leases that were acquired in it.
@@ -225,17 +215,6 @@ impl HeldLease {
         }
     }
 
-    /// Asks the nodes whether they have refused the key to a caller; the end of the lease looks at the answer.
-    pub(crate) fn look(&self, clock: Clock) {
-        let (sender, answer) = oneshot::channel();
-        let asked = clock.now();
-        self.stage().question = Some(DisputeQuestion { asked, answer });
-        self.engine.send(Command::Look {
-            lease: self.id,
-            answer: sender,
-        });
-    }
-
     /// Returns whether the key stays on the nodes when the last guard is gone.
     pub(crate) fn stays(&self) -> bool {
         self.stays.load(Ordering::Relaxed)
@@ -331,15 +310,7 @@ impl HeldLease {
 
     /// Leaves the lease to the next caller of this process; returns whether that has it, else it is to be released.
     fn pass_on(&self, turn: &Turn<Parked>) -> bool {
-        self.hear_of_disputes(turn);
-        if turn.pass_on(|| self.to_hand_over(), |lease| self.park(lease)) {
-            return true;
-        }
-        if self.stage().question.is_some() {
-            // The answer is lost.
-            turn.look_again();
-        }
-        false
+        turn.pass_on(|| self.to_hand_over(), |lease| self.park(lease))
     }
 
     /// Returns what the next holder in this process may have; `None` if the lease is lost or cannot be handed over.
@@ -359,7 +330,6 @@ impl HeldLease {
             engine: self.engine.clone(),
             deadline: self.lease.valid_until(),
             lease,
-            question: self.stage().question.take(),
             before: self.lease.clone(),
             claimed: false,
         }
@@ -386,24 +356,6 @@ impl HeldLease {
         let lost = self.lease.loss();
         self.lease.end(LossReason::Released);
         lost
-    }
-
-    /// Tells the turn what the nodes have answered, if they were asked and have answered.
-    fn hear_of_disputes(&self, turn: &Turn<Parked>) {
-        let mut stage = self.stage();
-        let Some(DisputeQuestion { asked, answer }) = &mut stage.question else {
-            return;
-        };
-        let (asked, answered) = (*asked, answer.try_recv());
-        if answered != Err(TryRecvError::Empty) {
-            stage.question = None;
-        }
-        drop(stage);
-        match answered {
-            Ok(true) => turn.on_undisputed(asked),
-            Err(TryRecvError::Closed) => turn.look_again(),
-            Ok(false) | Err(TryRecvError::Empty) => {}
-        }
     }
 
     /// Asks the driver for something, unless the lease was given up.
@@ -462,7 +414,6 @@ pub(crate) struct Parked {
     deadline: Instant,
     /// The lease of the previous holder; it has a loss, whichever holder the driver tells of it.
     before: Lease,
-    question: Option<DisputeQuestion>,
     claimed: bool,
 }
 
@@ -490,9 +441,7 @@ impl Parked {
             return None;
         }
         self.claimed = true;
-        let held = HeldLease::new(self.id, next, engine, tokens, terms);
-        held.stage().question = self.question.take();
-        Some(held)
+        Some(HeldLease::new(self.id, next, engine, tokens, terms))
     }
 }
 

@@ -72,11 +72,6 @@ enum Command {
         lease: u64,
         answer: Sender<Result<(), ExtendError>>,
     },
-    /// Extends a lease to learn whether nodes have refused its key to another caller meanwhile; `true` if they have not.
-    Look {
-        lease: u64,
-        answer: Sender<bool>,
-    },
     /// Lets readers share a lease from now on.
     Downgrade {
         lease: u64,

@@ -179,28 +179,6 @@ impl<P> Turn<P> {
         self.0.queue.state().queue.inherit(key)
     }
 
-    /// Returns whether it is time to ask the nodes if another client wants the key.
-    pub(crate) fn looks(&self) -> bool {
-        let QueuePlace { queue, .. } = &self.0;
-        let now = queue.clock.now();
-        let looks = |key| queue.state().queue.looks(key, now);
-        self.0.only_key().is_some_and(looks)
-    }
-
-    /// Lets the next holder ask again, because the question of the previous one got no answer.
-    pub(crate) fn look_again(&self) {
-        if let Some(key) = self.0.only_key() {
-            self.0.queue.state().queue.look_again(key);
-        }
-    }
-
-    /// Notes that the nodes, asked at `asked`, had refused the key to no caller lately.
-    pub(crate) fn on_undisputed(&self, asked: Instant) {
-        if let Some(key) = self.0.only_key() {
-            self.0.queue.state().queue.on_undisputed(key, asked);
-        }
-    }
-
     /// Leaves to the next caller of this process what `park` makes of the lease that `to_hand_over` returns, if a caller
     /// waits and the lease fits; returns whether it did.
     pub(crate) fn pass_on<L>(

@@ -83,7 +83,7 @@ pub enum Effect {
         /// The caller that asked.
         ask: Ask,
         /// The majority's confirmation, or the reason for which there is none.
-        result: Result<Confirmed, NotExtended>,
+        result: Result<(), NotExtended>,
     },
     /// A release that was asked for is over.
     ReleaseOver {
@@ -101,19 +101,6 @@ pub enum Effect {
     },
     /// Something an operator should know.
     Notice(Notice),
-}
-
-/// An extension that a majority has confirmed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a driver must handle every part of it"
-)]
-pub struct Confirmed {
-    /// Set if each node of that majority remembers that it has refused the key to no client lately.
-    ///
-    /// This decides only which process has to wait, and says nothing of exclusion: a node may have forgotten.
-    pub is_undisputed: bool,
 }
 
 /// An extension that moved no deadline.

@@ -25,7 +25,7 @@ use std::{fmt, sync::Arc, time::Duration};
 pub use self::{
     acquire::{Acquire, NotAfter, NotClaimed, TickClaim},
     config::{Ask, Backlog, ClientConfig, Entropy, FanOut, Now},
-    effect::{Confirmed, Effect, NotExtended, NotReleased},
+    effect::{Effect, NotExtended, NotReleased},
     job_state::JobState,
     notice::{Forgot, Majority, Notice},
 };
@@ -114,20 +114,6 @@ impl Client {
     /// Extends a lease because its holder asks for it, in a round of its own.
     pub fn extend(&mut self, lease: u64, ask: Ask, now: Now) {
         self.leases.extend(lease, ask, &mut self.cx, now);
-    }
-
-    /// Extends a lease to learn whether nodes have refused its key to another client; returns whether it does.
-    ///
-    /// It does not if the lease is over, or if no caller holds it at the moment: such a lease is not extended.
-    pub fn look(&mut self, lease: u64, ask: Ask, now: Now) -> bool {
-        let is_renewed = self
-            .leases
-            .get(lease)
-            .is_some_and(|held| held.state.is_renewed());
-        if is_renewed {
-            self.leases.extend(lease, ask, &mut self.cx, now);
-        }
-        is_renewed
     }
 
     /// Turns an exclusive lease into a shared one, and extends it: the round for `ask` makes its keys shared on the

@@ -27,13 +27,8 @@ impl Client {
                 self.acquisitions.on_outcome(id, heard, leases, cx, now);
             }
             RoundKind::Extension {
-                extension,
-                lease,
-                is_undisputed,
-                ..
+                extension, lease, ..
             } => {
-                let is_granted = matches!(outcome, NodeOutcome::Granted { .. });
-                *is_undisputed &= !is_granted || reply == Some(Reply::Undisputed);
                 let lease = *lease;
                 if let Some(held) = leases.get_mut(lease) {
                     held.state.on_extension_outcome(node, outcome);

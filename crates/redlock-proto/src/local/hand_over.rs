@@ -25,13 +25,6 @@ impl LeaseTerms {
         }
     }
 
-    /// Returns whether nodes can be asked if another process wants the key.
-    ///
-    /// The question extends the lease, and nodes remember no refusals of slots.
-    pub const fn allows_looks(&self) -> bool {
-        self.renew && self.slots.is_none()
-    }
-
     /// Returns whether others may hold the lease too.
     pub(super) const fn is_shared(&self) -> bool {
         self.is_shared

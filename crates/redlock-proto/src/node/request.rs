@@ -180,8 +180,6 @@ impl Request {
 pub enum Reply {
     /// It did what it was asked to.
     Done,
-    /// It keeps the key for longer, and remembers that it has refused it to no client for four seconds or more.
-    Undisputed,
     /// It took the key, and its counter is now this much, less the tokens reserved after the first.
     Taken {
         /// The counter.
@@ -242,17 +240,15 @@ pub enum Reply {
 impl Reply {
     /// Returns whether it did what it was asked to, where there is no counter to tell.
     pub const fn is_done(&self) -> bool {
-        matches!(self, Self::Done | Self::Undisputed)
+        matches!(self, Self::Done)
     }
 
     /// Returns how this answer counts in a round, from a node that votes.
     pub const fn outcome(&self) -> NodeOutcome {
         match self {
-            Self::Done
-            | Self::Undisputed
-            | Self::ServerInfo(_)
-            | Self::Greatest(_)
-            | Self::Runs { .. } => NodeOutcome::Granted { counter: 0 },
+            Self::Done | Self::ServerInfo(_) | Self::Greatest(_) | Self::Runs { .. } => {
+                NodeOutcome::Granted { counter: 0 }
+            }
             Self::Taken { counter } | Self::Claimed { counter, .. } => {
                 NodeOutcome::Granted { counter: *counter }
             }

@@ -126,12 +126,9 @@ impl World {
                 self.on_extended(client, key);
             }
             Effect::Lost { lease, loss } => self.on_lost_lease(client, lease, loss),
-            Effect::ExtensionOver { ask, result } => {
-                let waiter = waiter_of(client, ask);
-                self.observe(&Event::Answered { waiter });
-                self.on_looked(client, ask, result.is_ok_and(|ok| ok.is_undisputed));
-            }
-            Effect::ReleaseOver { ask, .. } | Effect::Blessed { ask, .. } => {
+            Effect::ExtensionOver { ask, .. }
+            | Effect::ReleaseOver { ask, .. }
+            | Effect::Blessed { ask, .. } => {
                 let waiter = waiter_of(client, ask);
                 self.observe(&Event::Answered { waiter });
             }
@@ -212,8 +209,6 @@ impl World {
             is_lost: false,
             is_parked: false,
             won_at: now,
-            look: None,
-            undisputed_at: now,
             tokens: block,
             done_at: 0,
             extends_every: 0,

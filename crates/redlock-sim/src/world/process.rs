@@ -118,10 +118,6 @@ pub(super) struct Holding {
     /// Whether its user looks at the deadline and says so when it has passed.
     pub(super) looks: bool,
     pub(super) deadline: Instant,
-    /// The number and the start of its question to the nodes, whether another client wants the key.
-    pub(super) look: Option<(u64, Instant)>,
-    /// The latest time at which no other client is known to have wanted the key.
-    pub(super) undisputed_at: Instant,
 }
 
 /// An upgrade that is under way.

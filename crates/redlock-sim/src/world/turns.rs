@@ -9,7 +9,6 @@ use super::{
     agenda::Due,
     callers::{Caller, Stage},
     process::{Process, State},
-    waiter::waiter_of,
 };
 use crate::{
     Event, Moment, Violation,
@@ -183,46 +182,6 @@ impl World {
             until,
         });
         self.use_lease(client, key);
-        self.look_for_others(client, key);
-    }
-
-    /// Lets a holder that has taken a lease over ask whether another client wants the key, if it is time.
-    fn look_for_others(&mut self, client: usize, key: usize) {
-        let process = &mut self.processes[client];
-        let now = process.now(self.now);
-        let terms = process.users[key].terms;
-        let allows_looks = terms.is_some_and(|terms| terms.allows_looks());
-        if !allows_looks || !process.callers.queue.looks(&key, now.clock) {
-            return;
-        }
-        let ask = self.ask(client, 1);
-        let process = &mut self.processes[client];
-        if let State::Holding(holding) = &mut process.users[key].state {
-            holding.look = Some((ask, now.clock));
-            if !process.client.look(holding.id, ask, now) {
-                holding.look = None;
-                process.callers.queue.look_again(&key);
-                let waiter = waiter_of(client, ask);
-                self.observe(&Event::Answered { waiter });
-            }
-        }
-    }
-
-    /// Handles the answer of the nodes to whether another client wants the key, if `ask` is that question.
-    pub(super) fn on_looked(&mut self, client: usize, ask: u64, is_undisputed: bool) {
-        let Process { users, callers, .. } = &mut self.processes[client];
-        for (key, user) in users.iter_mut().enumerate() {
-            let State::Holding(holding) = &mut user.state else {
-                continue;
-            };
-            if let Some((_, asked)) = holding.look.take_if(|(look, _)| *look == ask)
-                && is_undisputed
-            {
-                self.counters.undisputed += 1;
-                holding.undisputed_at = asked;
-                callers.queue.on_undisputed(&key, asked);
-            }
-        }
     }
 
     /// Leaves a lease to the next caller of the same process, if one may have it; returns whether it does.
@@ -243,13 +202,11 @@ impl World {
         // Nothing that was due for the holder concerns the next.
         user.stamp += 1;
         let (id, lease) = (holding.id, holding.lease);
-        let held_for = now.saturating_since(holding.won_at.max(holding.undisputed_at));
-        let unseen_for = now.saturating_since(holding.won_at);
+        let held_for = now.saturating_since(holding.won_at);
         process.callers.queue.park(&key, parked);
         process.client.park(id);
         self.observe(&Event::Parked { lease });
-        let longest_unseen = Streak::LONGEST_UNSEEN + Streak::LONGEST;
-        if held_for >= Streak::LONGEST || unseen_for >= longest_unseen {
+        if held_for >= Streak::LONGEST {
             let what = "a lease passes on while other processes should have their turn";
             self.out_of_turn(client, key, what);
         }

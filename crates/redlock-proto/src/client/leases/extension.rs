@@ -1,10 +1,7 @@
 //! Extensions: rounds that move a lease's deadline, and the healing of nodes that have lost its key.
 
 use super::{
-    super::{
-        Ask, Confirmed, Effect, FanOut, NotExtended, Notice, Now, context::Context,
-        rounds::RoundKind,
-    },
+    super::{Ask, Effect, FanOut, NotExtended, Notice, Now, context::Context, rounds::RoundKind},
     Leases, WonLease,
 };
 use crate::{ExtensionVerdict, NodeOutcome, Vote};
@@ -86,7 +83,6 @@ impl Leases {
             },
             ask,
             is_narrow,
-            is_undisputed: true,
         };
         // Hardly a caller waits for a renewal, and much of the lease is left: a node that is busy with many is not given up.
         let limit = if is_narrow { limit / 2 } else { limit };
@@ -125,7 +121,6 @@ impl Leases {
             lease,
             ask,
             is_narrow,
-            is_undisputed,
             ..
         } = &mut entry.kind
         else {
@@ -136,7 +131,6 @@ impl Leases {
             return self.widen(lease, cx, now);
         }
         let (id, ask) = (*lease, ask.take());
-        let is_undisputed = *is_undisputed;
         let mut action = None;
         let mut live = false;
         if let Some(held) = self.held.get_mut(id) {
@@ -162,7 +156,7 @@ impl Leases {
                     lost: true,
                     answers,
                 }),
-                ExtensionVerdict::Extended { .. } => Ok(Confirmed { is_undisputed }),
+                ExtensionVerdict::Extended { .. } => Ok(()),
                 _ => Err(NotExtended {
                     lost: false,
                     answers,

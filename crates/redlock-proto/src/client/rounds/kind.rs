@@ -29,8 +29,6 @@ pub(in super::super) enum RoundKind {
         ask: Option<Ask>,
         /// Whether it asks a majority only, and the others in a round of their own if that comes to nothing.
         is_narrow: bool,
-        /// Whether each node that confirmed has said that it refused the key to no other client.
-        is_undisputed: bool,
     },
     /// Nodes that had lost the key are given it again, or those that never had it are asked for it.
     Give { lease: u64 },

@@ -279,7 +279,6 @@ impl Round {
             // A node need not vote to let a key go.
             Reply::Done if is_release => NodeAnswer::Released,
             Reply::Done
-            | Reply::Undisputed
             | Reply::Taken { .. }
             | Reply::Claimed { .. }
             | Reply::ServerInfo(_)

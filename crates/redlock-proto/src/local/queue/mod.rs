@@ -179,26 +179,6 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
-    /// Returns whether the present holder is to ask nodes now whether another client was refused the key.
-    pub fn looks(&mut self, key: &K, now: Instant) -> bool {
-        let queue = self.queues.get_mut(key);
-        queue.is_some_and(|queue| queue.streak.looks(now))
-    }
-
-    /// Lets the next holder ask again, because the question of the one before has come to nothing.
-    pub fn look_again(&mut self, key: &K) {
-        if let Some(queue) = self.queues.get_mut(key) {
-            queue.streak.look_again();
-        }
-    }
-
-    /// Notes that nodes had refused the key to no client lately when they were asked at `asked`.
-    pub fn on_undisputed(&mut self, key: &K, asked: Instant) {
-        if let Some(queue) = self.queues.get_mut(key) {
-            queue.streak.on_undisputed(asked);
-        }
-    }
-
     /// Returns whether the present turn's lease may be left to the next caller: one waits that wants only this key, and
     /// it is not time to let other processes have their turn.
     ///

@@ -1,6 +1,6 @@
 //! Requests about locks: which owners get the keys, keep them, and release them.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Store, check_range,
@@ -62,9 +62,6 @@ impl Store {
         };
         match (wanted.verb, refused) {
             (Verb::Acquire { wish, .. }, Some(refused)) => {
-                if let Some(memory) = &mut self.memory {
-                    memory.disputes.note(keys, wanted.now);
-                }
                 if let Some(wish) =
                     wish.filter(|_| only_shared && wanted.mode == LockMode::Exclusive)
                 {
@@ -98,14 +95,7 @@ impl Store {
                     count(self, counter)?;
                 }
                 take(self, ttl);
-                let is_single = !keys.is_several() && keys.slots().is_none();
-                let is_plain =
-                    wanted.mode == LockMode::Exclusive && write_back.is_none() && is_single;
-                let memory = self.memory.as_ref().filter(|_| is_plain);
-                Ok(match memory {
-                    Some(memory) if !memory.disputes.concern(keys, wanted.now) => Reply::Undisputed,
-                    _ => Reply::Done,
-                })
+                Ok(Reply::Done)
             }
             (Verb::Heal { ttl, counter }, None) => {
                 count(self, counter)?;
@@ -146,39 +136,4 @@ impl Store {
         self.keys
             .insert(key.clone(), StoredKey::taken(before, wanted, ttl));
     }
-}
-
-/// The keys that a client was refused, each with the last [`PERIOD`] of the node's clock in which that was.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Disputes {
-    refused: HashMap<NodeKey, u64>,
-    /// With this many, the entries that are over are swept out.
-    sweep_at: usize,
-}
-
-impl Disputes {
-    /// Notes that a client was refused these keys at `now`, in milliseconds.
-    pub(super) fn note(&mut self, keys: &KeySet, now: u64) {
-        let period = now / PERIOD;
-        if self.refused.len() >= self.sweep_at {
-            self.refused.retain(|_, refused| !is_over(*refused, period));
-            self.sweep_at = (2 * self.refused.len()).max(64);
-        }
-        for key in keys {
-            self.refused.insert(key.key().clone(), period);
-        }
-    }
-
-    /// Returns whether a client was refused one of these keys in this period or in the one before.
-    pub(super) fn concern(&self, keys: &KeySet, now: u64) -> bool {
-        let mut refused = keys.iter().filter_map(|key| self.refused.get(key.key()));
-        refused.any(|refused| !is_over(*refused, now / PERIOD))
-    }
-}
-
-/// In milliseconds.
-const PERIOD: u64 = 4_000;
-
-const fn is_over(refused: u64, period: u64) -> bool {
-    refused.saturating_add(1) < period
 }

@@ -13,7 +13,6 @@ use std::{
 
 use self::{
     key::{StoredKey, Wanted},
-    lock::Disputes,
     mark::StoredMark,
 };
 use crate::{
@@ -56,7 +55,6 @@ pub struct Store {
 struct ProcessMemory {
     /// The marks that it has looked at, though its data may not have them any more.
     looked: HashSet<NodeKey>,
-    disputes: Disputes,
 }
 
 /// The fencing counters of a keyspace, by shard.

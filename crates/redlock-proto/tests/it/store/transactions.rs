@@ -257,7 +257,6 @@ fn what_a_transaction_vouches_for_is_what_a_call_that_looks_first_says() {
             for (place, ((request, found), expected)) in all.enumerate() {
                 match (found.as_ref().unwrap(), expected.as_ref().unwrap()) {
                     (Reply::Unclear, _) => is_clear = false,
-                    (Reply::Done, Reply::Undisputed) => {}
                     (Reply::Missing, Reply::Held { .. }) if request.is_release() => {}
                     // The owner has tombstoned itself, and does not hear of it.
                     (Reply::Taken { .. }, Reply::Tombstoned) => is_clear = false,
