@@ -78,6 +78,7 @@ impl LeaseCheck {
             LeaseMutation::NoWriteBackOfReaders => (Role::Reader, Some(Role::Reader), 0),
             LeaseMutation::UpgradeBesideReaders => (Role::Reader, Some(Role::Upgrade), 0),
             LeaseMutation::UpgradeOfWhatIsOver => (Role::Writer, Some(Role::Upgrade), 0),
+            LeaseMutation::TransactionOvertaken => (Role::Writer, None, 0),
             _ => (Role::Writer, None, 1),
         };
         Self {

@@ -25,11 +25,13 @@ pub enum LeaseMutation {
     UpgradeBesideReaders,
     /// A reader is upgraded though its shared lease is over.
     UpgradeOfWhatIsOver,
+    /// A key that a transaction has taken is a vote for what the client proposed, though the node has counted further.
+    TransactionOvertaken,
 }
 
 impl LeaseMutation {
     /// All there are.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::AloneAfterADowngrade,
         Self::KeyEndsBeforeItsLease,
         Self::QuarantinedGrants,
@@ -38,6 +40,7 @@ impl LeaseMutation {
         Self::NoWriteBackOfReaders,
         Self::UpgradeBesideReaders,
         Self::UpgradeOfWhatIsOver,
+        Self::TransactionOvertaken,
     ];
 
     /// Its name on the command line.
@@ -59,6 +62,8 @@ impl LeaseMutation {
             Self::UpgradeBesideReaders => "upgrade-beside-readers",
             // Shows: R4.4.
             Self::UpgradeOfWhatIsOver => "upgrade-of-what-is-over",
+            // Shows: R2.3.
+            Self::TransactionOvertaken => "transaction-overtaken",
         }
     }
 }

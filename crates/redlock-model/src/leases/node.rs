@@ -20,6 +20,8 @@ pub(super) struct Ask {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum What {
     Acquire,
+    /// To take the key by a transaction, which does not look before it acts.
+    Transact,
     /// To keep the key, and to store this token unless it is 0.
     Extend(u8),
     /// To take the key again if it is free, and to store this token.
@@ -57,13 +59,15 @@ impl Nodes {
 
     fn decide(&self, key: Key, counter: u8, ask: Ask) -> Done {
         let mut store = self.store(key, counter);
+        let acquire = |wish| Verb::Acquire {
+            ttl: FOREVER,
+            proposal: 1,
+            block: 1,
+            wish,
+        };
         let verb = match ask.what {
-            What::Acquire => Verb::Acquire {
-                ttl: FOREVER,
-                proposal: 1,
-                block: 1,
-                wish: (ask.mode == LockMode::Exclusive).then_some(FOREVER),
-            },
+            What::Acquire => acquire((ask.mode == LockMode::Exclusive).then_some(FOREVER)),
+            What::Transact => acquire(None),
             What::Extend(token) => Verb::Extend {
                 ttl: FOREVER,
                 write_back: (token > 0).then_some(token.into()),
@@ -71,7 +75,13 @@ impl Nodes {
             What::Heal(token) => heal(token),
             What::Release => Verb::Release { ttl: FOREVER },
         };
-        let done = match self.call(&mut store, lock(owner(ask.by), ask.mode, verb)) {
+        let request = lock(owner(ask.by), ask.mode, verb);
+        let reply = if ask.what == What::Transact {
+            self.transact(&mut store, request)
+        } else {
+            self.call(&mut store, request)
+        };
+        let done = match reply {
             Some(Reply::Taken { counter }) => u8::try_from(counter).ok(),
             Some(reply) if reply.is_done() => Some(0),
             _ => None,
@@ -120,6 +130,12 @@ impl Nodes {
             _ => 0,
         };
         (key, counter)
+    }
+
+    fn transact(&self, store: &mut Store, request: Request) -> Option<Reply> {
+        let requests = [request];
+        let done = store.transact(&self.keyspace, &requests, NOON);
+        done.judge(&self.keyspace, &requests).replies.pop()?.ok()
     }
 
     fn call(&self, store: &mut Store, request: Request) -> Option<Reply> {

@@ -57,6 +57,10 @@ impl Rules {
         for (node, at) in client.at.iter().enumerate() {
             if *at == Request::Underway {
                 tell(Step::Acquire { by, node });
+                // What it leaves unclear is asked again.
+                if acquired == LockMode::Exclusive {
+                    tell(Step::Transact { by, node });
+                }
             }
         }
         match client.phase {
@@ -99,20 +103,24 @@ impl Rules {
         }
     }
 
-    /// An acquire reaches a node.
-    fn acquire(&self, state: &mut State, by: usize, node: usize) {
+    /// An acquire reaches a node, by the script or as a transaction.
+    fn acquire(&self, state: &mut State, by: usize, node: usize, what: What) {
         let Some(role) = self.check.roles[by] else {
             return;
         };
-        let ask = Ask {
-            by,
-            mode: role.mode(by),
-            what: What::Acquire,
-        };
-        let Some(counter) = self.ask(state, node, ask) else {
+        let mode = role.mode(by);
+        let mut granted = self.ask(state, node, Ask { by, mode, what });
+        let is_vote = self.votes(state.nodes[node]);
+        if what == What::Transact {
+            let has_it = state.nodes[node].key.alone == number(by);
+            if has_it && self.check.breaks(LeaseMutation::TransactionOvertaken) {
+                granted = granted.or(Some(1));
+            }
+            granted = granted.filter(|_| is_vote);
+        }
+        let Some(counter) = granted else {
             return;
         };
-        let is_vote = self.votes(state.nodes[node]);
         let client = &mut state.clients[by];
         client.at[node] = match client.phase {
             Phase::Acquiring if is_vote => Request::Vote(counter),
@@ -232,7 +240,7 @@ impl Rules {
     fn ask(&self, state: &mut State, node: usize, ask: Ask) -> Option<u8> {
         let place = state.nodes[node];
         let (mut after, mut done) = self.nodes.ask(place.key, place.counter, ask);
-        if done.is_none() && matches!(ask.what, What::Acquire | What::Heal(_)) {
+        if done.is_none() && matches!(ask.what, What::Acquire | What::Transact | What::Heal(_)) {
             let mut left = place.key;
             let upgrades = matches!(ask.mode, LockMode::Upgrade { .. });
             if upgrades && self.check.breaks(LeaseMutation::UpgradeBesideReaders) {
@@ -248,7 +256,8 @@ impl Rules {
                 }
             }
             let (later, granted) = self.nodes.ask(left, place.counter, ask);
-            if granted.is_some() {
+            // A transaction takes what is free, whatever it says.
+            if granted.is_some() || ask.what == What::Transact {
                 (after, done) = (later, granted);
             }
         }
@@ -344,7 +353,8 @@ impl World for Rules {
                 let tokens = state.finished().map(|(_, client)| client.token);
                 next.clients[by].before = tokens.max().unwrap_or(0);
             }
-            Step::Acquire { by, node } => self.acquire(&mut next, by, node),
+            Step::Acquire { by, node } => self.acquire(&mut next, by, node, What::Acquire),
+            Step::Transact { by, node } => self.acquire(&mut next, by, node, What::Transact),
             Step::Settle { by, counted } => breach = self.settle(&mut next, by, counted),
             Step::Join { by, node } => {
                 next.clients[by].counted |= 1 << node;

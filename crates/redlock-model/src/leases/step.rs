@@ -14,6 +14,8 @@ pub(super) enum Step {
     Start { by: usize },
     /// An acquire reaches a node.
     Acquire { by: usize, node: usize },
+    /// An acquire reaches a node as a transaction.
+    Transact { by: usize, node: usize },
     /// A client counts the votes of these nodes.
     Settle { by: usize, counted: u8 },
     /// A client hears of this vote after it had counted others.
@@ -62,6 +64,9 @@ impl fmt::Display for Step {
             Self::Acquire { by, node } => {
                 write!(f, "the acquire of {} reaches node {node}", Name(by))
             }
+            Self::Transact { by, node } => {
+                write!(f, "a transaction of {} reaches node {node}", Name(by))
+            }
             Self::Settle { by, counted } => {
                 let nodes = (0..8).filter(|node| counted >> node & 1 == 1);
                 let nodes: Vec<String> = nodes.map(|node: u8| node.to_string()).collect();
@@ -75,6 +80,7 @@ impl fmt::Display for Step {
             Self::Ask { node, ask } => {
                 let what = match ask.what {
                     What::Acquire => "an acquire",
+                    What::Transact => "a transaction",
                     What::Extend(0) => "an extension",
                     What::Extend(_) => "a write-back",
                     What::Heal(_) => "a healing",

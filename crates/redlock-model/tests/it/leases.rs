@@ -63,6 +63,7 @@ fn every_broken_rule_of_leases_is_noticed() {
                 "was handed out before"
             }
             LeaseMutation::UpgradeOfWhatIsOver => "had the key alone since it was shared",
+            LeaseMutation::TransactionOvertaken => "was handed out before",
             _ => "and one of them alone",
         };
         assert!(trace.ends_with(breach), "{mutation}:\n{trace}");

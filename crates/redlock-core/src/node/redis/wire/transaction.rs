@@ -164,7 +164,8 @@ pub(in super::super) fn transaction(value: Value, requests: &[Request]) -> Optio
     let taken = acquires(requests).zip(sets).map(|((lock, ..), set)| {
         text.clear();
         lock.owner.write(&mut text);
-        let is_its = matches!(found.next(), Some(Value::BulkString(owner)) if owner == text.as_bytes());
+        let is_its =
+            matches!(found.next(), Some(Value::BulkString(owner)) if owner == text.as_bytes());
         Done::Took {
             is_owner: set == Value::Okay && is_its,
             before: before.next().flatten(),
@@ -197,10 +198,11 @@ fn done(requests: &[Request], kept: Vec<Value>, taken: Vec<Done>) -> Option<Vec<
 }
 
 fn look(mark: Option<Value>, replication: &Value, time: Option<NodeTime>) -> Option<Look> {
-    let Value::BulkString(replication) = replication else {
-        return None;
+    let replication = match replication {
+        Value::BulkString(text) => std::str::from_utf8(text).ok()?,
+        Value::VerbatimString { text, .. } => text,
+        _ => return None,
     };
-    let replication = std::str::from_utf8(replication).ok()?;
     let data = replication.split_once("master_replid:")?.1;
     let data = data.split_once('\r')?.0;
     let mark = match mark? {
@@ -222,7 +224,9 @@ fn time(value: &Value) -> Option<NodeTime> {
     let [seconds, micros] = &parts[..] else {
         return None;
     };
-    let micros = number(seconds)?.checked_mul(1_000_000)?.checked_add(number(micros)?)?;
+    let micros = number(seconds)?
+        .checked_mul(1_000_000)?
+        .checked_add(number(micros)?)?;
     Some(NodeTime::from_micros(micros))
 }
 
@@ -267,7 +271,11 @@ fn acquires(requests: &[Request]) -> impl Iterator<Item = (&Lock, u64, u64)> {
                     ..
                 },
             lock,
-        } => Some((&**lock, millis(*ttl).max(1), last_of_block(*proposal, *block))),
+        } => Some((
+            &**lock,
+            millis(*ttl).max(1),
+            last_of_block(*proposal, *block),
+        )),
         _ => None,
     })
 }
