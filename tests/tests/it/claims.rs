@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(20);
 const ROUND_TRIP: Duration = Duration::from_millis(200);
 const HOUR: u64 = 3_600_000;
 /// The command by which the script reads a node's counters.
-const SURVEY: &str = "hvals";
+const SURVEY: &str = "zrange";
 /// Of these surveys one is quick enough that a node may be told to vote after it.
 const MANY: u64 = 10;
 

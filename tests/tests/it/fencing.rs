@@ -105,6 +105,5 @@ async fn token_of(nodes: &Nodes, votes: &[usize; 2], hung: usize) -> u64 {
     token
 }
 
-const GREATEST: &str = "local most = 0
-for _, value in ipairs(redis.call('HVALS', KEYS[1])) do most = math.max(most, tonumber(value) or 0) end
-return string.format('%.0f', most)";
+const GREATEST: &str =
+    "return redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] or '0'";

@@ -84,7 +84,7 @@ async fn s28_a_request_on_a_connection_that_was_given_up_leaves_no_key_when_it_a
     let nodes = Nodes::start(3);
     let (proxies, redlock) = behind_proxies(&nodes).await;
     // Only the request for a key reads the counters.
-    let (late, asked) = (&proxies.0[0], || nodes.calls(0, "hmget"));
+    let (late, asked) = (&proxies.0[0], || nodes.calls(0, "zmscore"));
     for round in 1..=3 {
         let (connections, before) = (late.connections(), asked());
         late.hold_requests();

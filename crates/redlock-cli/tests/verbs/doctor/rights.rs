@@ -19,14 +19,14 @@ async fn with_user(rights: &str) -> Nodes {
 async fn the_line_that_gives_a_user_its_missing_rights_does_give_them() {
     let lacking = RedisNode::RIGHTS
         .replace(" +pexpire", "")
-        .replace(" +hvals", "");
+        .replace(" +zrange", "");
     let nodes = with_user(&format!("~{{redlock}}:* {lacking}")).await;
     let examined = nodes.doctor(&[]);
     examined.one("rights", &["failure", "its user lock lacks rights"]);
     assert_eq!(examined.code, 2);
     let found = examined.found("rights");
     let (_, line) = found[0].split_once(" -> ").unwrap();
-    assert_eq!(line, "ACL SETUSER lock ~{redlock}:* +pexpire +hvals");
+    assert_eq!(line, "ACL SETUSER lock ~{redlock}:* +pexpire +zrange");
     nodes.ask(0, &line.split(' ').collect::<Vec<_>>());
     let examined = nodes.doctor(&[]);
     assert_eq!(
@@ -44,7 +44,7 @@ async fn rights_that_are_missing_together_are_named_together() {
     let least = ["+info", "+eval"];
     let all = RedisNode::RIGHTS.split_whitespace();
     let all: Vec<&str> = all.filter(|right| !least.contains(right)).collect();
-    for missing in [&["+del", "+hset"][..], &["+set", "+hset"], &all] {
+    for missing in [&["+del", "+zadd"][..], &["+set", "+zadd"], &all] {
         let has = RedisNode::RIGHTS.split_whitespace();
         let has: Vec<&str> = has.filter(|right| !missing.contains(right)).collect();
         let mut urls = nodes.urls();

@@ -141,9 +141,9 @@ const CODES: [&str; 24] = [
 ];
 
 /// The commands that the client sends, and those of its script.
-const COMMANDS: [&str; 16] = [
-    "AUTH", "CLIENT", "DEL", "EVAL", "EVALSHA", "HELLO", "HMGET", "HSET", "HVALS", "INFO", "MGET",
-    "PEXPIRE", "PING", "PTTL", "SELECT", "SET",
+const COMMANDS: [&str; 19] = [
+    "AUTH", "CLIENT", "DEL", "EVAL", "EVALSHA", "EXEC", "HELLO", "INFO", "MGET", "MULTI", "PEXPIRE",
+    "PING", "PTTL", "SELECT", "SET", "TIME", "ZADD", "ZMSCORE", "ZRANGE",
 ];
 
 #[cfg(test)]
@@ -193,14 +193,14 @@ mod tests {
     #[test]
     fn a_right_that_is_missing_is_named() {
         let refusals = [
-            "NOPERM this user has no permissions to run the 'hset' command",
+            "NOPERM this user has no permissions to run the 'zadd' command",
             // Redis 7.0, and Valkey 8.1.
-            "ERR The user executing the script can't run this command or subcommand (HSET)",
-            "ERR ACL failure in script: User app has no permissions to run the 'hset' command",
+            "ERR The user executing the script can't run this command or subcommand (ZADD)",
+            "ERR ACL failure in script: User app has no permissions to run the 'zadd' command",
         ];
         for refused in refusals {
             let retold = retold(refused);
-            assert!(retold.contains("(HSET); its user needs"), "{retold}");
+            assert!(retold.contains("(ZADD); its user needs"), "{retold}");
             assert!(retold.contains(RedisNode::RIGHTS), "{retold}");
         }
     }

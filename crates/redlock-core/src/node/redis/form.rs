@@ -154,6 +154,12 @@ impl Forms {
         }
     }
 
+    /// Returns whether the next call must wait until it is known whether functions can be called.
+    pub(super) fn wait_for_functions(&self, keyspace: &Keyspace) -> bool {
+        self.functions.load(Ordering::Relaxed) == UNTRIED
+            && keyspace.quarantine().trusts_delayed_restarts()
+    }
+
     /// Finds out whether functions can be called, unless they are or never will be, and loads them if they are missing.
     pub(super) async fn try_functions(&self, keyspace: &Keyspace, mut connection: Transport) {
         if !keyspace.quarantine().trusts_delayed_restarts() {

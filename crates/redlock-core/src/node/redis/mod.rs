@@ -81,7 +81,7 @@ impl RedisNode {
     /// With `+getrange`, and under [`verbatim_keys`](crate::Expert::verbatim_keys), a node reads only the first
     /// 8 kB of another program's value, however long it is.
     pub const RIGHTS: &str =
-        "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
+        "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +zmscore +zadd +zrange +time +multi +exec";
 
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) for most calls to cost the node less.
     ///
@@ -89,7 +89,7 @@ impl RedisNode {
     /// missing.
     /// Without one of these rights, the client calls the node by the script.
     /// A line at `DEBUG` under the target `redlock::node` says which it uses, and why.
-    pub const RIGHTS_FOR_FUNCTIONS: &str = "+fcall +function|load +time";
+    pub const RIGHTS_FOR_FUNCTIONS: &str = "+fcall +function|load";
 
     /// Makes a node at this URL, with a limit of one second to connect.
     ///

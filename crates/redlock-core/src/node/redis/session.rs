@@ -32,6 +32,7 @@ use crate::{
 };
 
 /// One connection: calls are pipelined and answered in order.
+#[derive(Clone)]
 pub(super) struct RedisSession {
     connection: Transport,
     forms: Arc<Forms>,
@@ -87,6 +88,17 @@ impl Session for RedisSession {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
+        if self.forms.wait_for_functions(keyspace) {
+            // Only a function can tell whether the first call over a connection is the first one that looks at the mark.
+            let (mut session, keyspace) = (self.clone(), Arc::clone(keyspace));
+            let requests = requests.to_vec();
+            return async move {
+                let connection = session.connection.clone();
+                session.forms.try_functions(&keyspace, connection).await;
+                session.call(&keyspace, &requests).await
+            }
+            .boxed();
+        }
         let form = self.forms.pick(keyspace.quarantine());
         let args = self.encoder.call(form.head(), keyspace, requests);
         let mut attempt = Attempt {
