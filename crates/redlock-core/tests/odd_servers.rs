@@ -1,7 +1,7 @@
-//! Servers that are not as they should be, called by functions for what functions serve.
+//! Servers that are not as they should be, called by the script.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod odd;
 
-/// Whether servers are called by functions.
-const FUNCTIONS: bool = true;
+/// Whether plain requests are made as transactions first.
+const TRANSACTIONS: bool = false;

@@ -1,7 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
+use super::transaction::last_of_block;
 use crate::{
-    HolderLabel, JobEntry, JobVerb, KeySet, LockMode, NoClaim, NodeKey, NodeOutcome, NodeTime,
+    FencingToken, HolderLabel, JobEntry, JobVerb, KeySet, LockMode, NoClaim, NodeKey, NodeOutcome, NodeTime,
     OwnerId, ServerInfo, Standing,
 };
 
@@ -125,12 +126,19 @@ impl Request {
     }
 
     /// Returns whether this takes, keeps or releases one key in exclusive mode, and does nothing else.
+    ///
+    /// Tokens beyond their range are no plain request: a node must refuse them.
     pub fn is_plain(&self) -> bool {
         let Self::Lock { verb, lock } = self else {
             return false;
         };
         let is_usual = match verb {
-            Verb::Acquire { wish, .. } => wish.is_none(),
+            Verb::Acquire {
+                wish,
+                proposal,
+                block,
+                ..
+            } => wish.is_none() && last_of_block(*proposal, *block) <= FencingToken::MAX.get(),
             Verb::Extend { write_back, .. } => write_back.is_none(),
             Verb::Release { .. } => true,
             Verb::Heal { .. } | Verb::Tombstone { .. } => false,

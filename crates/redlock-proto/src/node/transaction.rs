@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Answer, FencingToken, Keyspace, MarkState, NodeTime, Reply, Request, RunId, Standing, Verb,
+    Answer, Keyspace, MarkState, NodeTime, Reply, Request, RunId, Standing, Verb,
 };
 
 /// The node's answer to a transaction, read in the step in which it carried the requests out.
@@ -80,14 +80,14 @@ impl Transaction {
                 }
                 (
                     Some(Verb::Acquire {
-                        proposal, block, ..
+                        proposal, ..
                     }),
                     Done::Took {
                         is_owner: true,
                         before,
                         is_counted: true,
                     },
-                ) if votes && self.is_ahead(*proposal, *block, before) => {
+                ) if votes && self.is_ahead(*proposal, before) => {
                     Reply::Taken { counter: *proposal }
                 }
                 _ => Reply::Unclear,
@@ -100,12 +100,11 @@ impl Transaction {
     }
 
     /// Returns whether a proposal is what the node would have counted to.
-    fn is_ahead(&self, proposal: u64, block: u32, before: Option<u64>) -> bool {
+    fn is_ahead(&self, proposal: u64, before: Option<u64>) -> bool {
         let (Some(before), Some(floor)) = (before, self.floor) else {
             return false;
         };
-        let last = last_of_block(proposal, block);
-        before.max(floor) < proposal && last <= FencingToken::MAX.get()
+        before.max(floor) < proposal
     }
 }
 

@@ -89,7 +89,6 @@ impl Seen {
                     assert_eq!(left, -1, "{name} never expires");
                     let pairs = pairs.chunks(2).map(|pair| (text(&pair[0]), text(&pair[1])));
                     let counters = pairs
-                        .filter(|(name, _)| name != "layout")
                         .map(|(name, counter)| (name, counter.parse().expect("a whole number")));
                     seen.counters.insert(name, counters.collect());
                 }
@@ -223,7 +222,7 @@ const DUMP: &str = "
     for _, key in ipairs(redis.call('KEYS', '*')) do
       local left = redis.call('PTTL', key)
       if left == 0 then left = 1 end
-      local is_hash = redis.call('TYPE', key).ok == 'hash'
-      dump[#dump + 1] = {key, left, redis.call(is_hash and 'HGETALL' or 'GET', key)}
+      local counts = redis.call('TYPE', key).ok == 'zset'
+      dump[#dump + 1] = {key, left, counts and redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') or redis.call('GET', key)}
     end
     return dump";

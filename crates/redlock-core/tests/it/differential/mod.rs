@@ -31,14 +31,25 @@ use crate::differential::{random::Random, shrink::Failure, site::Site, tally::Ta
 // Shows: E13, G1.
 #[tokio::test]
 async fn the_script_and_the_model_answer_alike() {
+    alike(false).await;
+}
+
+/// What is plain is done by transactions, on both sides.
+// Shows: R2.3, R2.6.
+#[tokio::test]
+async fn transactions_and_the_model_answer_alike() {
+    alike(true).await;
+}
+
+async fn alike(transacts: bool) {
     let seed = number("REDLOCK_SEED");
     let least = match (number("REDLOCK_OPERATIONS"), seed) {
         (Some(least), _) => least,
         (None, Some(_)) => 1,
         (None, None) => OPERATIONS,
     };
-    let mut memory = Site::start(Persistence::Memory).await;
-    let mut file = Site::start(Persistence::AppendOnly).await;
+    let mut memory = Site::start(Persistence::Memory, transacts).await;
+    let mut file = Site::start(Persistence::AppendOnly, transacts).await;
     let mut seed = seed.unwrap_or(0);
     let mut tally = Tally::default();
     while tally.operations < least {
@@ -52,6 +63,7 @@ async fn the_script_and_the_model_answer_alike() {
     eprintln!("alike up to sequence {seed}: {tally:?}");
     if tally.operations >= OPERATIONS {
         tally.is_varied();
+        assert_eq!(tally.transactions > least / 20, transacts);
     }
 }
 

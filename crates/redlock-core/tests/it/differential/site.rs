@@ -8,10 +8,12 @@ use redlock_sandbox::{Persistence, Server, ServerBinary, ServerOptions, Value};
 pub(crate) struct Site {
     server: Server,
     session: Box<dyn Session>,
+    /// Whether what is plain is done by transactions.
+    pub(crate) transacts: bool,
 }
 
 impl Site {
-    pub(crate) async fn start(persistence: Persistence) -> Self {
+    pub(crate) async fn start(persistence: Persistence, transacts: bool) -> Self {
         let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
         let options = ServerOptions::default()
             .persistence(persistence)
@@ -23,7 +25,11 @@ impl Site {
             .own_clock();
         let server = Server::start(&binary, options).expect("the server starts");
         let session = connect(&server).await;
-        let site = Self { server, session };
+        let site = Self {
+            server,
+            session,
+            transacts,
+        };
         site.expire_nothing();
         site
     }
@@ -37,14 +43,27 @@ impl Site {
         self.session.call(keyspace, requests).await
     }
 
+    /// Does what a transaction asks for.
+    pub(crate) async fn transact(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> CallResult {
+        self.session.transact(keyspace, requests).await
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {
         self.server
             .command(arguments)
             .unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
     }
 
-    pub(crate) fn drop_scripts(&self) {
+    pub(crate) async fn drop_scripts(&mut self) {
         self.command(&["SCRIPT", "FLUSH"]);
+        if self.transacts {
+            // A transaction that meets a server without its script leaves unclear what the model does.
+            self.session = connect(&self.server).await;
+        }
     }
 
     pub(crate) fn set_clock(&self, micros: u64) {
@@ -80,7 +99,9 @@ impl Site {
     /// Drops all data and scripts, on disk too.
     pub(crate) fn forget(&self) {
         self.command(&["FLUSHALL"]);
-        self.drop_scripts();
+        if !self.transacts {
+            self.command(&["SCRIPT", "FLUSH"]);
+        }
         // There is none if nothing was saved.
         let _ = fs::remove_file(self.saved());
     }

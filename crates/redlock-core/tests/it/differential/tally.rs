@@ -10,6 +10,8 @@ use redlock_proto::{MarkState, NoClaim};
 pub(crate) struct Tally {
     counts: BTreeMap<&'static str, u64>,
     pub(crate) operations: u64,
+    /// How many calls were transactions.
+    pub(crate) transactions: u64,
 }
 
 impl Tally {
@@ -29,6 +31,7 @@ impl Tally {
                 Ok(Reply::Taken { .. }) => "taken",
                 Ok(Reply::Held { .. }) => "held",
                 Ok(Reply::Missing) => "missing",
+                Ok(Reply::Unclear) => "unclear",
                 Ok(Reply::OtherSlots { .. }) => "other slots",
                 Ok(Reply::Tombstoned) => "tombstoned",
                 Ok(Reply::PolicyMismatch) => "unlike",

@@ -3,7 +3,7 @@
 mod requests;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     fmt::Debug,
     time::Duration,
 };
@@ -94,7 +94,7 @@ impl<'a> World<'a> {
                 let copy = self.store.clone();
                 self.store.take_data_of(&copy, &self.adopted.to_string());
             }
-            Step::FlushScripts => self.site.drop_scripts(),
+            Step::FlushScripts => self.site.drop_scripts().await,
             Step::DropLocks => {
                 for number in 0..cast::KEYS {
                     let key = cast::key(number);
@@ -153,8 +153,15 @@ impl<'a> World<'a> {
     async fn call(&mut self, number: usize, asks: &[Ask]) -> Result<(), Difference> {
         let keyspace = cast::keyspace(number);
         let requests: Vec<_> = asks.iter().map(|ask| self.request(number, ask)).collect();
-        let expected = self.store.call(&keyspace, &requests, self.time());
-        let answer = self.site.call(&keyspace, &requests).await;
+        let (expected, answer) = if self.site.transacts && are_for_a_transaction(&requests) {
+            self.tally.transactions += 1;
+            let done = self.store.transact(&keyspace, &requests, self.time());
+            let answer = self.site.transact(&keyspace, &requests).await;
+            (done.judge(&keyspace, &requests), answer)
+        } else {
+            let expected = self.store.call(&keyspace, &requests, self.time());
+            (expected, self.site.call(&keyspace, &requests).await)
+        };
         self.remember(number, asks, &requests, &expected);
         self.tally.add(&expected);
         match answer {
@@ -233,6 +240,17 @@ fn alike(expected: &Answer, answer: &Answer) -> bool {
                 expected.run == server_info.run
             }
             (expected, reply) => expected == reply,
+        })
+}
+
+/// Returns whether requests are plain, and for different keys.
+fn are_for_a_transaction(requests: &[Request]) -> bool {
+    let mut keys = HashSet::new();
+    let mut all = requests.iter();
+    !requests.is_empty()
+        && all.all(|request| match request {
+            Request::Lock { lock, .. } => request.is_plain() && keys.insert(lock.keys.first()),
+            _ => false,
         })
 }
 
