@@ -105,5 +105,4 @@ async fn token_of(nodes: &Nodes, votes: &[usize; 2], hung: usize) -> u64 {
     token
 }
 
-const GREATEST: &str =
-    "return redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] or '0'";
+const GREATEST: &str = "return redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] or '0'";

@@ -31,7 +31,9 @@ async fn a_key_that_one_node_lost_comes_back_with_the_next_renewal_and_counts_af
     let left = nodes.pttl(0, KEY).unwrap();
     assert!(left > ttl / 2 && left <= ttl, "{left:?}");
     // With the key comes what it has counted.
-    let counters = nodes[0].command(&["ZRANGE", FENCE, "0", "0", "WITHSCORES"]).unwrap();
+    let counters = nodes[0]
+        .command(&["ZRANGE", FENCE, "0", "0", "WITHSCORES"])
+        .unwrap();
     let counter = counters.as_array().unwrap()[1]
         .as_text()
         .unwrap()

@@ -2,8 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::transaction::last_of_block;
 use crate::{
-    FencingToken, HolderLabel, JobEntry, JobVerb, KeySet, LockMode, NoClaim, NodeKey, NodeOutcome, NodeTime,
-    OwnerId, ServerInfo, Standing,
+    FencingToken, HolderLabel, JobEntry, JobVerb, KeySet, LockMode, NoClaim, NodeKey, NodeOutcome,
+    NodeTime, OwnerId, ServerInfo, Standing,
 };
 
 /// One operation on one node.

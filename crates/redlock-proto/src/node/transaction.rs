@@ -7,9 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::{
-    Answer, Keyspace, MarkState, NodeTime, Reply, Request, RunId, Standing, Verb,
-};
+use crate::{Answer, Keyspace, MarkState, NodeTime, Reply, Request, RunId, Standing, Verb};
 
 /// The node's answer to a transaction, read in the step in which it carried the requests out.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -79,9 +77,7 @@ impl Transaction {
                     Reply::Done
                 }
                 (
-                    Some(Verb::Acquire {
-                        proposal, ..
-                    }),
+                    Some(Verb::Acquire { proposal, .. }),
                     Done::Took {
                         is_owner: true,
                         before,

@@ -142,8 +142,8 @@ const CODES: [&str; 24] = [
 
 /// The commands that the client sends, and those of its script.
 const COMMANDS: [&str; 19] = [
-    "AUTH", "CLIENT", "DEL", "EVAL", "EVALSHA", "EXEC", "HELLO", "INFO", "MGET", "MULTI", "PEXPIRE",
-    "PING", "PTTL", "SELECT", "SET", "TIME", "ZADD", "ZMSCORE", "ZRANGE",
+    "AUTH", "CLIENT", "DEL", "EVAL", "EVALSHA", "EXEC", "HELLO", "INFO", "MGET", "MULTI",
+    "PEXPIRE", "PING", "PTTL", "SELECT", "SET", "TIME", "ZADD", "ZMSCORE", "ZRANGE",
 ];
 
 #[cfg(test)]

@@ -80,8 +80,7 @@ impl RedisNode {
     /// is not `always` does not vote.
     /// With `+getrange`, and under [`verbatim_keys`](crate::Expert::verbatim_keys), a node reads only the first
     /// 8 kB of another program's value, however long it is.
-    pub const RIGHTS: &str =
-        "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +zmscore +zadd +zrange +time +multi +exec";
+    pub const RIGHTS: &str = "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +zmscore +zadd +zrange +time +multi +exec";
 
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) for most calls to cost the node less.
     ///

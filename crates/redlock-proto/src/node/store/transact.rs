@@ -6,8 +6,7 @@ use super::{
     mark::{StoredMark, identity},
 };
 use crate::{
-    Done, Keyspace, Lock, LockMode, Look, NodeTime, Request, Transaction, Verb,
-    last_of_block,
+    Done, Keyspace, Lock, LockMode, Look, NodeTime, Request, Transaction, Verb, last_of_block,
 };
 
 impl Store {
