@@ -129,16 +129,25 @@ impl Request {
     ///
     /// Tokens beyond their range are no plain request: a node must refuse them.
     pub fn is_plain(&self) -> bool {
+        let is_in_range = match self {
+            Self::Lock {
+                verb: Verb::Acquire {
+                    proposal, block, ..
+                },
+                ..
+            } => last_of_block(*proposal, *block) <= FencingToken::MAX.get(),
+            _ => true,
+        };
+        is_in_range && self.is_transactable()
+    }
+
+    /// Returns whether this is a plain request, if its tokens are in their range.
+    pub(crate) fn is_transactable(&self) -> bool {
         let Self::Lock { verb, lock } = self else {
             return false;
         };
         let is_usual = match verb {
-            Verb::Acquire {
-                wish,
-                proposal,
-                block,
-                ..
-            } => wish.is_none() && last_of_block(*proposal, *block) <= FencingToken::MAX.get(),
+            Verb::Acquire { wish, .. } => wish.is_none(),
             Verb::Extend { write_back, .. } => write_back.is_none(),
             Verb::Release { .. } => true,
             Verb::Heal { .. } | Verb::Tombstone { .. } => false,

@@ -202,5 +202,6 @@ const fn alone(verb: Verb, owner: OwnerId, time: NodeTime) -> Wanted {
         mode: LockMode::Exclusive,
         owner,
         now: time.as_millis(),
+        may_have_it: false,
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Wanted {
     pub(super) mode: LockMode,
     pub(super) owner: OwnerId,
     pub(super) now: u64,
+    /// Whether it is an acquire for which a transaction may have taken the key.
+    pub(super) may_have_it: bool,
 }
 
 impl StoredKey {
@@ -87,13 +89,12 @@ impl StoredKey {
         }
     }
 
-    /// Returns up to when other owners are in the way of a request, if they are; an acquire that is not plain is in its
-    /// own way too.
+    /// Returns up to when other owners are in the way of a request, if they are; an acquire is in its own way too, unless
+    /// a transaction may have taken the key.
     pub(super) fn in_the_way(&self, wanted: &Wanted) -> Option<u64> {
         let takes = matches!(wanted.verb, Verb::Acquire { .. });
         match (self, wanted.mode) {
-            // A transaction may have taken it for this owner.
-            (Self::Held { owner, .. }, LockMode::Exclusive) if *owner == wanted.owner => None,
+            (Self::Held { owner, .. }, _) if wanted.may_have_it && *owner == wanted.owner => None,
             (Self::Held { owner, until }, _) => (takes || *owner != wanted.owner).then_some(*until),
             (Self::Shared(sharing), LockMode::Exclusive) => match wanted.verb {
                 // An owner that waits is not kept waiting by its own wish.

@@ -142,6 +142,7 @@ impl Store {
                     mode: *mode,
                     owner: *owner,
                     now: time.as_millis(),
+                    may_have_it: request.is_transactable(),
                 };
                 self.lock(keyspace, keys, &wanted)
             }
@@ -269,7 +270,7 @@ impl Store {
     fn undo(&mut self, request: &Request) {
         if let Request::Lock { verb, lock } = request
             && matches!(verb, Verb::Acquire { .. })
-            && request.is_plain()
+            && request.is_transactable()
             && let Some(held) = self.keys.get(lock.keys.first())
             && held.owner() == Some(lock.owner)
         {

@@ -30,7 +30,7 @@ impl Store {
         let done = requests.iter().zip(before);
         let done = done.map(|(request, before)| match request {
             Request::Lock { verb, lock } if request.is_plain() => {
-                self.read(keyspace, request, time);
+                self.is_there(lock.keys.first(), time.as_millis());
                 self.do_plain(keyspace, (*verb, lock), before, time)
             }
             _ => Done::Failed,
@@ -68,6 +68,7 @@ impl Store {
                 mode: LockMode::Exclusive,
                 owner: lock.owner,
                 now: time.as_millis(),
+                may_have_it: true,
             };
             store.take(key, &wanted, ttl);
         };
