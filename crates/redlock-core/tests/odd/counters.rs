@@ -106,6 +106,13 @@ async fn a_call_that_meets_a_damaged_counter_does_what_needs_none() {
             request(extend(None), "held", 2),
         ];
         let replies = fixture.call(&requests).await.replies;
+        // A transaction raises whatever is less than what it proposes.
+        let is_less = counter.parse::<f64>().is_ok_and(|score| score < 1e12);
+        if crate::TRANSACTIONS && field == &shard && is_less {
+            assert!(taken(&replies[0]), "{counter}: {replies:?}");
+            fixture.command(&["DEL", "{odd}:lock:new", "{odd}:lock:held", FENCE]);
+            continue;
+        }
         assert!(says(&replies[0], "the fencing counters are damaged"));
         assert_eq!(replies[1..], [Ok(Reply::Done), Ok(Reply::Done)]);
         assert!(!fixture.exists("{odd}:lock:new") && !fixture.exists("{odd}:lock:left"));

@@ -61,8 +61,7 @@ impl Fixture {
         let keyspace = keyspace();
         let are_plain = !requests.is_empty() && requests.iter().all(Request::is_plain);
         if !(crate::TRANSACTIONS && are_plain && are_for_different_keys(requests)) {
-            let answer = self.session.call(&keyspace, requests).await;
-            return answer.expect("the call as a whole is answered");
+            return self.call_by_script(requests).await;
         }
         let answer = self.session.transact(&keyspace, requests).await;
         let mut answer = answer.expect("the transaction as a whole is answered");
@@ -76,6 +75,11 @@ impl Fixture {
             }
         }
         answer
+    }
+
+    pub(crate) async fn call_by_script(&mut self, requests: &[Request]) -> Answer {
+        let answer = self.session.call(&keyspace(), requests).await;
+        answer.expect("the call as a whole is answered")
     }
 
     pub(crate) async fn ask(&mut self, request: Request) -> Replied {

@@ -80,13 +80,21 @@ impl RedisNode {
     /// is not `always` does not vote.
     /// With `+getrange`, and under [`verbatim_keys`](crate::Expert::verbatim_keys), a node reads only the first
     /// 8 kB of another program's value, however long it is.
-    pub const RIGHTS: &str = "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +zmscore +zadd +zrange +time +multi +exec";
+    pub const RIGHTS: &str =
+        "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +zmscore +zadd +zrange";
 
-    /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) for most calls to cost the node less.
+    /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) for most calls to cost the node a third.
+    ///
+    /// With these, the client acquires, extends and releases by transactions of the server's own commands.
+    /// Without one of these rights, the client calls the node by the script.
+    pub const RIGHTS_FOR_TRANSACTIONS: &str = "+time +multi +exec";
+
+    /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) under
+    /// [`dangerous_trust_delayed_restarts`](crate::Expert::dangerous_trust_delayed_restarts).
     ///
     /// With these, the client calls a node of Redis 7 or later, or Valkey, by functions, and loads them if they are
     /// missing.
-    /// Without one of these rights, the client calls the node by the script.
+    /// Without one of these rights, the client calls the node by the script, and each restart costs a quarantine.
     /// A line at `DEBUG` under the target `redlock::node` says which it uses, and why.
     pub const RIGHTS_FOR_FUNCTIONS: &str = "+fcall +function|load";
 

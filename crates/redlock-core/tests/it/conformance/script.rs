@@ -84,5 +84,9 @@ async fn a_session_loads_the_script_to_stay() {
     ask(&mut *session, release("a", 1)).await;
     assert_eq!(calls("eval"), None);
     assert_eq!(calls("evalsha"), Some(1));
-    assert_eq!(calls("script|load"), Some(1));
+    assert_eq!(
+        calls("script|load"),
+        Some(2),
+        "one for calls, one for transactions"
+    );
 }
