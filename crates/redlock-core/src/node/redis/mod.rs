@@ -6,6 +6,7 @@ mod error;
 mod error_texts;
 mod form;
 mod functions;
+mod predecessor;
 mod probe;
 mod script;
 mod session;
@@ -28,6 +29,7 @@ pub(crate) use self::{address::Address, wire::Encoder};
 use self::{
     error::{NotOpened, reason},
     form::Forms,
+    predecessor::Predecessor,
     probe::Probe,
     session::RedisSession,
     transport::Direct,
@@ -63,6 +65,7 @@ pub struct RedisNode {
     /// Whether functions may be loaded and called.
     functions: bool,
     encoder: Arc<Encoder>,
+    predecessor: Predecessor,
 }
 
 /// Why a node's configuration was refused, in words that show no credentials.
@@ -85,9 +88,12 @@ impl RedisNode {
 
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) for most calls to cost the node a third.
     ///
-    /// With these, the client acquires, extends and releases by transactions of the server's own commands.
-    /// Without one of these rights, the client calls the node by the script.
-    pub const RIGHTS_FOR_TRANSACTIONS: &str = "+time +multi +exec";
+    /// With the first three, the client acquires, extends and releases by transactions of the server's own commands.
+    /// Without one of these, the client calls the node by the script.
+    /// With the last two, the client ends a connection that it has given up at the server, too.
+    /// Without them, a transaction that arrives late over such a connection may take a key that its owner has released;
+    /// the key then ends by its time to live.
+    pub const RIGHTS_FOR_TRANSACTIONS: &str = "+time +multi +exec +client|id +client|kill";
 
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) under
     /// [`dangerous_trust_delayed_restarts`](crate::Expert::dangerous_trust_delayed_restarts).
@@ -165,6 +171,7 @@ impl RedisNode {
             probe_after: Duration::MAX,
             functions: true,
             encoder: Arc::default(),
+            predecessor: Predecessor::default(),
         }
     }
 
@@ -208,8 +215,10 @@ impl Node for RedisNode {
         let (probe, probe_after) = (self.probe.clone(), self.probe_after);
         let forms = Forms::new(self.name(), self.functions);
         let encoder = Arc::clone(&self.encoder);
+        let predecessor = self.predecessor.clone();
         async move {
-            let mut opening = pin!(RedisSession::open(direct.as_ref(), &pool, forms, encoder));
+            let opening = RedisSession::open(direct.as_ref(), &pool, forms, encoder, &predecessor);
+            let mut opening = pin!(opening);
             let finding = async || match &probe {
                 Some(probe) => probe.finding().await,
                 None => None,

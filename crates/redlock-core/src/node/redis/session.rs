@@ -22,6 +22,7 @@ use super::{
         NONSENSE, NotOpened, call_error, is_refusal, is_unknown_command, not_opened, pool_error,
     },
     form::{Form, Forms},
+    predecessor::Predecessor,
     script,
     transport::{Direct, Transport},
     wire::{self, Block, Encoder},
@@ -39,6 +40,8 @@ pub(super) struct RedisSession {
     encoder: Arc<Encoder>,
     /// How many calls were begun.
     calls: Arc<AtomicU64>,
+    /// Until it is dropped, no other connection ends this one.
+    _token: Arc<()>,
 }
 
 impl RedisSession {
@@ -48,6 +51,7 @@ impl RedisSession {
         pool: &Pool,
         forms: Forms,
         encoder: Arc<Encoder>,
+        predecessor: &Predecessor,
     ) -> Result<Self, NotOpened> {
         let mut connection = match direct {
             Some(direct) => {
@@ -70,14 +74,19 @@ impl RedisSession {
         // What `EVAL` brings, a server of 7.4 or later may drop again to make room. If this is not allowed, the first
         // call brings it all the same.
         let [all, keep] = script::load();
-        forms.set_cached(connection.ask(&all).await.is_ok());
-        forms.set_keep_cached(connection.ask(&keep).await.is_ok());
-        forms.try_transactions(connection.clone()).await;
+        let (mut one, mut other) = (connection.clone(), connection.clone());
+        let loads = join(one.ask(&all), other.ask(&keep));
+        let transactions = forms.try_transactions(connection.clone());
+        let ((all, keep), (), token) =
+            join3(loads, transactions, predecessor.succeed(&connection)).await;
+        forms.set_cached(all.is_ok());
+        forms.set_keep_cached(keep.is_ok());
         Ok(Self {
             connection,
             forms: Arc::new(forms),
             encoder,
             calls: Arc::default(),
+            _token: token,
         })
     }
 }
