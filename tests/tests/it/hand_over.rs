@@ -62,7 +62,7 @@ async fn callers_of_a_process_follow_each_other_in_order_and_with_greater_tokens
     nodes.become_empty(SOON).await;
 }
 
-// Shows: R2.11.
+// Shows: T6.11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_process_gets_its_turn_while_a_queue_never_ends() {
     let nodes = Nodes::start(5);

@@ -72,7 +72,7 @@ async fn without_functions_none_is_loaded() {
     assert!(master.libraries().is_empty());
 }
 
-// Shows: R2.6.
+// Shows: R1.8.
 #[tokio::test]
 async fn both_forms_serve_one_namespace() {
     let mut master = Master::opened().await;
@@ -157,7 +157,7 @@ async fn users_who_may_not_load_the_library_call_it_if_it_is_there() {
     assert_eq!(use_once(&mut master).await, (3, 0));
 }
 
-// Shows: R2.5.
+// Shows: R1.7.
 #[tokio::test]
 async fn a_library_of_this_name_that_somebody_else_made_is_left_alone() {
     let mut master = Master::opened().await;
@@ -170,7 +170,7 @@ async fn a_library_of_this_name_that_somebody_else_made_is_left_alone() {
     assert_eq!(master.libraries(), [(name, theirs)]);
 }
 
-// Shows: R2.5.
+// Shows: R1.7.
 #[tokio::test]
 async fn libraries_of_two_versions_live_side_by_side() {
     let mut master = Master::opened().await;

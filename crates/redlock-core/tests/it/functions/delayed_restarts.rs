@@ -81,7 +81,7 @@ async fn a_client_without_functions_lets_a_master_that_forgot_in_for_nobody() {
     assert!(is_quarantined(&master.inspect().await));
 }
 
-// Shows: E13, R2.4.
+// Shows: E13, R1.6.
 #[tokio::test]
 async fn after_a_reload_a_master_votes_on_and_its_mark_is_looked_at_again() {
     let mut master = Master::opened().await;

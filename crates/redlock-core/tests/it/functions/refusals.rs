@@ -5,7 +5,7 @@ use redlock_proto::MarkState;
 
 use crate::functions::fixtures::{EXTEND, Master, RELEASE, acquire, keyspace, request};
 
-// Shows: R2.4.
+// Shows: R1.6.
 #[tokio::test]
 async fn a_library_that_was_dropped_costs_no_call_and_is_loaded_again() {
     let mut master = Master::opened().await;
@@ -22,7 +22,7 @@ async fn a_library_that_was_dropped_costs_no_call_and_is_loaded_again() {
     assert!(master.is_called_by_functions().await);
 }
 
-// Shows: R2.7.
+// Shows: R1.9.
 #[tokio::test]
 async fn a_call_that_others_follow_is_not_made_again() {
     let mut master = Master::opened().await;
@@ -45,7 +45,7 @@ async fn a_call_that_others_follow_is_not_made_again() {
     }
 }
 
-// Shows: R2.7.
+// Shows: R1.9.
 #[tokio::test]
 async fn without_memory_the_script_stands_in() {
     let mut master = Master::opened().await;

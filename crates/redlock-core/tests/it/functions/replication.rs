@@ -68,7 +68,7 @@ async fn a_master_that_copied_its_replica_does_not_vote() {
 /// The variables of the library live through this, and the mark is what it was.
 ///
 /// While another server leads, keys end by that one's clock.
-// Shows: E6, G2, R2.4.
+// Shows: E6, G2, R1.6.
 #[tokio::test]
 async fn a_master_that_got_from_its_replica_only_what_it_had_missed_does_not_vote() {
     let (mut master, replica) = pair().await;

@@ -38,7 +38,7 @@ async fn beside_callers_that_wait(wait: Duration) -> Duration {
     average
 }
 
-// Shows: R2.11.
+// Shows: T6.11.
 #[tokio::test(start_paused = true)]
 async fn callers_that_wait_for_less_than_the_gap_leave_it_in_parts() {
     for wait in [5, 20, 30] {

@@ -299,7 +299,7 @@ async fn hold_by_turns(redlock: &Redlock) -> (Vec<usize>, Duration) {
     (from_nodes, longest)
 }
 
-// Shows: R2.11.
+// Shows: T6.11.
 #[tokio::test(start_paused = true)]
 async fn after_a_quarter_of_a_second_others_have_a_gap_though_none_wants_the_key() {
     let nodes = faulty(3);

@@ -1,8 +1,8 @@
 //! Transactions: what they do to a node, and that they say nothing that a call which looks first would not.
 
 use redlock_proto::{
-    Answer, FencingToken, Keyspace, Lock, LockMode, MarkState, NodeTime, OwnerId, Quarantine,
-    Reply, Request, Standing, Store, Verb,
+    Answer, Done, FencingToken, Keyspace, Lock, LockMode, Look, MarkState, NodeTime, OwnerId,
+    Quarantine, Reply, Request, Standing, Store, Transaction, Verb,
 };
 
 use super::{
@@ -137,6 +137,77 @@ fn voting_with_a_key() -> Store {
     store
 }
 
+/// Each answer of a transaction counts.
+// Shows: R2.3, R2.4.
+#[test]
+fn a_grant_is_no_vote_if_one_answer_of_its_transaction_is_wrong() {
+    let requests = [request(acquire(7), 1)];
+    let mut store = voting();
+    state(&mut store, at(0));
+    let right = store.transact(&keyspace(), &requests, at(1));
+    let reply = |done: &Transaction| done.judge(&keyspace(), &requests).replies.remove(0);
+    assert_eq!(reply(&right), Ok(Reply::Taken { counter: 7 }));
+    let took = |is_owner, before, is_counted| {
+        vec![Done::Took {
+            is_owner,
+            before,
+            is_counted,
+        }]
+    };
+    let look = right.look.clone().unwrap();
+    let mark = look.mark.clone().unwrap();
+    let with_look = |look: Look| Transaction {
+        look: Some(look),
+        ..right.clone()
+    };
+    let with_mark = |mark: &str| {
+        with_look(Look {
+            mark: Some(mark.to_owned()),
+            ..look.clone()
+        })
+    };
+    let with_done = |done| Transaction {
+        done,
+        ..right.clone()
+    };
+    let with_floor = |floor| Transaction {
+        floor,
+        ..right.clone()
+    };
+    for wrong in [
+        with_done(took(false, Some(0), true)),
+        with_done(took(true, None, true)),
+        with_done(took(true, Some(7), true)),
+        with_done(took(true, Some(0), false)),
+        with_done(vec![Done::Failed]),
+        with_done(vec![Done::Compared { is_owner: true }]),
+        with_floor(None),
+        with_floor(Some(7)),
+        Transaction {
+            look: None,
+            ..right.clone()
+        },
+        with_look(Look {
+            is_master: false,
+            ..look.clone()
+        }),
+        with_look(Look {
+            data: "another".into(),
+            ..look.clone()
+        }),
+        with_look(Look {
+            mark: None,
+            ..look.clone()
+        }),
+        with_mark(&mark.replace("voting", "quarantined")),
+        with_mark(&format!("{mark} 1 2 3")),
+        with_mark(&mark.replace("ms,", "0ms,")),
+    ] {
+        assert_eq!(reply(&wrong), Ok(Reply::Unclear), "{wrong:?}");
+    }
+    assert_eq!(reply(&with_floor(Some(6))), Ok(Reply::Taken { counter: 7 }));
+}
+
 #[test]
 fn a_transaction_that_is_no_vote_leaves_no_key_behind_a_refusal() {
     // Another policy.
@@ -248,13 +319,13 @@ fn what_a_transaction_vouches_for_is_what_a_call_that_looks_first_says() {
             let mut is_clear = true;
             for (place, ((request, found), expected)) in all.enumerate() {
                 match (found.as_ref().unwrap(), expected.as_ref().unwrap()) {
-                    (Reply::Unclear, _) => is_clear = false,
+                    // An owner that has tombstoned itself does not hear of it.
+                    (Reply::Unclear, _) | (Reply::Taken { .. }, Reply::Tombstoned) => {
+                        is_clear = false;
+                    }
                     (Reply::Missing, Reply::Held { .. }) if request.is_release() => {}
-                    // The owner has tombstoned itself, and does not hear of it.
-                    (Reply::Taken { .. }, Reply::Tombstoned) => is_clear = false,
-                    // It has the key already: the test's owners acquire more than once.
                     (found, expected) => {
-                        assert_eq!(found, expected, "{place} of {requests:?}: {before:?}")
+                        assert_eq!(found, expected, "{place} of {requests:?}: {before:?}");
                     }
                 }
             }
