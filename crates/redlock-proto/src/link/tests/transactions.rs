@@ -72,6 +72,59 @@ fn a_key_that_its_owner_lets_go_is_not_asked_for_again() {
     }
 }
 
+/// It may share the key by now, so its acquire must not come behind that.
+// Shows: R2.8.
+#[test]
+fn what_was_sent_for_its_owner_meanwhile_is_not_undone() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    let calls = sent(&mut link, at(0));
+    let write_back = Verb::Extend {
+        ttl: TTL,
+        write_back: Some(1),
+    };
+    push(&mut link, 2, vec![lock(write_back, 1)], at(1));
+    assert_eq!(kinds(&sent(&mut link, at(1))), [(1, false)]);
+    link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
+    assert_eq!(told(&mut link), [("error", 1)]);
+    assert_eq!(sent(&mut link, at(2)).len(), 0);
+}
+
+// Shows: R2.9, T5.1.
+#[test]
+fn what_is_asked_again_may_have_been_done_before() {
+    let unclear = || {
+        let mut link = up(config(), at(0));
+        push(&mut link, 1, vec![acquire(1)], at(0));
+        let calls = sent(&mut link, at(0));
+        push(&mut link, 2, vec![acquire(2)], at(0));
+        sent(&mut link, at(0));
+        link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(1));
+        told(&mut link);
+        link
+    };
+    // The connection is lost before it is asked again.
+    let mut link = unclear();
+    link.on_lost("reset".into(), at(2));
+    let events = told(&mut link);
+    assert!(events.contains(&("unknown", 1)), "{events:?}");
+    // The node cannot keep up, so it is not asked again; what it may have done is undone.
+    let mut link = unclear();
+    push(&mut link, 3, vec![release(1)], at(2));
+    let rest = sent(&mut link, at(501));
+    assert_eq!(told(&mut link), [("unknown", 1)]);
+    assert_eq!(asked(&rest), [release(1)]);
+    // The node refuses it.
+    let mut link = unclear();
+    let calls = sent(&mut link, at(2));
+    link.on_answer(calls[0].id, answer(vec![Err("OOM".into())]), at(3));
+    let Some(LinkEvent::Answered { results, .. }) = link.poll_event() else {
+        panic!("it is answered");
+    };
+    let error = results[0].1.as_ref().unwrap_err();
+    assert!(error.may_have_run, "{error:?}");
+}
+
 #[test]
 fn a_release_that_is_unclear_is_repeated_in_a_call_that_is_no_transaction() {
     let mut link = up(config(), at(0));
