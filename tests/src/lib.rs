@@ -33,7 +33,7 @@ pub use self::{
     job_log::{JobEvent, JobLog, JobMoment, JobRun},
     logs::Logs,
     nodes::Nodes,
-    patience::{eventually, polled, within},
+    patience::{eventually, for_as_long_as, polled, within},
     process::ClientProcess,
     proxy::{Proxies, Proxy},
     random::Random,

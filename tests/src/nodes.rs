@@ -114,7 +114,7 @@ impl Nodes {
             };
             let lines = keys.iter().map(line);
             let is_own = |line: &String| {
-                line.ends_with("}:mark") || line.ends_with("}:fence") || line.contains("}:tomb:")
+                line.ends_with("}:mark") || line.ends_with("}:counters") || line.contains("}:tomb:")
             };
             lines.filter(|line| !is_own(line)).collect::<Vec<_>>()
         };
@@ -144,12 +144,12 @@ impl Nodes {
     ///
     /// Each of them raises a fencing counter; `SET` is no measure, for it also leaves tombstones.
     pub fn grants(&self, node: usize) -> u64 {
-        self.calls(node, "hset")
+        self.calls(node, "zadd")
     }
 
     /// The calls in which all nodes together gave out leases.
     pub fn grants_in_all(&self) -> u64 {
-        self.calls_in_all("hset")
+        self.calls_in_all("zadd")
     }
 
     /// How often all nodes together have run a command.

@@ -27,6 +27,15 @@ pub async fn eventually<T: Debug>(
     }
 }
 
+/// Looks at something again and again for as long as `time`.
+pub async fn for_as_long_as(time: Duration, look: impl Fn()) {
+    let until = now() + time;
+    while now() < until {
+        look();
+        tokio::time::sleep(POLL).await;
+    }
+}
+
 /// Awaits `future`, which must not take longer than `limit`.
 ///
 /// # Panics

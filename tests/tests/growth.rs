@@ -93,7 +93,7 @@ async fn l09_keys_that_are_used_once_leave_no_memory_behind() {
         grown_node < LEAST_LEAK,
         "{grown_node} bytes of {warm_node} on a node"
     );
-    let counters = nodes.ask(0, &["HLEN", "{redlock}:fence"]);
+    let counters = nodes.ask(0, &["ZCARD", "{redlock}:counters"]);
     // Of 1,024 shards, and two words about them.
     assert!(counters.parse::<u32>().unwrap() <= 1_026, "{counters}");
 

@@ -292,7 +292,7 @@ fn ends_in_order(replica: &mut Process, nodes: &ServerSet) {
         let keys = keys.as_array().expect("a list").iter();
         let others = |key: &&Value| {
             let key = key.as_text().unwrap_or_default();
-            !matches!(key, "{axum-orders}:mark" | "{axum-orders}:fence")
+            !matches!(key, "{axum-orders}:mark" | "{axum-orders}:counters")
         };
         assert_eq!(keys.filter(others).count(), 0, "a lock is left");
     }

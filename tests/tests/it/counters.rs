@@ -6,13 +6,13 @@ use redlock_core::{AcquireErrorKind, AcquireOptions, FencingToken, NodeAnswer, R
 use redlock_tests::{Connect, Nodes, builder, client, within};
 use tokio::time::sleep;
 
-const FENCE: &str = "{redlock}:fence";
+const FENCE: &str = "{redlock}:counters";
 const TTL: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(2);
 
 /// The counter of the resource "a": the only one that its lease leaves on a node.
 fn shard(nodes: &Nodes, node: usize) -> String {
-    let fields = nodes[node].command(&["HKEYS", FENCE]).unwrap();
+    let fields = nodes[node].command(&["ZRANGE", FENCE, "0", "-1"]).unwrap();
     let fields = fields.as_array().unwrap().iter();
     let mut numbers = fields
         .filter_map(|field| field.as_text())
@@ -31,7 +31,7 @@ async fn a_counter_beyond_its_range_costs_one_vote_and_no_more() {
     nodes.become_empty(SOON).await;
     let shard = shard(&nodes, 0);
     let beyond = (FencingToken::MAX.get() + 1).to_string();
-    nodes.ask(0, &["HSET", FENCE, &shard, &beyond]);
+    nodes.ask(0, &["ZADD", FENCE, &beyond, &shard]);
 
     // A client that is refused gets the counters too, and must not count on from this one.
     let other = client(nodes.urls(), TTL).await;
@@ -75,10 +75,9 @@ async fn a_counter_beyond_its_range_costs_one_vote_and_no_more() {
 
 /// What the second node has counted.
 fn held_token(nodes: &Nodes) -> u64 {
-    nodes
-        .ask(1, &["HGET", FENCE, &shard(nodes, 1)])
-        .parse()
-        .unwrap()
+    // As a number with a fraction, which is none.
+    let score = nodes.ask(1, &["ZSCORE", FENCE, &shard(nodes, 1)]);
+    score.parse().unwrap()
 }
 
 /// Waits until a node votes, or does not; the first one fails whenever its counters are read, and is told so.
@@ -103,7 +102,7 @@ async fn a_counter_beyond_its_range_keeps_no_other_node_in_quarantine() {
     let redlock = connect.client().await;
     redlock.acquire("a").await.unwrap().release().await.unwrap();
     let beyond = (FencingToken::MAX.get() + 1).to_string();
-    nodes.ask(0, &["HSET", FENCE, "7", &beyond]);
+    nodes.ask(0, &["ZADD", FENCE, &beyond, "7"]);
     for _ in 0..2 {
         nodes[4].restart().unwrap();
         votes(&redlock, 4, false).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, AcquireOptions, FanOut, LockGuard, Redlock, Renewal};
-use redlock_tests::{Nodes, builder, client, eventually, within};
+use redlock_tests::{Nodes, builder, client, eventually, for_as_long_as, within};
 use tokio::time::{Instant, sleep};
 
 const TTL: Duration = Duration::from_secs(10);
@@ -78,15 +78,6 @@ async fn a_lease_for_whose_renewals_nodes_take_turns_stays_on_all_of_them_and_ou
     guard.extend().await.unwrap();
     guard.release().await.unwrap();
     nodes.thaw(0..1);
-}
-
-/// Looks again and again.
-async fn for_as_long_as(time: Duration, look: impl Fn()) {
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        look();
-        sleep(Duration::from_millis(50)).await;
-    }
 }
 
 // Shows: T6.2.

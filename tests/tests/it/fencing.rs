@@ -7,7 +7,7 @@ use redlock_tests::{
 };
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
-const FENCE: &str = "{redlock}:fence";
+const FENCE: &str = "{redlock}:counters";
 const TTL: Duration = Duration::from_secs(10);
 
 // Shows: T3.6.
@@ -21,7 +21,7 @@ async fn s22_tokens_of_two_processes_grow_while_masters_lose_their_counters() {
     };
     let operator = connect.client().await;
     // So far ahead of the clock that it cannot stand in for what is forgotten.
-    nodes.ask_all(&["HSET", FENCE, "floor", "5000000000000000"]);
+    nodes.ask_all(&["ZADD", FENCE, "5000000000000000", "floor"]);
     let history = History::new();
     let clients = ["one", "two"].map(|name| {
         let load = Load {
@@ -75,7 +75,7 @@ async fn s22_a_token_that_one_node_has_alone_is_stored_on_a_majority_before_it_i
     let mut newest = 0;
     for [first, second, absent] in [[0, 1, 2], [1, 2, 0], [2, 0, 1]] {
         ahead += 1_000;
-        nodes.ask(first, &["HSET", FENCE, "floor", &ahead.to_string()]);
+        nodes.ask(first, &["ZADD", FENCE, &ahead.to_string(), "floor"]);
         let before = token_of(&nodes, &[first, second], absent).await;
         assert!(before > ahead, "{before} after {ahead}");
         assert!(before > newest, "{before} after {newest}");

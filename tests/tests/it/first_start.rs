@@ -87,7 +87,7 @@ async fn s22_masters_that_lost_their_counters_count_on_from_where_the_others_are
     let redlock = connect.client().await;
     // So far ahead of the clock that it cannot stand in for what is forgotten.
     let ahead = "5000000000000000";
-    nodes.ask_all(&["HSET", "{redlock}:fence", "floor", ahead]);
+    nodes.ask_all(&["ZADD", "{redlock}:counters", ahead, "floor"]);
     let guard = redlock.acquire("a").await.unwrap();
     let mut newest = guard.token();
     assert!(newest.to_string().as_str() > ahead, "{newest}");
@@ -127,7 +127,7 @@ async fn s22_one_server_under_two_addresses_cannot_say_what_the_others_knew() {
     // A token that a majority has, and node 2 has not, and so far ahead of the clock that it cannot stand in for it.
     let ahead = "5000000000000000";
     for node in 0..2 {
-        nodes.ask(node, &["HSET", "{redlock}:fence", "floor", ahead]);
+        nodes.ask(node, &["ZADD", "{redlock}:counters", ahead, "floor"]);
     }
     nodes[0].restart().unwrap();
 

@@ -9,7 +9,7 @@ use redlock_tests::{
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const KEY: &str = "{redlock}:lock:a";
-const FENCE: &str = "{redlock}:fence";
+const FENCE: &str = "{redlock}:counters";
 const SOON: Duration = Duration::from_secs(2);
 
 // Shows: T1.9, T3.9.

@@ -145,8 +145,8 @@ async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
 
     let redlock = client(nodes.urls(), TTL).await;
     let unlike = NotAVote::PolicyMismatch {
-        theirs: "90000ms,10000ppm,v2".into(),
-        ours: "60000ms,10000ppm,v2".into(),
+        theirs: "90000ms,10000ppm,v3".into(),
+        ours: "60000ms,10000ppm,v3".into(),
     };
     assert_eq!(reason(&redlock, 2).await, unlike);
     goes_on(&redlock).await;
@@ -166,8 +166,8 @@ async fn a_client_of_another_version_gets_nothing_and_is_told_why() {
     let token = first.token();
     first.release().await.unwrap();
     // What clients from before there were versions, and those of a later one, leave on a node.
-    let before = |mark: &str| mark.replace(",v2", "");
-    let later = |mark: &str| mark.replace(",v2", ",v3");
+    let before = |mark: &str| mark.replace(",v3", "");
+    let later = |mark: &str| mark.replace(",v3", ",v4");
     let mark = |node: usize| nodes.ask(node, &["GET", MARK]);
     let theirs = [before(&mark(0)), mark(1), later(&mark(2))];
     nodes.ask(2, &["SET", MARK, &theirs[2]]);
@@ -176,7 +176,7 @@ async fn a_client_of_another_version_gets_nothing_and_is_told_why() {
 
     let error = redlock.try_acquire("a").await.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
-    for (node, version) in [(0, "(60000ms,10000ppm)"), (2, "(60000ms,10000ppm,v3)")] {
+    for (node, version) in [(0, "(60000ms,10000ppm)"), (2, "(60000ms,10000ppm,v4)")] {
         let line = does_not_count(&redlock, node).await;
         let said = format!("another version of this client uses this namespace there {version}");
         assert!(line.contains(&said), "{line}");

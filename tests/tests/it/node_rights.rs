@@ -94,7 +94,7 @@ async fn each_right_is_needed_and_all_of_them_suffice() {
 async fn a_node_whose_user_lacks_a_right_costs_its_vote_only() {
     let nodes = Nodes::start(3);
     let mut lacking = rights();
-    lacking.retain(|right| *right != "+hset");
+    lacking.retain(|right| *right != "+zadd");
     let urls = [
         nodes[0].url(),
         user(&nodes, 1, "all", "redlock", &rights()),

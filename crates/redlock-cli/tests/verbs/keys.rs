@@ -196,7 +196,7 @@ async fn a_key_of_the_nodes_own_is_refused() {
         assert_eq!(done.code, 2, "{done:?}");
         assert!(done.err.contains("nodes' own keys"), "{done:?}");
         // Nor one of those that clients with a namespace need on the same nodes.
-        let done = nodes.run(&[verb, "{redlock}:fence", "--verbatim-keys"]);
+        let done = nodes.run(&[verb, "{redlock}:counters", "--verbatim-keys"]);
         assert_eq!(done.code, 2, "{done:?}");
     }
     let (_, listed) = json(&nodes, &["ls", "--verbatim-keys"]);

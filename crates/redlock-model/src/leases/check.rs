@@ -74,11 +74,12 @@ impl LeaseCheck {
     pub const fn that_notices(mutation: LeaseMutation) -> Self {
         let (first, third, crashes) = match mutation {
             LeaseMutation::AloneAfterADowngrade => (Role::WriterThenReader, None, 0),
-            LeaseMutation::KeyEndsBeforeItsLease => (Role::Writer, None, 0),
+            LeaseMutation::KeyEndsBeforeItsLease | LeaseMutation::TransactionOvertaken => {
+                (Role::Writer, None, 0)
+            }
             LeaseMutation::NoWriteBackOfReaders => (Role::Reader, Some(Role::Reader), 0),
             LeaseMutation::UpgradeBesideReaders => (Role::Reader, Some(Role::Upgrade), 0),
             LeaseMutation::UpgradeOfWhatIsOver => (Role::Writer, Some(Role::Upgrade), 0),
-            LeaseMutation::TransactionOvertaken => (Role::Writer, None, 0),
             _ => (Role::Writer, None, 1),
         };
         Self {

@@ -59,11 +59,10 @@ fn every_broken_rule_of_leases_is_noticed() {
         let report = LeaseCheck::that_notices(mutation).run();
         let trace = report.trace().unwrap_or_else(|| panic!("{mutation}"));
         let breach = match mutation {
-            LeaseMutation::NoFloorForReaders | LeaseMutation::NoWriteBackOfReaders => {
-                "was handed out before"
-            }
+            LeaseMutation::NoFloorForReaders
+            | LeaseMutation::NoWriteBackOfReaders
+            | LeaseMutation::TransactionOvertaken => "was handed out before",
             LeaseMutation::UpgradeOfWhatIsOver => "had the key alone since it was shared",
-            LeaseMutation::TransactionOvertaken => "was handed out before",
             _ => "and one of them alone",
         };
         assert!(trace.ends_with(breach), "{mutation}:\n{trace}");

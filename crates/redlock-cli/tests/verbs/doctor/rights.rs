@@ -100,11 +100,11 @@ async fn the_rights_of_a_client_are_enough_for_the_doctor() {
     let keys: Vec<_> = nodes
         .keys()
         .into_iter()
-        .filter(|key| !key.ends_with(":fence"))
+        .filter(|key| !key.ends_with(":counters"))
         .collect();
     let before: Vec<_> = before
         .into_iter()
-        .filter(|key| !key.ends_with(":fence"))
+        .filter(|key| !key.ends_with(":counters"))
         .collect();
     assert_eq!(keys, before);
 }

@@ -86,6 +86,13 @@ impl Forms {
         self.keep_cached.store(cached, Ordering::Relaxed);
     }
 
+    /// Notes that the server may have lost the scripts: what one of them left undone, the other does next, over the same
+    /// connection, and it cannot be made again by its text behind others.
+    pub(super) fn forget_scripts(&self) {
+        self.set_cached(false);
+        self.set_keep_cached(false);
+    }
+
     /// Returns the beginning of a call of that script.
     pub(super) fn keep(&self) -> [&'static str; 2] {
         script::keep(self.keep_cached.load(Ordering::Relaxed))

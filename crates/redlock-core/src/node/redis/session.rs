@@ -165,14 +165,16 @@ impl Session for RedisSession {
                     let done = wire::transaction(value, &requests);
                     let done = done.ok_or_else(|| CallError::lost(NONSENSE))?;
                     let has_failed = done.done.contains(&Done::Failed);
-                    if has_failed || keep[0] == "EVAL" {
-                        forms.set_keep_cached(!has_failed);
+                    if has_failed {
+                        forms.forget_scripts();
+                    } else if keep[0] == "EVAL" {
+                        forms.set_keep_cached(true);
                     }
                     Ok(done.judge(&keyspace, &requests))
                 }
                 Err(error) if is_refusal_of_all(&error, &requests) => {
                     if error.code() == Some("NOSCRIPT") {
-                        forms.set_keep_cached(false);
+                        forms.forget_scripts();
                     } else {
                         forms.refuse_transactions();
                     }
