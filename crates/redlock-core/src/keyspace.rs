@@ -260,7 +260,7 @@ fn named(key: &str, class: &str) -> Option<String> {
 /// Returns whether a key is one that nodes need for their work, in any namespace.
 fn is_reserved(key: &str) -> bool {
     let is_one = |rest: &str| match rest.split_once(':') {
-        None => ["mark", "fence", "horizon"].contains(&rest),
+        None => ["mark", "counters", "fence", "horizon"].contains(&rest),
         Some((class, _)) => class == "tomb",
     };
     key.starts_with(VERBATIM) || behind_a_namespace(key).is_some_and(is_one)
@@ -340,7 +340,14 @@ mod tests {
         let refused =
             |keyspace: &KeyScheme, name: &str| keyspace.encode(&name.parse().unwrap()).is_err();
         let billing = KeyScheme::Namespace(Namespace::new("billing").unwrap());
-        for own in ["mark", "fence", "horizon", "tomb:0a", "job:nightly"] {
+        for own in [
+            "mark",
+            "counters",
+            "fence",
+            "horizon",
+            "tomb:0a",
+            "job:nightly",
+        ] {
             let name = format!("{{redlock:verbatim}}:{own}");
             assert!(refused(&KeyScheme::Verbatim, &name), "{name}");
             assert!(!refused(&billing, &name), "{name}");

@@ -36,13 +36,17 @@ impl Fixture {
     }
 
     pub(crate) async fn new() -> Self {
+        Self::with(ServerOptions::default()).await
+    }
+
+    pub(crate) async fn with(options: ServerOptions) -> Self {
         let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
-        let server = Server::start(&binary, ServerOptions::default()).unwrap();
+        let server = Server::start(&binary, options).unwrap();
         let session = connect(&server.url()).await.unwrap();
         Self { server, session }
     }
 
-    async fn bless(&mut self) {
+    pub(crate) async fn bless(&mut self) {
         let since = self.since().await;
         assert_eq!(self.ask(open(since, 0)).await, Ok(Reply::Done));
     }

@@ -166,7 +166,7 @@ async fn a_string_of_somebody_elses_is_not_ours() {
                     ..
                 })
             );
-            // A transaction that releases a key does not say who has it.
+            // A transaction that releases a key does not name the owner.
             let is_told_less =
                 crate::TRANSACTIONS && verb == RELEASE && reply == Ok(Reply::Missing);
             assert!(held || is_told_less, "{value}, {verb:?}: {reply:?}");

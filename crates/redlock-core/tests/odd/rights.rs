@@ -7,6 +7,7 @@ use redlock_core::{
     node::{CallError, RedisNode, Reply, Request, Session},
 };
 use redlock_proto::{Lock, LockMode, MarkState, NodeVerb, OwnerId};
+use redlock_sandbox::ServerOptions;
 
 use super::fixtures::{
     Fixture, RELEASE, TOMBSTONE, acquire, claim, commit, connect, extend, heal, job, keyspace,
@@ -211,4 +212,26 @@ fn the_guide_names_them() {
     let rights = format!("resetchannels -@all {}", RedisNode::RIGHTS);
     let guide = include_str!("../../docs/crate.md");
     assert!(guide.contains(&rights), "the guide does not say: {rights}");
+}
+
+/// Such a server would carry the commands of a transaction out one by one.
+// Shows: R2.1.
+#[tokio::test]
+async fn a_server_without_transactions_is_called_by_the_script() {
+    for unknown in ["MULTI", "EXEC"] {
+        let options = ServerOptions::default().argument("--rename-command");
+        let options = options.argument(unknown).argument("");
+        let mut fixture = Fixture::with(options).await;
+        fixture.bless().await;
+        let taken = fixture.ask(request(acquire(), "a", 1)).await;
+        assert!(matches!(taken, Ok(Reply::Taken { .. })), "{taken:?}");
+        let stats = fixture.command(&["INFO", "commandstats"]);
+        let stats = stats.as_text().unwrap();
+        // By no command of a transaction's alone.
+        assert!(
+            !stats.contains("cmdstat_time:"),
+            "without {unknown}: {stats}"
+        );
+        assert_eq!(fixture.ask(request(RELEASE, "a", 1)).await, Ok(Reply::Done));
+    }
 }

@@ -276,7 +276,7 @@ impl Client {
             self.on_standing(node, standing, sent, now);
         }
         // It is the same for all requests of the call, but for those behind one that lets the node vote.
-        let mut vote = self.cx.nodes.vote_by_mark(node, now.clock);
+        let mut vote = self.cx.nodes.vote_by_mark(node);
         for (round, result) in results {
             self.cx.note_health(node, round, &result, looked, now);
             let opens = self
@@ -292,7 +292,7 @@ impl Client {
                 self.cx.forget_if_over(round);
             }
             if opens {
-                vote = self.cx.nodes.vote_by_mark(node, now.clock);
+                vote = self.cx.nodes.vote_by_mark(node);
             }
         }
         if looked {

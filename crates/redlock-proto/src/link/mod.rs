@@ -90,7 +90,7 @@ pub struct Call {
     pub id: u64,
     /// The requests, in order; none in a heartbeat.
     pub requests: Vec<Request>,
-    /// Whether the node may carry it out as a [`Transaction`](crate::Transaction); else no reply is
+    /// True if the node may carry it out as a [`Transaction`](crate::Transaction); else no reply is
     /// [`Unclear`](Reply::Unclear).
     pub is_transaction: bool,
 }

@@ -6,7 +6,7 @@ use crate::{Instant, NodeKey, Reply, Request, Verb};
 
 /// The keys that another owner had at the last look, and when that was.
 ///
-/// A transaction cannot say who has a key, so it is no use for a key that is contended.
+/// A transaction cannot name the owner of a key, so it is no use for a key that is contended.
 #[derive(Debug, Default)]
 pub(super) struct RefusedKeys {
     refused: HashMap<NodeKey, Instant>,

@@ -1,4 +1,4 @@
-//! What a node did for a transaction: plain requests, carried out by the store's own commands in one atomic step.
+//! The answer to a transaction: plain requests, carried out by the store's own commands in one atomic step.
 //!
 //! Such commands cannot look at what others found before they act.
 //! So a transaction takes a free key and counts, whether or not the node votes; the client judges afterwards whether that
@@ -20,11 +20,11 @@ pub struct Transaction {
     pub look: Option<Look>,
     /// The floor of its counters; `None` if it could not be read.
     pub floor: Option<u64>,
-    /// What became of each request.
+    /// The outcome of each request.
     pub done: Vec<Done>,
 }
 
-/// What a transaction found of the node itself.
+/// The state of the node itself, as a transaction found it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -33,7 +33,7 @@ pub struct Transaction {
 pub struct Look {
     /// The text of its mark, if it has one.
     pub mark: Option<String>,
-    /// Whether it is a master.
+    /// True for a master.
     pub is_master: bool,
     /// The identity of its data: servers call it the replication id.
     pub data: Arc<str>,
@@ -41,22 +41,22 @@ pub struct Look {
     pub time: NodeTime,
 }
 
-/// What became of one request of a transaction.
+/// The outcome of one request of a transaction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must handle every case")]
 pub enum Done {
     /// It was to take a key.
     Took {
-        /// Whether the key was free, and is this owner's since then.
+        /// True if the key was free, and is this owner's since then.
         is_owner: bool,
         /// The counter before, if it is one.
         before: Option<u64>,
-        /// Whether the counter is no less than the last of the tokens proposed.
+        /// True if the counter is no less than the last of the tokens proposed.
         is_counted: bool,
     },
     /// It was to keep or release a key, if the owner has it.
     Compared {
-        /// Whether the owner had it.
+        /// True if the owner had it.
         is_owner: bool,
     },
     /// It failed, and what became of it is not known.

@@ -249,7 +249,7 @@ async fn declared_delays_are_checked_as_far_as_a_node_shows_them() {
     );
     examined.one(
         "rights",
-        &["ACL SETUSER lock ~{redlock}:* +fcall +function|load +time"],
+        &["ACL SETUSER lock ~{redlock}:* +fcall +function|load"],
     );
 }
 

@@ -51,17 +51,16 @@ pub(super) struct Forms {
     cached: AtomicBool,
     /// Whether it has the script of transactions there.
     keep_cached: AtomicBool,
-    /// Whether it carries out transactions.
-    transacts: AtomicBool,
+    transactions: AtomicU8,
 }
 
-/// The client has not tried to call functions yet.
+/// The client has not tried to call functions, or to carry out transactions, yet.
 const UNTRIED: u8 = 0;
-/// They are called.
+/// The server takes them.
 const CALLED: u8 = 1;
-/// They cannot be called now, and are tried again.
+/// It does not take them now, and is tried again.
 const REFUSED: u8 = 2;
-/// They cannot be called over this connection.
+/// It does not take them over this connection.
 const GIVEN_UP: u8 = 3;
 
 impl Forms {
@@ -72,7 +71,7 @@ impl Forms {
             functions: AtomicU8::new(if functions { UNTRIED } else { GIVEN_UP }),
             cached: AtomicBool::new(false),
             keep_cached: AtomicBool::new(false),
-            transacts: AtomicBool::new(false),
+            transactions: AtomicU8::new(UNTRIED),
         }
     }
 
@@ -100,21 +99,28 @@ impl Forms {
 
     /// Returns whether the server carries out transactions, as far as is known.
     pub(super) fn transacts(&self) -> bool {
-        self.transacts.load(Ordering::Relaxed)
+        self.transactions.load(Ordering::Relaxed) == CALLED
     }
 
     /// Notes that the server refuses transactions, until it is asked again what it is.
     pub(super) fn refuse_transactions(&self) {
-        self.transacts.store(false, Ordering::Relaxed);
+        self.transactions.store(REFUSED, Ordering::Relaxed);
     }
 
-    /// Finds out whether the server has transactions at all.
+    /// Finds out whether the server has transactions at all, unless that is known.
     ///
     /// Without them it would carry their commands out one by one.
     pub(super) async fn try_transactions(&self, mut connection: Transport) {
-        let answered = connection.ask_all(&Block::empty()).await;
-        let transacts = matches!(answered, Ok(Value::Array(_)));
-        self.transacts.store(transacts, Ordering::Relaxed);
+        if let CALLED | GIVEN_UP = self.transactions.load(Ordering::Relaxed) {
+            return;
+        }
+        let now = match connection.ask_all(&Block::empty()).await {
+            Ok(Value::Array(_)) => CALLED,
+            // Each refusal is a line in the server's log of what users may not do.
+            Err(error) if is_final(&error) => GIVEN_UP,
+            _ => REFUSED,
+        };
+        self.transactions.store(now, Ordering::Relaxed);
     }
 
     /// Returns the form for a call.

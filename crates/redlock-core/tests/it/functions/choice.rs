@@ -122,8 +122,7 @@ async fn users_who_may_not_call_functions_call_the_script() {
         master.open().await;
         let (functions, scripts) = use_once(&mut master).await;
         match missing {
-            // No function asks for the time.
-            None | Some("+time") => assert_eq!((functions, scripts), (3, 0)),
+            None => assert_eq!((functions, scripts), (3, 0)),
             Some(_) => assert_eq!((functions, scripts), (0, 3), "without {missing:?}"),
         }
         // What is refused is not asked for again and again: it would fill the log of the server.

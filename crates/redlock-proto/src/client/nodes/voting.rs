@@ -161,11 +161,8 @@ impl Nodes {
     /// # Errors
     ///
     /// Why it is not.
-    pub(in super::super) fn vote_by_mark(&self, node: usize, now: Instant) -> Result<(), NotAVote> {
-        match self.vote(node, now) {
-            Err(NotAVote::Clock | NotAVote::Alone) => self.quarantine_of(node),
-            vote => vote,
-        }
+    pub(in super::super) fn vote_by_mark(&self, node: usize) -> Result<(), NotAVote> {
+        self.vote_if(node, || Ok(()))
     }
 
     /// Returns whether the node votes, as far as its last answers tell.
@@ -174,6 +171,23 @@ impl Nodes {
     ///
     /// Why it does not.
     pub(in super::super) fn vote(&self, node: usize, now: Instant) -> Result<(), NotAVote> {
+        self.vote_if(node, || {
+            if self.clocks.agrees(node, now) {
+                Ok(())
+            } else if self.clocks.are_comparable(now) {
+                Err(NotAVote::Clock)
+            } else {
+                Err(NotAVote::Alone)
+            }
+        })
+    }
+
+    /// Returns whether the node votes if it is `in_time`.
+    fn vote_if(
+        &self,
+        node: usize,
+        in_time: impl FnOnce() -> Result<(), NotAVote>,
+    ) -> Result<(), NotAVote> {
         let session = &self.nodes[node].session;
         let Some(server_info) = &session.server_info else {
             // That it is quarantined says more, and lasts longer.
@@ -186,15 +200,6 @@ impl Nodes {
         if let Some(of) = self.same_server(node) {
             return Err(NotAVote::SameServer { of });
         }
-        let in_time = || {
-            if self.clocks.agrees(node, now) {
-                Ok(())
-            } else if self.clocks.are_comparable(now) {
-                Err(NotAVote::Clock)
-            } else {
-                Err(NotAVote::Alone)
-            }
-        };
         match session.mark.as_ref().ok_or(NotAVote::Unexamined)? {
             MarkState::PolicyMismatch { theirs } => Err(NotAVote::PolicyMismatch {
                 theirs: Arc::clone(theirs),

@@ -1,4 +1,4 @@
-//! What travels as a transaction, and what becomes of what such a call leaves unclear.
+//! Requests that travel as a transaction, and those that such a call leaves unclear.
 
 use super::*;
 

@@ -1,10 +1,10 @@
 mod reading;
 mod standstill;
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 pub use self::reading::ClockReading;
-use self::reading::{ClockOffset, Track};
+use self::reading::{ClockOffset, Track, micros};
 pub(crate) use self::standstill::Baseline;
 use crate::{Instant, NodeTime, Quorum, RunId};
 
@@ -81,7 +81,7 @@ impl Clocks {
     /// It is known to about half the time that the node's last answer was on its way.
     pub fn shown(&self, node: usize, now: Instant) -> Option<NodeTime> {
         let ClockOffset { least, most } = self.fresh(now).nth(node).flatten()?;
-        shown(now, i128::midpoint(least, most))
+        shown(now, i64::midpoint(least, most))
     }
 
     /// Returns whether the clocks of a majority are known, so that it can be told which agree.
@@ -105,8 +105,8 @@ impl Clocks {
         let start = self.agreement(now)?;
         let known = self.fresh(now).flatten();
         let agreeing = known.filter(|ahead| is_within(start, *ahead));
-        let mut ahead: Vec<i128> = agreeing
-            .map(|ClockOffset { least, most }| i128::midpoint(least, most))
+        let mut ahead: Vec<i64> = agreeing
+            .map(|ClockOffset { least, most }| i64::midpoint(least, most))
             .collect();
         ahead.sort_unstable();
         ahead
@@ -114,7 +114,7 @@ impl Clocks {
             .and_then(|middle| shown(now, *middle))
     }
 
-    fn agreement(&self, now: Instant) -> Option<i128> {
+    fn agreement(&self, now: Instant) -> Option<i64> {
         let (start, size) = largest_group(&self.fresh(now).flatten())?;
         (size >= self.quorum.majority()).then_some(start)
     }
@@ -133,7 +133,7 @@ impl Clocks {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreement {
     /// Where the tolerance begins within which they lie.
-    start: i128,
+    start: i64,
 }
 
 impl Agreement {
@@ -152,13 +152,13 @@ impl Agreement {
 }
 
 /// Returns what a clock shows that is `ahead` of the client's, in microseconds.
-fn shown(now: Instant, ahead: i128) -> Option<NodeTime> {
-    let time = now.since_origin().as_micros().cast_signed() + ahead;
+fn shown(now: Instant, ahead: i64) -> Option<NodeTime> {
+    let time = micros(now.since_origin()).saturating_add(ahead);
     u64::try_from(time).ok().map(NodeTime::from_micros)
 }
 
 /// Returns where the tolerance begins within which the largest group of clocks lies, and how large it is.
-fn largest_group<C>(clocks: &C) -> Option<(i128, usize)>
+fn largest_group<C>(clocks: &C) -> Option<(i64, usize)>
 where
     C: Iterator<Item = ClockOffset> + Clone,
 {
@@ -174,11 +174,10 @@ where
     let starts = clocks.clone().map(|ahead| ahead.most);
     starts
         .map(|start| (start, size(start)))
-        .max_by_key(|(start, size)| (*size, -start))
+        .max_by_key(|(start, size)| (*size, Reverse(*start)))
 }
 
 /// Returns whether a clock that is ahead of ours by this can be among those that agree.
-fn is_within(start: i128, ClockOffset { least, most }: ClockOffset) -> bool {
-    let tolerance = Clocks::TOLERANCE.as_micros().cast_signed();
-    least <= start + tolerance && most >= start
+fn is_within(start: i64, ClockOffset { least, most }: ClockOffset) -> bool {
+    least <= start.saturating_add(micros(Clocks::TOLERANCE)) && most >= start
 }

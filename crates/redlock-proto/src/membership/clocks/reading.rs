@@ -22,8 +22,8 @@ pub struct ClockReading {
 /// The least and the most by which a node's clock is ahead of the client's, in microseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct ClockOffset {
-    pub(super) least: i128,
-    pub(super) most: i128,
+    pub(super) least: i64,
+    pub(super) most: i64,
 }
 
 /// By how much a clock is ahead, as far as all its answers up to the last one tell.
@@ -36,11 +36,13 @@ pub(super) struct Track {
 impl ClockReading {
     /// Returns by how much the node's clock was ahead at some moment between sending and seeing.
     pub(super) fn ahead(&self) -> ClockOffset {
-        let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
-        let shown = i128::from(self.time.as_micros());
+        let ahead_of = |instant: Instant| {
+            let shown = i64::try_from(self.time.as_micros()).unwrap_or(i64::MAX);
+            shown.saturating_sub(micros(instant.since_origin()))
+        };
         ClockOffset {
-            least: shown - micros(self.received),
-            most: shown - micros(self.sent.min(self.received)),
+            least: ahead_of(self.received),
+            most: ahead_of(self.sent.min(self.received)),
         }
     }
 
@@ -53,12 +55,11 @@ impl ClockReading {
 impl ClockOffset {
     /// Returns by how much the clock can be ahead when `time` has passed.
     fn after(self, time: Duration) -> Self {
-        // Narrow, because this is asked often. Not rounded down, because it is asked for each answer.
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let drifted = i128::from(micros.div_ceil(DRIFT));
+        // Not rounded down, because this is asked for each answer.
+        let drifted = micros(time).saturating_add(DRIFT - 1) / DRIFT;
         Self {
-            least: self.least - drifted,
-            most: self.most + drifted,
+            least: self.least.saturating_sub(drifted),
+            most: self.most.saturating_add(drifted),
         }
     }
 }
@@ -92,19 +93,21 @@ impl Track {
 
     /// Returns the least by which the clock was ahead at the last answer, in microseconds.
     pub(super) fn least(&self) -> i64 {
-        narrow(self.ahead.least)
+        self.ahead.least
     }
 
     /// Returns the most by which the clock can be ahead by now, in microseconds.
     pub(super) fn most(&self, now: Instant) -> i64 {
-        narrow(self.ahead.after(now.saturating_since(self.received)).most)
+        self.ahead.after(now.saturating_since(self.received)).most
     }
 }
 
-/// Clocks are not so far apart that this makes a difference.
-fn narrow(micros: i128) -> i64 {
-    i64::try_from(micros).unwrap_or(if micros < 0 { i64::MIN } else { i64::MAX })
+/// Returns a length of time in microseconds; 64 bits are enough for any that matters, and are quick.
+pub(super) fn micros(time: Duration) -> i64 {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    let micros = seconds.saturating_mul(1_000_000);
+    micros.saturating_add(time.subsec_micros().into())
 }
 
 /// Two clocks drift apart by a part of this at most, since an answer was seen.
-const DRIFT: u64 = 50;
+const DRIFT: i64 = 50;

@@ -93,7 +93,7 @@ fn a_proposal_that_is_overtaken_is_no_vote_and_the_next_call_counts_on() {
     assert!(!beyond.is_plain());
 }
 
-// Shows: L1.2, T3.1.
+// Shows: L1.2, T3.1, R2.2.
 #[test]
 fn a_node_that_does_not_vote_leaves_all_but_releases_unclear() {
     let forgets: [fn(&mut Store); 4] = [
@@ -341,7 +341,7 @@ fn what_a_transaction_vouches_for_is_what_a_call_that_looks_first_says() {
     assert!(clear > 1_000 && unclear > 1_000, "{clear} and {unclear}");
 }
 
-/// Returns who has each key at a time, and a while later.
+/// Returns the owner of each key at a time, and a while later.
 fn keys(store: &Store, ms: u64) -> Vec<Option<OwnerId>> {
     let times = [ms, ms + 4_000, ms + 9_999, ms + 10_001];
     let keys = ["a", "b", "c"].iter();
