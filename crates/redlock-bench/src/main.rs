@@ -95,7 +95,7 @@ fn parse(arguments: Vec<String>) -> Result<(Bench, Vec<String>)> {
         client: client.to_owned(),
         path: path.to_owned(),
     };
-    let clients = ["raw", "redis-rs", "rslock", "redlock", OURS];
+    let clients = ["raw", "redis-rs", "rslock", "redlock", "mutex", OURS];
     let mut programs: Vec<_> = clients.map(|client| program(client, client, &this)).into();
     let mut scale = Scale::WHOLE;
     let mut names = Vec::new();

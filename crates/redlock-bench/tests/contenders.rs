@@ -115,7 +115,7 @@ fn a_contender_ends_with_its_input_in_the_middle_of_a_workload() {
 #[test]
 fn a_hot_key_has_one_holder_and_every_turn_is_of_a_waiter() {
     let servers = servers();
-    for client in ["rslock", "ours"] {
+    for client in ["rslock", "mutex", "ours"] {
         let hot = json!({
             "kind": "hot_key", "key": client, "waiters": 4, "hold": milliseconds(1),
             "length": milliseconds(300),

@@ -6,6 +6,7 @@
 mod concurrent;
 mod hot;
 mod locks;
+mod mutex;
 mod ours;
 mod raw;
 mod redis_rs;
@@ -23,7 +24,11 @@ use std::{
 };
 
 use self::concurrent::Concurrent;
-pub(crate) use self::workload::{Outcome, Spread, Workload};
+pub(crate) use self::{
+    locks::Locks,
+    redis_rs::RedisRs,
+    workload::{Outcome, Spread, Workload},
+};
 use crate::failed::{Failed, Result};
 
 /// The line that a contender prints once it is connected.
@@ -44,8 +49,9 @@ pub(crate) fn serve(name: &str, nodes: &[String]) -> Result<()> {
     let mut client: Box<dyn Client> = match name {
         "ours" => Box::new(Concurrent::start(ours::Ours::connect(nodes))?),
         "raw" => Box::new(raw::Raw::connect(nodes)?),
-        "redis-rs" => Box::new(Concurrent::start(redis_rs::RedisRs::connect(nodes))?),
+        "redis-rs" => Box::new(Concurrent::start(RedisRs::connect(nodes))?),
         "redlock" => Box::new(redlock::Redlock::new(nodes)),
+        "mutex" => Box::new(Concurrent::start(async { Ok(mutex::Mutexes::default()) })?),
         "rslock" => Box::new(Concurrent::start(rslock::Rslock::connect(nodes))?),
         other => return Err(Failed(format!("there is no contender {other}"))),
     };

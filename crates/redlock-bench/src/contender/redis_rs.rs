@@ -28,7 +28,7 @@ use crate::failed::Result;
 
 /// One connection to each node, one command per lock and node; a majority of the answers decides.
 #[derive(Clone)]
-pub(super) struct RedisRs {
+pub(crate) struct RedisRs {
     nodes: Vec<MultiplexedConnection>,
     /// The hash of the script that deletes.
     script: String,
@@ -36,13 +36,13 @@ pub(super) struct RedisRs {
 }
 
 /// A key, and the owner that it was set to.
-pub(super) struct Held {
+pub(crate) struct Held {
     key: String,
     owner: String,
 }
 
 impl RedisRs {
-    pub(super) async fn connect(urls: &[String]) -> Result<Self> {
+    pub(crate) async fn connect(urls: &[String]) -> Result<Self> {
         let mut nodes = Vec::new();
         for url in urls {
             let client = redis::Client::open(url.as_str())?;

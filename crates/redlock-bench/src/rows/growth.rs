@@ -1,6 +1,6 @@
 //! P11: what grows, and what must not.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Bench,
@@ -15,11 +15,25 @@ use crate::{
 };
 
 pub(super) fn p11(bench: &mut Bench) -> Result<()> {
-    let title = "growth with nodes, waiters and keys; ours only";
+    let title = "growth with nodes, waiters and keys; mutex is tokio's own, with waiters";
     bench.report.begin("P11", title);
+    let mut mutex = None;
+    for program in bench.programs(&["mutex"]) {
+        mutex = Some(waiters(bench, &program)?);
+    }
     for program in bench.programs(&["ours"]) {
         nodes(bench, &program)?;
-        waiters(bench, &program)?;
+        let all = waiters(bench, &program)?;
+        for (waiters, figures) in all {
+            let Some(of_mutex) = mutex.as_ref().and_then(|mutex| mutex.get(&waiters)) else {
+                continue;
+            };
+            let metric = format!("hand-over p50, {waiters} waiters");
+            let ratios = ratios(&figures, of_mutex);
+            bench
+                .report
+                .add("P11", &program.name, metric, "mutex", &ratios);
+        }
         keys(bench, &program)?;
     }
     Ok(())
@@ -53,7 +67,7 @@ fn nodes(bench: &mut Bench, program: &Program) -> Result<()> {
 }
 
 /// Measures more and more callers for one key, which each releases as soon as it has it.
-fn waiters(bench: &mut Bench, program: &Program) -> Result<()> {
+fn waiters(bench: &mut Bench, program: &Program) -> Result<BTreeMap<usize, Series>> {
     let nodes = Nodes::start(5)?;
     let mut contender = Contender::start(program, &nodes.urls())?;
     let mut all = WAITERS.map(|_| Series::new());
@@ -71,15 +85,17 @@ fn waiters(bench: &mut Bench, program: &Program) -> Result<()> {
             figures.push(micros(outcome.hand_over.p50));
         }
     }
-    let lines = WAITERS.into_iter().zip(all);
-    let lines = lines.map(|(waiters, p50)| (format!("hand-over p50, {waiters} waiters"), p50));
+    let all: BTreeMap<usize, Series> = WAITERS.into_iter().zip(all).collect();
+    let lines = all.iter();
+    let lines =
+        lines.map(|(waiters, p50)| (format!("hand-over p50, {waiters} waiters"), p50.clone()));
     compare(
         bench,
         &program.name,
         "10 waiters",
         &lines.collect::<Vec<_>>(),
     );
-    Ok(())
+    Ok(all)
 }
 
 /// Uses many keys once, of which nothing may stay.

@@ -13,10 +13,10 @@ use crate::{
 
 /// Measures the callers of one process.
 pub(super) fn p5(bench: &mut Bench) -> Result<()> {
-    let title = "one key, one process, 16 waiters, 1 ms hold, 5 nodes; redlock blocks, redis-rs has no retry";
+    let title = "one key, one process, 16 waiters, 1 ms hold, 5 nodes; mutex is tokio's own; redlock blocks, redis-rs has no retry";
     bench.report.begin("P5", title);
     let nodes = Nodes::start(5)?;
-    let programs = bench.programs(&["rslock", "ours"]);
+    let programs = bench.programs(&["mutex", "rslock", "ours"]);
     let mut groups = Vec::new();
     for program in &programs {
         groups.push(vec![Contender::start(program, &nodes.urls())?]);
@@ -169,8 +169,15 @@ fn largest(shares: &[u64]) -> f64 {
 fn compare(report: &mut Report, row: &'static str, all: &[Hot]) {
     for base in all.iter().filter(|base| base.who != OURS) {
         for hot in all.iter().filter(|hot| hot.who != base.who) {
-            let ratios = ratios(&hot.per_second, &base.per_second);
-            report.add(row, &hot.who, "acquisitions/s", &base.who, &ratios);
+            for (metric, of) in [
+                (
+                    "acquisitions/s",
+                    (|hot| &hot.per_second) as fn(&Hot) -> &Series,
+                ),
+                ("hand-over p50", |hot| &hot.hand_over),
+            ] {
+                report.add(row, &hot.who, metric, &base.who, &ratios(of(hot), of(base)));
+            }
         }
     }
 }

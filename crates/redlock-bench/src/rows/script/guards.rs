@@ -1,15 +1,17 @@
-//! P15: what each guard costs a server: the library of functions again, without that guard.
+//! P15: what each guard costs a server: the commands of an acquire again, without those of that guard.
 
-use super::{Script, site::Form};
+use deadpool_redis::redis::{Pipeline, pipe};
+
+use super::{PAIRS, SHARED, Script, lock::Lock, site::Form};
 use crate::{
-    failed::{Failed, Result},
+    failed::Result,
     rows::{Bench, each},
 };
 
-/// Measures the library as it is, and without each guard in turn.
+/// Measures the client's acquires, and their commands without each guard in turn.
 pub(in crate::rows) fn p15(bench: &mut Bench) -> Result<()> {
     let rounds = bench.scale.rounds.div_ceil(3);
-    let title = format!("what guards cost a server, by its own count; {rounds} rounds");
+    let title = format!("what guards cost a server, in time of a processor; {rounds} rounds");
     bench.report.begin("P15", &title);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -17,40 +19,37 @@ pub(in crate::rows) fn p15(bench: &mut Bench) -> Result<()> {
     let rounds = runtime.block_on(measure(rounds))?;
     let lines = [
         ("an acquire alone", 0),
-        ("an acquire alone, without the look at the run", 0),
-        ("an acquire alone, without the node's time", 0),
-        ("an acquire alone, without its counter", 0),
-        ("an acquire alone, without its tombstone", 0),
-        ("an acquire alone, without all of these", 0),
-        ("one of 16 acquires in a call", 6),
-        ("one of 16 acquires, without the look at the run", 6),
-        ("one of 16 acquires, without the node's time", 6),
-        ("one of 16 acquires, without its counter", 6),
-        ("one of 16 acquires, without these three", 6),
+        ("its commands, sent by the bench", 0),
+        ("its commands, without the look at the run", 0),
+        ("its commands, without the node's time", 0),
+        ("its commands, without the counter", 0),
+        ("its commands, without the transaction around them", 0),
+        ("SET NX PX alone", 0),
+        ("one of 16 acquires in a call", 7),
+        ("its commands, 16 at a time, sent by the bench", 7),
+        ("its commands, 16 at a time, without the look at the run", 7),
+        ("its commands, 16 at a time, without the node's time", 7),
+        ("its commands, 16 at a time, without the counter", 7),
+        (
+            "its commands, 16 at a time, without the transaction around them",
+            7,
+        ),
+        ("SET NX PX, 16 at a time", 7),
     ];
     each(&mut bench.report, "P15", lines, &rounds);
     Ok(())
 }
 
-async fn measure(rounds: usize) -> Result<Vec<[f64; 11]>> {
+async fn measure(rounds: usize) -> Result<Vec<[f64; 14]>> {
     let mut script = Script::start().await?;
-    script.shared(Form::Functions).await?;
-    let whole = script.site.library().await?;
+    script.pairs(Form::Transaction, SHARED).await?;
     let mut figures = Vec::new();
     for _ in 0..rounds {
-        let mut round = [f64::NAN; 11];
-        for (index, without) in VARIANTS.into_iter().enumerate() {
-            let text = taken_out(&whole, without).ok_or_else(|| {
-                Failed(format!(
-                    "the library has no longer what is taken out: {without:?}"
-                ))
-            })?;
-            script.site.replace(&text).await?;
-            // The first calls check everything, because the library was loaded again and its memory is empty.
-            script.shared(Form::Functions).await?;
-            round[index] = script.alone(Form::Functions).await?.0;
-            if let Some(place) = SHARED.iter().position(|variant| *variant == index) {
-                round[6 + place] = script.shared(Form::Functions).await?.0;
+        let mut round = [f64::NAN; 14];
+        for (place, size) in [(0, 1), (7, SHARED)] {
+            round[place] = script.acquires(size).await?;
+            for (next, guards) in VARIANTS.iter().enumerate() {
+                round[place + 1 + next] = script.commands(size, guards).await?;
             }
         }
         figures.push(round);
@@ -58,56 +57,94 @@ async fn measure(rounds: usize) -> Result<Vec<[f64; 11]>> {
     Ok(figures)
 }
 
-/// Returns the text of the library without the guards.
-fn taken_out(library: &str, guards: &[Guard]) -> Option<String> {
-    let mut text = library.to_owned();
-    for (part, instead) in guards.iter().copied().flatten() {
-        if text.matches(part).count() != 1 {
-            return None;
-        }
-        text = text.replace(part, instead);
+impl Script {
+    /// Measures an acquire of the client's, in calls of `size`.
+    async fn acquires(&mut self, size: usize) -> Result<f64> {
+        let locks = Lock::next(&mut self.used, PAIRS);
+        let calls = locks
+            .chunks(size)
+            .map(|locks| locks.iter().map(|lock| lock.acquire()).collect());
+        let cost = self.calls(Form::Transaction, calls.collect()).await?;
+        self.delete(&locks).await?;
+        Ok(cost / size as f64)
     }
-    Some(text)
+
+    /// Measures the same commands with some guards, sent by hand.
+    async fn commands(&mut self, size: usize, guards: &[Guard]) -> Result<f64> {
+        let locks = Lock::next(&mut self.used, PAIRS);
+        let calls = locks.chunks(size);
+        let calls = calls.map(|locks| self.site.commands(commands(locks, guards)));
+        let (cost, _) = self.site.cost(calls.collect()).await?;
+        self.delete(&locks).await?;
+        Ok(cost / size as f64)
+    }
+
+    async fn delete(&self, locks: &[Lock]) -> Result<()> {
+        let mut delete = pipe();
+        let keys: Vec<String> = locks.iter().map(|lock| lock.key()).collect();
+        delete.cmd("DEL").arg(keys);
+        self.site.commands(delete).await?;
+        Ok(())
+    }
 }
 
-/// Parts of the library, and what stands there without the guard.
-type Guard = &'static [(&'static str, &'static str)];
+/// Returns the commands by which the client acquires these locks, as far as they are for these guards.
+fn commands(locks: &[Lock], guards: &[Guard]) -> Pipeline {
+    let has = |guard: Guard| guards.contains(&guard);
+    let mut call = pipe();
+    if has(Guard::Transaction) {
+        call.cmd("MULTI");
+    }
+    if has(Guard::Time) {
+        call.cmd("TIME");
+    }
+    for lock in locks {
+        call.cmd("SET").arg(lock.key()).arg(lock.owner().to_wire());
+        call.arg("NX").arg("PX").arg("30000");
+    }
+    if has(Guard::Counter) {
+        call.cmd("ZMSCORE").arg("{bench}:counters").arg("floor");
+        for lock in locks {
+            call.arg(lock.shard());
+        }
+        call.cmd("ZADD").arg("{bench}:counters").arg("GT");
+        for lock in locks {
+            call.arg(lock.last_token()).arg(lock.shard());
+        }
+    }
+    if has(Guard::Run) {
+        call.cmd("MGET").arg("{bench}:mark");
+        for lock in locks {
+            call.arg(lock.key());
+        }
+        call.cmd("INFO").arg("replication");
+    }
+    if has(Guard::Transaction) {
+        call.cmd("EXEC");
+    }
+    call
+}
 
-const LOOK: Guard = &[(
-    "local info = redis.pcall('INFO', 'replication')\n  if info == said then return true end\n  if type(info) ~= 'string' or not string.find(info, data, 1, true) then return false end\n  said = info\n",
-    "",
-)];
+/// A guard of an acquire.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Guard {
+    /// The mark, and whether it is of this run of the server.
+    Run,
+    /// The server's clock.
+    Time,
+    /// The fencing counter.
+    Counter,
+    /// All in one step.
+    Transaction,
+}
 
-const TIME: Guard = &[(
-    "votes(owners[1], policy) and try('TIME')",
-    "votes(owners[1], policy) and {0, 0}",
-)];
-
-const COUNTER: Guard = &[
-    (
-        "counters = try('HMGET', fence, unpack(ARGV, 5, 4 + needed))",
-        "counters = {}",
-    ),
-    (
-        "if counts > 0 and type(try('HSET', fence, unpack(counted, 1, counts))) == 'table' then return look(KEYS, ARGV) end",
-        "",
-    ),
-];
-
-/// Of an acquire that is alone in its call: its tombstone is the last key that is read.
-const TOMBSTONE: Guard = &[(
-    "try('MGET', unpack(KEYS, 1, #KEYS - 1))\n  if owners.err then return look",
-    "try('MGET', unpack(KEYS, 1, #KEYS == 4 and 2 or #KEYS - 1))\n  if owners.err then return look",
-)];
+use Guard::{Counter, Run, Time, Transaction};
 
 const VARIANTS: [&[Guard]; 6] = [
+    &[Run, Time, Counter, Transaction],
+    &[Time, Counter, Transaction],
+    &[Run, Counter, Transaction],
+    &[Run, Time, Transaction],
+    &[Run, Time, Counter],
     &[],
-    &[LOOK],
-    &[TIME],
-    &[COUNTER],
-    &[TOMBSTONE],
-    &[LOOK, TIME, COUNTER, TOMBSTONE],
 ];
-
-/// The variants that are measured with 16 acquires in a call; there, tombstones stand between the keys.
-const SHARED: [usize; 5] = [0, 1, 2, 3, 5];

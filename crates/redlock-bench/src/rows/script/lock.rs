@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::Request;
-use redlock_proto::{self as proto, HolderLabel, LockMode, NodeKey, OwnerId, Verb};
+use redlock_proto::{self as proto, LockMode, NodeKey, OwnerId, Shard, Verb};
 
 /// A lock with a name and an owner of its own.
 #[derive(Clone, Copy, Debug)]
@@ -27,45 +27,28 @@ impl Lock {
         OwnerId::from_random(u128::from(self.0).wrapping_mul(spread).to_be_bytes())
     }
 
-    /// Returns an acquire by an owner with a label, as owners have one by default.
-    pub(super) fn acquire_labelled(self) -> Request {
-        let owner = self.owner();
-        Request::Lock {
-            verb: self.taking(),
-            lock: proto::Lock {
-                mode: LockMode::Exclusive,
-                keys: NodeKey::from(self.key()).into(),
-                owner: owner.labelled(HolderLabel::closest("order@web-7c9f8d:4312")),
-            }
-            .into(),
-        }
+    /// Returns the field of its counter.
+    pub(super) fn shard(self) -> u16 {
+        Shard::of(&NodeKey::from(self.key())).number()
     }
 
-    /// Returns an acquire by another owner than that of the others.
-    pub(super) fn acquire_too(self) -> Request {
-        Request::Lock {
-            verb: self.taking(),
-            lock: proto::Lock {
-                mode: LockMode::Exclusive,
-                keys: NodeKey::from(self.key()).into(),
-                owner: Self(!self.0).owner(),
-            }
-            .into(),
-        }
+    /// Returns the last of the tokens that its acquire asks for.
+    pub(super) fn last_token(self) -> u64 {
+        self.proposal() + u64::from(TOKENS) - 1
     }
 
     pub(super) fn acquire(self) -> Request {
-        self.request(self.taking())
+        self.request(Verb::Acquire {
+            ttl: TTL,
+            proposal: self.proposal(),
+            block: TOKENS,
+            wish: None,
+        })
     }
 
-    fn taking(self) -> Verb {
-        Verb::Acquire {
-            ttl: TTL,
-            // Greater than every counter, as the time of day is, and sixteen tokens, as by default.
-            proposal: 1_795_177_631_000_000 + 100 * self.0,
-            block: 16,
-            wish: None,
-        }
+    /// Returns a token that is greater than every counter, as the time of day is.
+    fn proposal(self) -> u64 {
+        1_795_177_631_000_000 + 100 * self.0
     }
 
     pub(super) fn release(self) -> Request {
@@ -86,3 +69,5 @@ impl Lock {
 }
 
 const TTL: Duration = Duration::from_secs(30);
+/// How many tokens an acquire asks for by default.
+const TOKENS: u32 = 16;
