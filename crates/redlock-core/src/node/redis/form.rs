@@ -8,7 +8,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-use deadpool_redis::redis::{RedisError, RedisResult, Value};
+use deadpool_redis::redis::{RedisError, RedisResult, Value, cmd};
 
 use redlock_proto::{Keyspace, Quarantine};
 
@@ -114,10 +114,18 @@ impl Forms {
         if let CALLED | GIVEN_UP = self.transactions.load(Ordering::Relaxed) {
             return;
         }
-        let now = match connection.ask_all(&Block::empty()).await {
+        // A connection that may begin a transaction and not end it would carry nothing out any more.
+        let end = connection.ask(&cmd("EXEC")).await;
+        let may_end = |error: &RedisError| error.to_string().contains("without MULTI");
+        let begun = match end {
+            Err(error) if !may_end(&error) => Err(error),
+            _ => connection.ask_all(&Block::empty()).await,
+        };
+        let now = match begun {
             Ok(Value::Array(_)) => CALLED,
             // Each refusal is a line in the server's log of what users may not do.
-            Err(error) if is_final(&error) => GIVEN_UP,
+            // Servers call it so if it is `EXEC` that the user may not call.
+            Err(error) if is_final(&error) || error.code() == Some("EXECABORT") => GIVEN_UP,
             _ => REFUSED,
         };
         self.transactions.store(now, Ordering::Relaxed);
