@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use redlock_core::node::RedisNode;
-use redlock_tests::{Logs, Nodes, builder, client, eventually};
+use redlock_core::{NodeConfig, RedlockBuilder, node::RedisNode};
+use redlock_tests::{Logs, Nodes, builder, eventually};
 
 const TTL: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_form_of_calls_has_a_line_with_its_cause() {
     let nodes = Nodes::start(3);
-    let redlock = client(nodes.urls(), TTL).await;
+    let redlock = delayed(nodes.urls()).build().await.unwrap();
     redlock.close().await;
     // The last one votes, has no functions, and no memory for them.
     nodes.ask(2, &["FUNCTION", "FLUSH"]);
@@ -26,7 +26,7 @@ async fn the_form_of_calls_has_a_line_with_its_cause() {
         nodes[2].url(),
     ];
     let logs = Logs::capture();
-    let redlock = builder(urls, TTL).build().await;
+    let redlock = delayed(urls).build().await;
     let redlock = redlock.expect("all can be reached");
     // It is asked each time that it is looked at.
     let refused = || {
@@ -46,8 +46,12 @@ async fn the_form_of_calls_has_a_line_with_its_cause() {
         let mut lines = text.lines().filter(|line| line.contains(node));
         lines.any(|line| words.iter().all(|word| line.contains(word)))
     };
-    let functions = ["DEBUG redlock::node", "is called by functions"];
-    let script = ["DEBUG redlock::node", "is called by its script", "NOPERM"];
+    let functions = ["DEBUG", "redlock::node: node is called by functions"];
+    let script = [
+        "DEBUG",
+        "redlock::node: node is called by its script",
+        "NOPERM",
+    ];
     assert!(said(&addresses[0], &functions), "{text}");
     assert!(said(&addresses[1], &script), "{text}");
     assert!(!said(&addresses[1], &functions), "{text}");
@@ -57,4 +61,9 @@ async fn the_form_of_calls_has_a_line_with_its_cause() {
     });
     assert_eq!(full.count(), 1, "{text}");
     assert!(!text.contains("sesame"), "{text}");
+}
+
+/// Functions are for clients that trust delayed restarts.
+fn delayed<N: Into<NodeConfig>>(nodes: impl IntoIterator<Item = N>) -> RedlockBuilder {
+    builder(nodes, TTL).expert(|expert| expert.dangerous_trust_delayed_restarts = true)
 }

@@ -121,7 +121,7 @@ mod tests {
             list[0],
             json!({
                 "row": "P1", "who": "ours", "metric": "p50 of a pair", "value": 1.75, "min": 1.0, "max": 2.0,
-                "against": "raw", "goal": { "at_most": 1.6 }, "met": false,
+                "against": "raw", "goal": { "at_most": 1.5 }, "met": false,
             })
         );
         assert_eq!(

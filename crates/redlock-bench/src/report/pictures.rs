@@ -182,7 +182,7 @@ mod tests {
         let names: Vec<_> = pictures.iter().map(|picture| picture.0).collect();
         assert_eq!(names, ["latency.svg", "goals.svg"]);
         let goals = &pictures[1].1;
-        assert!(goals.contains("2.50, goal ≤ 1.6"), "{goals}");
+        assert!(goals.contains("2.50, goal ≤ 1.5"), "{goals}");
         assert!(goals.contains("class=\"bad"), "{goals}");
     }
 }

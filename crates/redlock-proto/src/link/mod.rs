@@ -324,7 +324,14 @@ impl Link {
                 self.refused.note(&op.request, reply, now);
             }
             match reply {
-                Ok(Reply::Unclear) if is_transaction => unclear.push(op),
+                Ok(Reply::Unclear) if is_transaction => {
+                    let reason = "the node did not say what it did".into();
+                    unclear.push((op, RequestError::unknown(reason)));
+                }
+                // It has changed nothing; the call that looks first may do better.
+                Err(reason) if is_transaction => {
+                    unclear.push((op, RequestError::not_executed(reason)));
+                }
                 Err(reason) if op.request.is_release() => {
                     self.fail(op, &RequestError::not_executed(reason), now);
                 }
@@ -348,14 +355,18 @@ impl Link {
     /// Asks again for what a transaction left unclear, in a call that looks first.
     ///
     /// What was sent for the same owner since then would be undone by it: a key that its owner lets go, or shares by now.
-    fn ask_again(&mut self, unclear: Vec<Op>, results: &mut Vec<RoundResult>, now: Instant) {
+    fn ask_again(
+        &mut self,
+        unclear: Vec<(Op, RequestError)>,
+        results: &mut Vec<RoundResult>,
+        now: Instant,
+    ) {
         let mut again = Vec::new();
-        for op in unclear {
+        for (op, mut error) in unclear {
             let is_over = match &op.request {
                 Request::Lock { lock, .. } => self.traffic.is_followed(lock.owner),
                 _ => true,
             };
-            let error = RequestError::unknown("the node did not say what it did".into());
             if op.request.is_release() {
                 let op = Op {
                     is_careful: true,
@@ -363,6 +374,7 @@ impl Link {
                 };
                 self.fail(op, &error, now);
             } else if is_over {
+                error.may_have_run |= op.may_have_run;
                 results.push((op.round, Err(error)));
             } else {
                 again.push(op);

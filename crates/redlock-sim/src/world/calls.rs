@@ -132,7 +132,13 @@ impl World {
                 machine.on_call_failed(id, &error, false, now);
             }
             (Some(id), Some(answer)) => {
-                let said = said(call.server, &call.requests, &call.owners, &answer);
+                let said = said(
+                    call.server,
+                    &call.requests,
+                    &call.owners,
+                    &answer,
+                    call.is_transaction,
+                );
                 machine.on_answer(id, answer, now);
                 self.tell(link, said);
             }
@@ -165,7 +171,7 @@ impl World {
                         standing: None,
                         replies: vec![Err("the transaction was refused".into()); requests.len()],
                     };
-                    (unclear(requests), Some(nothing))
+                    (nothing, None)
                 } else {
                     let answer = call_but(&mut server.store, keyspace, requests, fails, time);
                     let failed = answer.replies.iter().filter(|reply| reply.is_err()).count();
@@ -372,14 +378,6 @@ impl World {
         if self.servers[node].must_be_told {
             self.observe(&Event::Voted { node });
         }
-    }
-}
-
-/// Returns the answer of a node that did nothing of a transaction.
-fn unclear(requests: &[Request]) -> Answer {
-    Answer {
-        standing: None,
-        replies: vec![Ok(Reply::Unclear); requests.len()],
     }
 }
 

@@ -119,7 +119,10 @@ impl Forms {
         let may_end = |error: &RedisError| error.to_string().contains("without MULTI");
         let begun = match end {
             Err(error) if !may_end(&error) => Err(error),
-            _ => connection.ask_all(&Block::empty()).await,
+            _ => {
+                let begun = connection.ask_all(&Block::empty()).await;
+                begun.map_err(|failed| failed.error)
+            }
         };
         let now = match begun {
             Ok(Value::Array(_)) => CALLED,

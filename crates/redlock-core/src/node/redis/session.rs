@@ -24,7 +24,7 @@ use super::{
     form::{Form, Forms},
     predecessor::Predecessor,
     script,
-    transport::{Direct, Transport},
+    transport::{BlockError, Direct, Transport},
     wire::{self, Block, Encoder},
 };
 use crate::{
@@ -172,15 +172,19 @@ impl Session for RedisSession {
                     }
                     Ok(done.judge(&keyspace, &requests))
                 }
-                Err(error) if is_refusal_of_all(&error, &requests) => {
+                Err(BlockError { error, cause }) if is_refusal_of_all(&error, &requests) => {
                     if error.code() == Some("NOSCRIPT") {
                         forms.forget_scripts();
                     } else {
                         forms.refuse_transactions();
                     }
-                    Ok(unclear(&requests))
+                    let reason = call_error(&cause.unwrap_or(error)).reason;
+                    Ok(Answer {
+                        standing: None,
+                        replies: vec![Err(reason); requests.len()],
+                    })
                 }
-                Err(error) => Err(call_error(&error)),
+                Err(BlockError { error, .. }) => Err(call_error(&error)),
             }
         }
         .boxed()
@@ -299,14 +303,6 @@ fn is_refusal_of_all(error: &RedisError, requests: &[Request]) -> bool {
     // A call that only releases keys is no transaction to the server, but one command.
     let is_one = requests.iter().all(Request::is_release);
     error.code() == Some("EXECABORT") || is_one && is_refusal(error)
-}
-
-/// Returns the answer of a server that did nothing of a transaction.
-fn unclear(requests: &[Request]) -> Answer {
-    Answer {
-        standing: None,
-        replies: vec![Ok(Reply::Unclear); requests.len()],
-    }
 }
 
 fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>) -> Answer {

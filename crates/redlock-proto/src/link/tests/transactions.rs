@@ -72,6 +72,30 @@ fn a_key_that_its_owner_lets_go_is_not_asked_for_again() {
     }
 }
 
+#[test]
+fn a_transaction_that_was_refused_says_why_if_it_is_not_asked_again() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    let calls = sent(&mut link, at(0));
+    push(&mut link, 2, vec![release(1)], at(1));
+    let refused = answer(vec![Err("BUSY".into())]);
+    link.on_answer(calls[0].id, refused.clone(), at(2));
+    let Some(LinkEvent::Answered { results, .. }) = link.poll_event() else {
+        panic!("it is answered");
+    };
+    let not_executed = RequestError::not_executed("BUSY".into());
+    assert_eq!(results[0].1, Err(not_executed));
+    // The release is repeated by the script, and so is what may be asked again.
+    let calls = sent(&mut link, at(2));
+    link.on_answer(calls[0].id, refused.clone(), at(3));
+    assert_eq!(kinds(&sent(&mut link, at(3))), [(1, false)]);
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    let calls = sent(&mut link, at(0));
+    link.on_answer(calls[0].id, refused, at(1));
+    assert_eq!(kinds(&sent(&mut link, at(1))), [(1, false)]);
+}
+
 /// It may share the key by now, so its acquire must not come behind that.
 // Shows: R2.8.
 #[test]

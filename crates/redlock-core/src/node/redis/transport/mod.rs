@@ -48,9 +48,10 @@ pub(super) trait WireCommand: Send + Sync {
     /// Returns it as redis-rs has it.
     fn to_redis(&self) -> Cow<'_, Cmd>;
 
-    /// Returns how many answers are of no interest before the one that counts.
-    fn answers_before(&self) -> usize {
-        0
+    /// Returns how many answers come before the one that counts, if it is several commands; the answer is a list then: the
+    /// first error among those before, if there is one, and the last answer.
+    fn answers_before(&self) -> Option<usize> {
+        None
     }
 }
 
@@ -65,8 +66,8 @@ impl WireCommand for Block {
         unreachable!("it is a pipeline")
     }
 
-    fn answers_before(&self) -> usize {
-        self.commands().len() - 1
+    fn answers_before(&self) -> Option<usize> {
+        Some(self.commands().len() - 1)
     }
 }
 
@@ -104,21 +105,37 @@ impl Transport {
 
 impl Transport {
     /// Sends commands, and returns the answer to the last of them, in which errors may be answers.
-    pub(super) async fn ask_all(&mut self, block: &Block) -> RedisResult<Value> {
-        let answer = match self {
-            Self::Own(pipe) => pipe.ask(block).await?,
+    pub(super) async fn ask_all(&mut self, block: &Block) -> Result<Value, BlockError> {
+        let answers = match self {
+            Self::Own(pipe) => pipe.ask(block).await,
             Self::Pooled(connection) => {
-                let commands = block.commands().len();
-                let pipeline = block.to_redis();
-                let answers = connection.req_packed_commands(&pipeline, commands - 1, 1);
-                answers.await?.pop().unwrap_or(Value::Nil)
+                let (commands, pipeline) = (block.commands().len(), block.to_redis());
+                let answers = connection.req_packed_commands(&pipeline, 0, commands).await;
+                answers.map(Value::Array)
             }
         };
-        match answer {
-            Value::ServerError(error) => Err(error.into()),
+        let mut answers = match answers {
+            Ok(Value::Array(answers)) => answers,
+            Ok(_) => Vec::new(),
+            Err(error) => return Err(BlockError { error, cause: None }),
+        };
+        match answers.pop().unwrap_or(Value::Nil) {
+            Value::ServerError(error) => {
+                let mut before = answers.into_iter();
+                let cause = before.find_map(|answer| answer.extract_error().err());
+                let error = error.into();
+                Err(BlockError { error, cause })
+            }
             answer => Ok(answer),
         }
     }
+}
+
+/// Why the last of several commands failed.
+pub(super) struct BlockError {
+    pub(super) error: RedisError,
+    /// The first error among the answers before it.
+    pub(super) cause: Option<RedisError>,
 }
 
 /// How to make a connection to a server without redis-rs's own.

@@ -39,13 +39,22 @@ struct PipeState {
     least: usize,
     /// The commands without an answer, and the answers that no caller has taken yet, in order.
     places: VecDeque<AnswerPlace>,
-    /// For some of them, by number: how many answers are of no interest before the one that counts.
-    before: VecDeque<(u64, usize)>,
+    /// Those of several commands.
+    blocks: VecDeque<BlockPlace>,
     /// The number of the first of them.
     first: u64,
     /// The error that broke the connection.
     broken: Option<RedisError>,
     waiting: Arc<StreamWakers>,
+}
+
+/// What there is of several commands that have one place.
+struct BlockPlace {
+    number: u64,
+    /// How many answers come before the last one.
+    before: usize,
+    /// The first error among them.
+    cause: Option<Value>,
 }
 
 /// What there is of one command.
@@ -68,7 +77,7 @@ impl Pipe {
             received: 0,
             least: 0,
             places: VecDeque::new(),
-            before: VecDeque::new(),
+            blocks: VecDeque::new(),
             first: 0,
             broken: None,
             waiting: Arc::default(),
@@ -158,9 +167,13 @@ impl PipeState {
         command.write(&mut self.output);
         self.places.push_back(AnswerPlace::Open);
         let number = self.first + self.places.len() as u64 - 1;
-        let before = command.answers_before();
-        if before > 0 {
-            self.before.push_back((number, before));
+        if let Some(before) = command.answers_before() {
+            let cause = None;
+            self.blocks.push_back(BlockPlace {
+                number,
+                before,
+                cause,
+            });
         }
         number
     }
@@ -229,7 +242,7 @@ impl PipeState {
         }
         let mut at = 0;
         self.least = loop {
-            let (answer, length) = match resp::answer(&self.input[at..self.received])? {
+            let (mut answer, length) = match resp::answer(&self.input[at..self.received])? {
                 Parsed::Whole(answer, length) => (answer, length),
                 Parsed::Partial(least) if least > LONGEST_ANSWER => return Err(too_long()),
                 Parsed::Partial(least) => break least,
@@ -241,14 +254,18 @@ impl PipeState {
             let place = places.find(|(place, _)| is_waited_for(place));
             // A server that sends an answer without a request is about to hang up.
             let (place, number) = place.ok_or_else(hung_up)?;
-            if let Some((of, before)) = self.before.front_mut()
-                && *of == number
+            if let Some(block) = self.blocks.front_mut()
+                && block.number == number
             {
-                *before -= 1;
-                if *before == 0 {
-                    self.before.pop_front();
+                if block.before > 0 {
+                    block.before -= 1;
+                    if block.cause.is_none() && matches!(answer, Value::ServerError(_)) {
+                        block.cause = Some(answer);
+                    }
+                    continue;
                 }
-                continue;
+                let cause = self.blocks.pop_front().and_then(|block| block.cause);
+                answer = Value::Array(cause.into_iter().chain([answer]).collect());
             }
             *place = match place {
                 AnswerPlace::Left => AnswerPlace::Over,
