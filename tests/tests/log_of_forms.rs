@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::{NodeConfig, RedlockBuilder, node::RedisNode};
-use redlock_tests::{Logs, Nodes, builder, eventually};
+use redlock_tests::{Logs, Nodes, builder, eventually, voting};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -11,6 +11,7 @@ const TTL: Duration = Duration::from_secs(10);
 async fn the_form_of_calls_has_a_line_with_its_cause() {
     let nodes = Nodes::start(3);
     let redlock = delayed(nodes.urls()).build().await.unwrap();
+    voting(&redlock, 3, TTL).await;
     redlock.close().await;
     // The last one votes, has no functions, and no memory for them.
     nodes.ask(2, &["FUNCTION", "FLUSH"]);

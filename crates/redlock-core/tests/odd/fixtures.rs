@@ -60,7 +60,7 @@ impl Fixture {
         }
     }
 
-    /// Makes a call, as a link does: what a transaction leaves unclear is asked again.
+    /// Makes a call, as a link does: what a transaction leaves unclear, or refuses, is asked again.
     pub(crate) async fn call(&mut self, requests: &[Request]) -> Answer {
         let keyspace = keyspace();
         let are_plain = !requests.is_empty() && requests.iter().all(Request::is_plain);
@@ -70,7 +70,7 @@ impl Fixture {
         let answer = self.session.transact(&keyspace, requests).await;
         let mut answer = answer.expect("the transaction as a whole is answered");
         for (request, reply) in requests.iter().zip(&mut answer.replies) {
-            if *reply == Ok(Reply::Unclear) {
+            if matches!(reply, Ok(Reply::Unclear) | Err(_)) {
                 let request = [request.clone()];
                 let again = self.session.call(&keyspace, &request).await;
                 let mut again = again.expect("the call as a whole is answered");
