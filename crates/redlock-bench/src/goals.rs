@@ -104,6 +104,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("P13", "four slots, 16 callers"),
     ("P14", "readers and writers of one key"),
     ("P15", "what guards cost a node"),
+    ("P16", "young leases, and a node lost"),
 ];
 
 /// All of them.
@@ -178,4 +179,9 @@ pub(crate) const GOALS: &[Goal] = &[
     // Readers of one process join a lease, and ask the nodes once in 10 ms.
     goal("P14", "reads of one key a second", "as many alone, each on its own", AtLeast(0.9)),
     goal("P14", "longest wait of a writer", "longest read", AtMost(2.0)),
+
+    // A node that is taken away ends no lease, however young.
+    goal("P16", "leases lost with a node killed", "", AtMost(0.0)),
+    goal("P16", "leases lost with a node frozen", "", AtMost(0.0)),
+    goal("P16", "leases lost with a node flushed", "", AtMost(0.0)),
 ];

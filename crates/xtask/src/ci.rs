@@ -3,6 +3,7 @@
 use std::{
     env,
     process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
 };
 
@@ -14,42 +15,46 @@ use crate::{
     verify,
 };
 
-/// Runs every step, and stops at the first that fails; its last line says what could not be checked here.
+/// Runs every step, the quick ones first, and stops at the first that fails; its last line says what could not be checked
+/// here.
+///
+/// The searches take what the later steps leave of the processor.
 pub(crate) fn run() -> Result<(), Failed> {
     let mut unchecked = Unchecked::default();
     Step::cargo("format", "fmt --all --check").run()?;
     modules::run()?;
     Step::cargo("lints", LINTS).run()?;
-    features::run()?;
-    published::package()?;
-    oldest_release(&mut unchecked)?;
-    other_systems(&mut unchecked)?;
-    Step::cargo("documentation", DOCUMENTATION)
-        .variable("RUSTDOCFLAGS", "-D warnings")
-        .alone(&format!("RUSTDOCFLAGS='-D warnings' cargo {DOCUMENTATION}"))
-        .run()?;
-    dependencies(&mut unchecked)?;
-    docker::run(&mut unchecked)?;
-    tests_and_searches()?;
+    let has_failed = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let searches = scope.spawn(|| verify::search_aside(&has_failed));
+        let checked = after_the_lints(&mut unchecked);
+        if let Err(Failed(message)) = &checked {
+            eprintln!("{message}\n== the searches end after this one");
+            has_failed.store(true, Ordering::Relaxed);
+        }
+        let searched = searches.join().expect("no search panics");
+        checked.and(searched)
+    })?;
     eprintln!("{unchecked}");
     Ok(())
 }
 
-/// Runs the tests, which mostly wait, and beside them the searches, which do not.
-///
-/// The comparison comes behind the tests: servers that get only what others leave of the processor start too late for it.
-fn tests_and_searches() -> Result<(), Failed> {
+fn after_the_lints(unchecked: &mut Unchecked) -> Result<(), Failed> {
+    features::run()?;
+    published::package()?;
+    oldest_release(unchecked)?;
+    other_systems(unchecked)?;
+    Step::cargo("documentation", DOCUMENTATION)
+        .variable("RUSTDOCFLAGS", "-D warnings")
+        .alone(&format!("RUSTDOCFLAGS='-D warnings' cargo {DOCUMENTATION}"))
+        .run()?;
+    dependencies(unchecked)?;
+    docker::run(unchecked)?;
     thread::scope(|scope| {
-        let searches = scope.spawn(verify::search_aside);
-        let tested = test::run(&[]).and_then(|()| verify::compare());
-        let searched = searches.join();
-        let searched = searched.unwrap_or_else(|_| Err(Failed("the searches panicked".to_owned())));
-        match (tested, searched) {
-            (Err(Failed(tests)), Err(Failed(searches))) => {
-                Err(Failed(format!("{searches}\n{tests}")))
-            }
-            (tested, searched) => tested.and(searched),
-        }
+        let comparison = scope.spawn(verify::compare_aside);
+        let tested = test::run(&[]);
+        let compared = comparison.join().expect("no comparison panics");
+        tested.and(compared)
     })
 }
 

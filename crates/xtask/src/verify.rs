@@ -1,5 +1,7 @@
 //! `cargo xtask verify`: the searches for violations, which take longer than a contributor waits for tests.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use redlock_sandbox::SERVER_VARIABLE;
 
 use crate::{
@@ -14,38 +16,44 @@ use crate::{
 /// One of them has found something, or there is no server.
 pub(crate) fn run() -> Result<(), Failed> {
     searches().try_for_each(Step::run)?;
-    compare()
+    comparison()?.run()
 }
 
 /// Runs the simulation and the model with what other work leaves of the processor, and prints each when it is over.
 ///
 /// # Errors
 ///
-/// One of them has found something.
-pub(crate) fn search_aside() -> Result<(), Failed> {
-    searches().try_for_each(|search| {
-        let (said, outcome) = search.run_aside();
-        eprintln!("{said}");
-        outcome
-    })
+/// One of them has found something. Once the other work `has_failed`, no more is begun.
+pub(crate) fn search_aside(has_failed: &AtomicBool) -> Result<(), Failed> {
+    let mut searches = searches().take_while(|_| !has_failed.load(Ordering::Relaxed));
+    searches.try_for_each(aside)
 }
 
-/// Runs the long comparison of nodes with their model.
+/// Runs the comparison with what other work leaves of the processor.
 ///
 /// # Errors
 ///
 /// A node did what its model does not, or there is no server.
-pub(crate) fn compare() -> Result<(), Failed> {
-    let server = server::ensure()?;
-    Step::cargo("comparison of nodes with their model", ALIKE)
-        .variable(SERVER_VARIABLE, server.path())
-        .variable("REDLOCK_OPERATIONS", "200000")
-        .run()
+pub(crate) fn compare_aside() -> Result<(), Failed> {
+    aside(comparison()?)
+}
+
+fn aside(step: Step) -> Result<(), Failed> {
+    let (said, outcome) = step.run_aside();
+    eprintln!("{said}");
+    outcome
 }
 
 fn searches() -> impl Iterator<Item = Step> {
     let searches = SEARCHES.iter();
     searches.map(|(name, command)| Step::cargo(name, command))
+}
+
+fn comparison() -> Result<Step, Failed> {
+    let server = server::ensure()?;
+    Ok(Step::cargo("comparison of nodes with their model", ALIKE)
+        .variable(SERVER_VARIABLE, server.path())
+        .variable("REDLOCK_OPERATIONS", "200000"))
 }
 
 const SEARCHES: [(&str, &str); 9] = [
@@ -94,7 +102,7 @@ const SEARCHES: [(&str, &str); 9] = [
     ),
 ];
 
-/// The script and the functions on real servers, against the model of a node.
+/// Transactions, the script and the functions on real servers, against the model of a node.
 ///
 /// With the features of the run of all tests, so that nothing is built twice.
 const ALIKE: &str = "test --locked --workspace --all-features --test it differential::";

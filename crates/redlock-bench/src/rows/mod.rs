@@ -2,6 +2,7 @@
 
 mod clients;
 mod delay;
+mod fresh;
 mod frozen;
 mod growth;
 mod hot;
@@ -112,6 +113,7 @@ const ROWS: &[Row] = &[
     row("P14", "shared", shared::p14),
     #[cfg(feature = "seam")]
     row("P15", "guards", script::p15),
+    row("P16", "fresh", fresh::p16),
 ];
 
 /// Finds rows by their names; all if none is named.
