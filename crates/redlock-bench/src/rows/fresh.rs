@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use redlock_core::{AcquireOptions, NodeAnswer, Redlock, Wait};
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, ServerSet};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::Bench;
 use crate::{
@@ -87,22 +90,22 @@ async fn trials(way: Way) -> Result<usize> {
 /// are lost a ttl later.
 async fn trial(redlock: &Redlock, node: &mut Server, way: Way, trial: usize) -> Result<usize> {
     let begun = Instant::now();
-    let acquires = (0..LEASES).map(|lease| {
+    let mut acquires = JoinSet::new();
+    for lease in 0..LEASES {
         let redlock = redlock.clone();
-        tokio::spawn(async move {
+        acquires.spawn(async move {
             sleep_until(begun + YOUNG * lease as u32 / LEASES as u32).await;
             let options = AcquireOptions::new().ttl(TTL).wait(Wait::UpTo(TTL));
             redlock
                 .acquire_with(&format!("{trial}:{lease}"), options)
                 .await
-        })
-    });
-    let acquires: Vec<_> = acquires.collect();
+        });
+    }
     sleep_until(begun + YOUNG).await;
     way.take(node)?;
     let mut guards = Vec::new();
-    for acquire in acquires {
-        guards.push(acquire.await.map_err(|error| Failed(error.to_string()))??);
+    while let Some(acquired) = acquires.join_next().await {
+        guards.push(acquired.map_err(|error| Failed(error.to_string()))??);
     }
     sleep(TTL + TTL / 10).await;
     let lost = guards.iter().filter(|guard| !guard.lease().is_held());
