@@ -81,7 +81,7 @@ pub trait Session: Send {
     /// Sends `requests` as one call, as [`call`](Self::call) does; the node may answer [`Reply::Unclear`].
     ///
     /// The node then may have carried the request out, or not, and the client asks again by [`call`](Self::call).
-    /// It also asks again for a request whose reply is an error, which was not carried out.
+    /// It also asks again if the call fails and the node has not carried it out.
     /// The default implementation is [`call`](Self::call).
     ///
     /// # Errors

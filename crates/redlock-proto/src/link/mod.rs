@@ -324,14 +324,7 @@ impl Link {
                 self.refused.note(&op.request, reply, now);
             }
             match reply {
-                Ok(Reply::Unclear) if is_transaction => {
-                    let reason = "the node did not say what it did".into();
-                    unclear.push((op, RequestError::unknown(reason)));
-                }
-                // It has changed nothing; the call that looks first may do better.
-                Err(reason) if is_transaction => {
-                    unclear.push((op, RequestError::not_executed(reason)));
-                }
+                Ok(Reply::Unclear) if is_transaction => unclear.push(op),
                 Err(reason) if op.request.is_release() => {
                     self.fail(op, &RequestError::not_executed(reason), now);
                 }
@@ -344,7 +337,15 @@ impl Link {
                 Ok(reply) => results.push((op.round, Ok(reply))),
             }
         }
-        self.ask_again(unclear, &mut results, now);
+        for op in self.ask_again(unclear, true, now) {
+            match &op.request {
+                request if request.is_release() => {
+                    let reason = "the node did not say what it did".into();
+                    self.fail(op, &RequestError::unknown(reason), now);
+                }
+                _ => results.push((op.round, Ok(Reply::Unclear))),
+            }
+        }
         self.events.push_back(LinkEvent::Answered {
             standing,
             results,
@@ -352,44 +353,41 @@ impl Link {
         });
     }
 
-    /// Asks again for what a transaction left unclear, in a call that looks first.
+    /// Asks again for what a transaction left unclear, or a server refused, in a call that looks first; returns what is not
+    /// asked again.
     ///
     /// What was sent for the same owner since then would be undone by it: a key that its owner lets go, or shares by now.
-    fn ask_again(
-        &mut self,
-        unclear: Vec<(Op, RequestError)>,
-        results: &mut Vec<RoundResult>,
-        now: Instant,
-    ) {
-        let mut again = Vec::new();
-        for (op, mut error) in unclear {
-            let is_over = match &op.request {
-                Request::Lock { lock, .. } => self.traffic.is_followed(lock.owner),
-                _ => true,
+    /// Releases are left to be repeated, by such a call too.
+    fn ask_again(&mut self, unclear: Vec<Op>, may_have_run: bool, now: Instant) -> Vec<Op> {
+        let (again, mut rest) = unclear.into_iter().partition::<Vec<_>, _>(|op| {
+            let lock = match &op.request {
+                Request::Lock { lock, .. } if !op.request.is_release() => lock,
+                _ => return false,
             };
-            if op.request.is_release() {
-                let op = Op {
-                    is_careful: true,
-                    ..op
-                };
-                self.fail(op, &error, now);
-            } else if is_over {
-                error.may_have_run |= op.may_have_run;
-                results.push((op.round, Err(error)));
-            } else {
-                again.push(op);
-            }
+            !self.traffic.is_followed(lock.owner)
+        });
+        self.traffic.ask_again(again, may_have_run, now);
+        for op in &mut rest {
+            op.is_careful = true;
         }
-        self.traffic.ask_again(again, now);
+        rest
     }
 
     /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is lost too.
     pub fn on_call_failed(&mut self, call: u64, error: &RequestError, is_lost: bool, now: Instant) {
-        let Some(CallInFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
+        let Some(CallInFlight {
+            mut ops,
+            is_transaction,
+            ..
+        }) = self.traffic.take_answered(call, now)
+        else {
             return;
         };
         if is_lost {
             return self.give_up_call(ops, error, now);
+        }
+        if is_transaction && !error.may_have_run {
+            ops = self.ask_again(ops, false, now);
         }
         for op in ops {
             self.fail(op, error, now);
@@ -485,9 +483,6 @@ impl Link {
         self.events.push_back(LinkEvent::Failed { round, error });
     }
 }
-
-/// The result of a request, with its round.
-type RoundResult = (u64, Result<Reply, RequestError>);
 
 fn is_vote(standing: Option<&Standing>) -> bool {
     standing.is_some_and(|standing| standing.state == MarkState::Voting)

@@ -52,14 +52,15 @@ impl Traffic {
         }
     }
 
-    /// Adds requests before those that wait, to be asked again in calls that are no transactions.
-    pub(super) fn ask_again(&mut self, ops: Vec<Op>, now: Instant) {
+    /// Adds requests before those that wait, to be asked again in calls that are no transactions; `may_have_run` if the
+    /// transaction may have carried them out.
+    pub(super) fn ask_again(&mut self, ops: Vec<Op>, may_have_run: bool, now: Instant) {
         let since = self.waiting.front().map_or(now, |since| *since.min(&now));
         for op in ops.into_iter().rev() {
             self.waiting.push_front(since);
             self.queue.push_front(Op {
                 is_careful: true,
-                may_have_run: true,
+                may_have_run: op.may_have_run || may_have_run,
                 ..op
             });
         }

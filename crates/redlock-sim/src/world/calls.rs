@@ -132,13 +132,7 @@ impl World {
                 machine.on_call_failed(id, &error, false, now);
             }
             (Some(id), Some(answer)) => {
-                let said = said(
-                    call.server,
-                    &call.requests,
-                    &call.owners,
-                    &answer,
-                    call.is_transaction,
-                );
+                let said = said(call.server, &call.requests, &call.owners, &answer);
                 machine.on_answer(id, answer, now);
                 self.tell(link, said);
             }
@@ -167,17 +161,12 @@ impl World {
                 let mut fails = |request: &Request| failing.concerns(request, random);
                 if call.is_transaction && requests.iter().any(&mut fails) {
                     // A server that will not do one of them does none.
-                    let nothing = Answer {
-                        standing: None,
-                        replies: vec![Err("the transaction was refused".into()); requests.len()],
-                    };
-                    (nothing, None)
-                } else {
-                    let answer = call_but(&mut server.store, keyspace, requests, fails, time);
-                    let failed = answer.replies.iter().filter(|reply| reply.is_err()).count();
-                    self.counters.failures += failed as u64;
-                    (answer, None)
+                    return;
                 }
+                let answer = call_but(&mut server.store, keyspace, requests, fails, time);
+                let failed = answer.replies.iter().filter(|reply| reply.is_err()).count();
+                self.counters.failures += failed as u64;
+                (answer, None)
             }
             _ if call.is_transaction => {
                 self.counters.transactions += 1;

@@ -19,14 +19,13 @@ pub(super) fn said(
     requests: &[Request],
     owners: &[Option<u32>],
     answer: &Answer,
-    is_transaction: bool,
 ) -> Vec<Option<Said>> {
     let mut votes = is_vote(answer.standing.as_ref());
     let asked = requests.iter().zip(owners).zip(&answer.replies);
-    // A release that fails is repeated, as is what a transaction left unclear or refused, and nothing is told of it.
+    // A release that fails is repeated, as is what is unclear, and nothing is told of it.
     let told = asked.filter(|((request, _), reply)| match reply {
         Ok(reply) => *reply != Reply::Unclear,
-        Err(_) => !is_transaction && !request.is_release(),
+        Err(_) => !request.is_release(),
     });
     let said = told.map(|((request, owner), reply)| {
         let reply = reply.as_ref().ok()?;
@@ -102,9 +101,7 @@ mod tests {
                 replies: vec![Ok(Reply::Done); 2],
             };
             let requests = requests.map(Clone::clone);
-            let said = said(0, &requests, &owners, &answer, false)
-                .into_iter()
-                .flatten();
+            let said = said(0, &requests, &owners, &answer).into_iter().flatten();
             said.map(|said| said.confirmed).collect::<Vec<_>>()
         };
         assert_eq!(confirmed([&open, &extend]), [true]);

@@ -178,10 +178,9 @@ impl Session for RedisSession {
                     } else {
                         forms.refuse_transactions();
                     }
-                    let reason = call_error(&cause.unwrap_or(error)).reason;
-                    Ok(Answer {
-                        standing: None,
-                        replies: vec![Err(reason); requests.len()],
+                    Err(CallError {
+                        may_have_run: false,
+                        ..call_error(&cause.unwrap_or(error))
                     })
                 }
                 Err(BlockError { error, .. }) => Err(call_error(&error)),

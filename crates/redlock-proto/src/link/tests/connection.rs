@@ -55,13 +55,13 @@ fn an_answer_that_does_not_fit_its_call_costs_the_connection() {
 #[test]
 fn a_call_that_failed_alone_leaves_the_connection() {
     let mut link = up(config(), at(0));
-    push(&mut link, 1, vec![acquire(1), release(2)], at(0));
+    push(&mut link, 1, vec![acquire_two(1), tombstone(2)], at(0));
     let calls = sent(&mut link, at(0));
     let error = RequestError::not_executed("read only".into());
     link.on_call_failed(calls[0].id, &error, false, at(1));
     assert_eq!(told(&mut link), [("not run", 1), ("delayed", 2)]);
     assert!(link.is_up());
-    assert_eq!(sent(&mut link, at(1))[0].requests, [release(2)]);
+    assert_eq!(sent(&mut link, at(1))[0].requests, [tombstone(2)]);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_name_that_leads_to_no_master_costs_one_connection_a_second() {
 fn a_server_that_refuses_calls_as_a_replica_does_is_left_within_a_second() {
     let mut link = up(config(), at(0));
     for (round, ms) in [(1, 300), (2, 900)] {
-        push(&mut link, round, vec![acquire(1)], at(ms));
+        push(&mut link, round, vec![acquire_two(1)], at(ms));
         let calls = sent(&mut link, at(ms));
         let error = RequestError::not_executed("it is a replica".into());
         link.on_call_failed(calls[0].id, &error, false, at(ms));

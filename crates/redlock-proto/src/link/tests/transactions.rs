@@ -66,34 +66,34 @@ fn a_key_that_its_owner_lets_go_is_not_asked_for_again() {
             sent(&mut link, at(1));
         }
         link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
-        assert_eq!(told(&mut link), [("error", 1)]);
+        assert_eq!(told(&mut link), [("answered", 1)]);
         let rest = sent(&mut link, at(2));
         assert_eq!(asked(&rest), [release(1)][usize::from(is_sent)..]);
     }
 }
 
 #[test]
-fn a_transaction_that_was_refused_says_why_if_it_is_not_asked_again() {
-    let mut link = up(config(), at(0));
-    push(&mut link, 1, vec![acquire(1)], at(0));
-    let calls = sent(&mut link, at(0));
-    push(&mut link, 2, vec![release(1)], at(1));
-    let refused = answer(vec![Err("BUSY".into())]);
-    link.on_answer(calls[0].id, refused.clone(), at(2));
-    let Some(LinkEvent::Answered { results, .. }) = link.poll_event() else {
-        panic!("it is answered");
+fn a_transaction_that_was_refused_is_asked_again_or_says_why() {
+    let refused = RequestError {
+        refuses_writes: true,
+        ..RequestError::not_executed("OOM".into())
     };
-    let not_executed = RequestError::not_executed("BUSY".into());
-    assert_eq!(results[0].1, Err(not_executed));
-    // The release is repeated by the script, and so is what may be asked again.
-    let calls = sent(&mut link, at(2));
-    link.on_answer(calls[0].id, refused.clone(), at(3));
-    assert_eq!(kinds(&sent(&mut link, at(3))), [(1, false)]);
     let mut link = up(config(), at(0));
-    push(&mut link, 1, vec![acquire(1)], at(0));
+    push(&mut link, 1, vec![acquire(1), acquire(2)], at(0));
     let calls = sent(&mut link, at(0));
-    link.on_answer(calls[0].id, refused, at(1));
-    assert_eq!(kinds(&sent(&mut link, at(1))), [(1, false)]);
+    push(&mut link, 3, vec![release(1)], at(1));
+    link.on_call_failed(calls[0].id, &refused, false, at(2));
+    let Some(LinkEvent::Failed { round: 1, error }) = link.poll_event() else {
+        panic!("it is not asked again");
+    };
+    assert_eq!(error, refused);
+    let calls = sent(&mut link, at(2));
+    assert_eq!(kinds(&calls), [(1, false), (1, true)]);
+    assert_eq!(calls[0].requests, [acquire(2)]);
+    // A release by the script is repeated.
+    link.on_call_failed(calls[1].id, &refused, false, at(3));
+    assert_eq!(told(&mut link), [("delayed", 3)]);
+    assert_eq!(kinds(&sent(&mut link, at(3))), [(1, false)]);
 }
 
 /// It may share the key by now, so its acquire must not come behind that.
@@ -110,7 +110,7 @@ fn what_was_sent_for_its_owner_meanwhile_is_not_undone() {
     push(&mut link, 2, vec![lock(write_back, 1)], at(1));
     assert_eq!(kinds(&sent(&mut link, at(1))), [(1, false)]);
     link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
-    assert_eq!(told(&mut link), [("error", 1)]);
+    assert_eq!(told(&mut link), [("answered", 1)]);
     assert_eq!(sent(&mut link, at(2)).len(), 0);
 }
 
