@@ -12,8 +12,8 @@ pub use self::{
     keyspace::Keyspace,
     outcome::{GiveBack, NodeOutcome, RequestError},
     quarantine::Quarantine,
-    request::{Answer, Lock, NodeVerb, Reply, Request, Verb},
+    request::{Answer, Lock, NodeVerb, Reply, Request, Verb, last_of_block},
     server_info::{MarkState, RunId, ServerInfo, Standing, Unfit},
     store::Store,
-    transaction::{Done, Look, Transaction, last_of_block},
+    transaction::{Done, Look, Transaction},
 };

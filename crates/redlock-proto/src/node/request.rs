@@ -1,6 +1,5 @@
 use std::{sync::Arc, time::Duration};
 
-use super::transaction::last_of_block;
 use crate::{
     FencingToken, HolderLabel, JobEntry, JobVerb, KeySet, LockMode, NoClaim, NodeKey, NodeOutcome,
     NodeTime, OwnerId, ServerInfo, Standing,
@@ -293,4 +292,10 @@ pub struct Answer {
     pub standing: Option<Standing>,
     /// The result of each request; the error of one that ended with an error, and changed nothing.
     pub replies: Vec<Result<Reply, Arc<str>>>,
+}
+
+/// Returns the last of a block of tokens: what the counter becomes.
+pub const fn last_of_block(proposal: u64, block: u32) -> u64 {
+    let others = block.saturating_sub(1);
+    proposal.saturating_add(others as u64)
 }

@@ -126,12 +126,6 @@ impl Look {
     }
 }
 
-/// Returns the last of a block of tokens: what the counter becomes.
-pub const fn last_of_block(proposal: u64, block: u32) -> u64 {
-    let others = block.saturating_sub(1);
-    proposal.saturating_add(others as u64)
-}
-
 /// The first word of a mark that says that the node votes; run, data and policy follow.
 pub(super) const VOTING: &str = "voting";
 

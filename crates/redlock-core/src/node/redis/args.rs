@@ -1,10 +1,6 @@
 //! The arguments of a command, as they are on the wire.
 
-use std::borrow::Cow;
-
 use deadpool_redis::redis::Cmd;
-
-use super::transport::WireCommand;
 
 /// Arguments, one behind the other; a command if the first of them is its name.
 ///
@@ -84,20 +80,20 @@ impl Args {
             Some(arg)
         })
     }
-}
 
-impl WireCommand for Args {
-    fn write(&self, output: &mut Vec<u8>) {
+    /// Writes them as a command behind what is to be sent.
+    pub(super) fn write(&self, output: &mut Vec<u8>) {
         write_head(b'*', self.count as u64, output);
         output.extend_from_slice(&self.bytes);
     }
 
-    fn to_redis(&self) -> Cow<'_, Cmd> {
+    /// Returns them as a command of redis-rs.
+    pub(super) fn to_redis(&self) -> Cmd {
         let mut cmd = Cmd::with_capacity(self.count, self.bytes.len());
         for arg in self.iter() {
             cmd.arg(arg);
         }
-        Cow::Owned(cmd)
+        cmd
     }
 }
 

@@ -38,7 +38,7 @@ use tokio::{
 };
 
 use self::pipe::{Pipe, Stream};
-use super::wire::Block;
+use super::{args::Args, wire::Block};
 
 /// A command that a connection can send.
 pub(super) trait WireCommand: Send + Sync {
@@ -52,6 +52,16 @@ pub(super) trait WireCommand: Send + Sync {
     /// first error among those before, if there is one, and the last answer.
     fn answers_before(&self) -> Option<usize> {
         None
+    }
+}
+
+impl WireCommand for Args {
+    fn write(&self, output: &mut Vec<u8>) {
+        self.write(output);
+    }
+
+    fn to_redis(&self) -> Cow<'_, Cmd> {
+        Cow::Owned(self.to_redis())
     }
 }
 

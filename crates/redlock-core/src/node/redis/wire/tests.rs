@@ -7,7 +7,7 @@ use redlock_proto::{
 };
 
 use super::{
-    super::{error::explained, script, transport::WireCommand},
+    super::{error::explained, script},
     Encoder, answer,
 };
 use crate::node::{Reply, Request};

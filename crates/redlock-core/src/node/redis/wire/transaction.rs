@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deadpool_redis::redis::{Cmd, Pipeline, Value};
+use deadpool_redis::redis::{Pipeline, Value};
 use redlock_proto::{
     Done, Keyspace, Lock, Look, NodeTime, Request, Transaction, Verb, last_of_block,
 };
@@ -115,11 +115,7 @@ impl Block {
     pub(in super::super) fn to_redis(&self) -> Pipeline {
         let mut pipeline = Pipeline::with_capacity(self.0.len());
         for args in &self.0 {
-            let mut cmd = Cmd::with_capacity(args.len(), args.bytes());
-            for arg in args.iter() {
-                cmd.arg(arg);
-            }
-            pipeline.add_command(cmd);
+            pipeline.add_command(args.to_redis());
         }
         pipeline
     }
