@@ -16,7 +16,7 @@ use crate::{
 /// One of them has found something, or there is no server.
 pub(crate) fn run() -> Result<(), Failed> {
     searches().try_for_each(Step::run)?;
-    comparison()?.run()
+    compare()
 }
 
 /// Runs the simulation and the model with what other work leaves of the processor, and prints each when it is over.
@@ -29,13 +29,17 @@ pub(crate) fn search_aside(has_failed: &AtomicBool) -> Result<(), Failed> {
     searches.try_for_each(aside)
 }
 
-/// Runs the comparison with what other work leaves of the processor.
+/// Runs the long comparison of nodes with their model.
 ///
 /// # Errors
 ///
 /// A node did what its model does not, or there is no server.
-pub(crate) fn compare_aside() -> Result<(), Failed> {
-    aside(comparison()?)
+pub(crate) fn compare() -> Result<(), Failed> {
+    let server = server::ensure()?;
+    Step::cargo("comparison of nodes with their model", ALIKE)
+        .variable(SERVER_VARIABLE, server.path())
+        .variable("REDLOCK_OPERATIONS", "200000")
+        .run()
 }
 
 fn aside(step: Step) -> Result<(), Failed> {
@@ -47,13 +51,6 @@ fn aside(step: Step) -> Result<(), Failed> {
 fn searches() -> impl Iterator<Item = Step> {
     let searches = SEARCHES.iter();
     searches.map(|(name, command)| Step::cargo(name, command))
-}
-
-fn comparison() -> Result<Step, Failed> {
-    let server = server::ensure()?;
-    Ok(Step::cargo("comparison of nodes with their model", ALIKE)
-        .variable(SERVER_VARIABLE, server.path())
-        .variable("REDLOCK_OPERATIONS", "200000"))
 }
 
 const SEARCHES: [(&str, &str); 9] = [
