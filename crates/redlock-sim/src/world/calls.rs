@@ -201,7 +201,8 @@ impl World {
         let call = self.calls.get_mut(number);
         let requests = std::mem::take(&mut call.requests);
         let owners = std::mem::take(&mut call.owners);
-        let (link, is_stray) = (call.link, call.is_transaction && call.is_late);
+        let (link, is_transaction) = (call.link, call.is_transaction);
+        let is_stray = is_transaction && call.is_late;
         let mut touched = [false; MOST_KEYS];
         for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
             let Ok(reply) = reply else { continue };
@@ -221,6 +222,7 @@ impl World {
                         owner: number,
                         name: *owner,
                         reply,
+                        is_transaction,
                         is_stray,
                     };
                     self.watch_lock(node, link, asked, time, votes);
@@ -245,6 +247,7 @@ impl World {
                         owner,
                         name,
                         reply: &reply,
+                        is_transaction: false,
                         is_stray: false,
                     };
                     self.watch_lock(node, link, asked, time, votes);
@@ -300,7 +303,8 @@ impl World {
         let server = &mut self.servers[node];
         let life = server.life;
         let gone = self.owners.get(asked.owner).gone(node);
-        let binds = |gone: Gone| gone.only_for.is_none_or(|only_for| only_for == address);
+        let binds =
+            |gone: Gone| gone.address == address || gone.is_tombstoned && !asked.is_transaction;
         let must_refuse =
             gone.is_some_and(|gone| binds(gone) && server.must_refuse(gone, self.now));
         let followed = server.shadow.follow(asked, millis);
@@ -334,7 +338,8 @@ impl World {
                     life,
                     at: self.now,
                     until,
-                    only_for: (!is_tombstoned).then_some(address),
+                    address,
+                    is_tombstoned,
                 };
                 self.owners.get_mut(asked.owner).be_gone(node, gone);
                 self.counters.tombstones_left += u64::from(is_tombstoned);

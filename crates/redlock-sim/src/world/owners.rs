@@ -58,8 +58,12 @@ pub(super) struct Gone {
     pub(super) at: Micros,
     /// Up to which millisecond of the node's clock nothing of the owner may appear again.
     pub(super) until: u64,
-    /// The address whose requests this binds, if not all: others may be overtaken by what comes over it.
-    pub(super) only_for: Option<usize>,
+    /// Over which address: requests over others may be overtaken by it.
+    pub(super) address: usize,
+    /// Whether a tombstone tells what comes over the others.
+    ///
+    /// A transaction does not look for one: the release over its own address follows it.
+    pub(super) is_tombstoned: bool,
 }
 
 /// What a client has heard in a round of extension.

@@ -187,7 +187,8 @@ mod tests {
             life: 0,
             at: 20 * MS,
             until: 90,
-            only_for: None,
+            address: 0,
+            is_tombstoned: true,
         };
         let mut server = told();
         assert!(server.must_refuse(gone, 90 * MS));

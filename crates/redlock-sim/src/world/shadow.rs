@@ -36,7 +36,9 @@ pub(super) struct Asked<'a> {
     pub(super) owner: u32,
     pub(super) name: OwnerId,
     pub(super) reply: &'a Reply,
-    /// Whether a transaction came over a connection that was gone: it looks for no tombstone, and no client hears of it.
+    /// Whether it came by a transaction, which looks for no tombstone.
+    pub(super) is_transaction: bool,
+    /// Whether that came over a connection that was gone, and no client hears of it.
     pub(super) is_stray: bool,
 }
 
@@ -243,6 +245,7 @@ mod tests {
             owner: owner_number,
             name: owner(owner_number),
             reply,
+            is_transaction: false,
             is_stray: false,
         };
         shadow.follow(asked, 1_000).is_ok()
