@@ -138,7 +138,7 @@ impl Driver {
     fn hear(&mut self, cx: &mut Context<'_>) -> bool {
         let mut heard = self.see_hand_overs();
         for node in 0..self.links.len() {
-            self.links[node].hear(cx);
+            heard |= self.links[node].hear(cx);
             heard |= self.tell(node);
         }
         self.has_more = false;

@@ -108,12 +108,14 @@ impl NodeLink {
     }
 
     /// Hears what the node has answered, or whether there is a connection; the task is woken when there is more.
-    pub(super) fn hear(&mut self, cx: &mut Context<'_>) {
+    ///
+    /// Returns whether a call is over: then there may be something to send, even if the client hears nothing of it.
+    pub(super) fn hear(&mut self, cx: &mut Context<'_>) -> bool {
         // Before the look, so that no ring is missed.
         self.bell.driver.register(cx.waker());
         let has_rung = self.bell.has_rung.swap(false, Ordering::Acquire);
         if !has_rung && !self.is_fresh {
-            return;
+            return false;
         }
         let waker = Waker::from(Arc::clone(&self.bell));
         let cx = &mut Context::from_waker(&waker);
@@ -142,7 +144,7 @@ impl NodeLink {
             self.link.on_lost(reason, self.clock.now());
         }
         if self.answered.is_empty() && !self.is_fresh {
-            return;
+            return false;
         }
         // Read after the answers are there: what a node's clock showed in them was no later.
         // And after calls were written: nodes have their time from then.
@@ -151,10 +153,12 @@ impl NodeLink {
             self.link.on_written(now);
         }
         let mut answered = std::mem::take(&mut self.answered);
+        let is_news = !answered.is_empty();
         for (id, result) in answered.drain(..) {
             self.on_answer(id, result, now);
         }
         self.answered = answered;
+        is_news
     }
 
     /// Does what the link wants done: what is due goes on its way, in order.

@@ -180,7 +180,8 @@ async fn nodes_that_refuse_whatever_they_are_asked_are_not_waited_for_either() {
     sleep(20 * SECOND).await;
     let (failed, took) = timed(&redlock, "key").await;
     assert_eq!(failed, Some(AcquireErrorKind::NoQuorum));
-    assert!(took <= 2 * MS, "after {took:?}");
+    // Each is asked again at once for what it refused as a transaction.
+    assert!(took <= 3 * MS, "after {took:?}");
     nodes.iter().for_each(|node| node.refuse.set(false));
     drop(redlock.acquire("key").await.expect("they grant"));
 }
