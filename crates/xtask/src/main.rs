@@ -70,7 +70,7 @@ usage: cargo xtask <verb>
   test [ARGUMENTS]  runs every test of the workspace, on real servers;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
   verify            searches for violations: the simulation, the exhaustive model, and nodes
-                    beside their model
+                    beside their model; checks the compiler's messages for mistakes
   ci                all checks that a change must pass: format, modules, lints, features, packages,
                     documentation, dependencies, the files of docker/, tests and searches
   docker            checks the files of docker/ with systemd, Prometheus, and the schemas of Kubernetes

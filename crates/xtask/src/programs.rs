@@ -171,12 +171,11 @@ pub(crate) const THREADS: &str = "RUST_TEST_THREADS";
 const AT_ONCE: usize = 2;
 
 /// The programs that take the longest, the longest first: their package and target.
-const LONGEST: [(&str, &str); 5] = [
+const LONGEST: [(&str, &str); 4] = [
     ("redlock-tests", "it"),
     ("redlock-sim", "it"),
     ("redlock-cli", "verbs"),
     ("redlock-core", "it"),
-    ("redlock-tower", "mistakes"),
 ];
 
 const BUILD: &str =

@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result<(), Failed> {
 ///
 /// # Errors
 ///
-/// One of them has found something. Once the other work `has_failed`, no more is begun.
+/// One of them has found something. Once the other work `has_failed`, the rest is not begun.
 pub(crate) fn search_aside(has_failed: &AtomicBool) -> Result<(), Failed> {
     let mut searches = searches().take_while(|_| !has_failed.load(Ordering::Relaxed));
     searches.try_for_each(aside)
@@ -53,7 +53,7 @@ fn searches() -> impl Iterator<Item = Step> {
     searches.map(|(name, command)| Step::cargo(name, command))
 }
 
-const SEARCHES: [(&str, &str); 9] = [
+const SEARCHES: [(&str, &str); 10] = [
     (
         "simulation",
         "run --locked --release --package redlock-sim -- --seeds 20000",
@@ -96,6 +96,11 @@ const SEARCHES: [(&str, &str); 9] = [
     (
         "model",
         "run --locked --release --package redlock-model -- --ci",
+    ),
+    // What the compiler says to mistakes with a layer.
+    (
+        "messages for mistakes",
+        "test --locked --workspace --all-features --test mistakes",
     ),
 ];
 
