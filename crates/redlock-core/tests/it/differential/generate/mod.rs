@@ -29,7 +29,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
     let few = Few {
         keys: 1 + random.index(KEYS),
         owners: 1 + random.index(OWNERS),
-        jobs: random.below(4).min(2) * 20,
+        jobs: random.below(4).min(2) * 25,
         sets: random.pick(&[0, 10, 50]),
         shared: random.pick(&[0, 20, 60]),
         slots: random.pick(&[0, 20, 80]),
