@@ -6,6 +6,7 @@ use std::{
     ffi::OsStr,
     fmt,
     io::{self, BufRead as _, BufReader, Write as _},
+    iter,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
     sync::{Mutex, PoisonError, mpsc},
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     slowest::{Slowest, Times},
-    step::{Failed, Step, now},
+    step::{Failed, Step, aside, now},
 };
 
 /// A program of tests.
@@ -78,13 +79,15 @@ pub(crate) fn run(
     slowest: &mut Slowest,
 ) -> Result<(), Failed> {
     let began = now();
-    let left = Mutex::new(programs.iter());
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let (computing, others): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| program.only_computes());
+    let [computing, others] = [computing, others].map(|programs| Mutex::new(programs.into_iter()));
     let (tell, told) = mpsc::channel();
     let mut failed = Vec::new();
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            let (next, tell) = (&next, tell.clone());
+        for left in iter::repeat_n(&others, AT_ONCE).chain([&computing]) {
+            let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let tell = tell.clone();
             scope.spawn(move || {
                 while let Some(program) = next() {
                     let _ = tell.send((program, program.run(server, threads)));
@@ -128,7 +131,11 @@ impl Program {
         eprintln!("== running {self}");
         let mut said = format!("\n     {self}\n").into_bytes();
         let mut times = Times::new(now());
-        let mut command = Command::new(&self.path);
+        let mut command = if self.only_computes() {
+            aside(&self.path)
+        } else {
+            Command::new(&self.path)
+        };
         command
             .current_dir(&self.folder)
             .stdin(Stdio::null())
@@ -141,6 +148,11 @@ impl Program {
             said.extend_from_slice(line);
         });
         Ran { ended, said, times }
+    }
+
+    /// Whether its tests neither wait nor measure time.
+    fn only_computes(&self) -> bool {
+        ONLY_COMPUTE.contains(&(&*self.package, &*self.target))
     }
 }
 
@@ -167,13 +179,16 @@ fn reading(mut command: Command, mut read: impl FnMut(&[u8])) -> io::Result<Exit
 /// The test harness's own variable.
 pub(crate) const THREADS: &str = "RUST_TEST_THREADS";
 
-/// How many programs run at once: with three, tests that measure time are disturbed too often on two cores.
+/// How many programs run at once, beside one that only computes: with three, tests that measure time are disturbed too
+/// often on two cores.
 const AT_ONCE: usize = 2;
 
+/// The programs that run aside, with what the others leave of the processor, the longest first.
+const ONLY_COMPUTE: [(&str, &str); 2] = [("redlock-sim", "it"), ("redlock-model", "it")];
+
 /// The programs that take the longest, the longest first: their package and target.
-const LONGEST: [(&str, &str); 4] = [
+const LONGEST: [(&str, &str); 3] = [
     ("redlock-tests", "it"),
-    ("redlock-sim", "it"),
     ("redlock-cli", "verbs"),
     ("redlock-core", "it"),
 ];

@@ -113,20 +113,14 @@ impl Step {
     /// Runs the command with what others leave of the processor; returns what is to be printed of it, and whether it
     /// failed.
     pub(crate) fn run_aside(mut self) -> (String, Result<(), Failed>) {
-        #[cfg(unix)]
-        {
-            let variables = self.command.get_envs();
-            let variables = variables.filter_map(|(name, value)| Some((name, value?)));
-            let mut command = Command::new("nice");
-            command
-                .args(["-n", "19"])
-                .arg(self.command.get_program())
-                .args(self.command.get_args())
-                .envs(variables)
-                .current_dir(root())
-                .stdin(Stdio::null());
-            self.command = command;
-        }
+        let mut command = aside(self.command.get_program());
+        command
+            .args(self.command.get_args())
+            .current_dir(root())
+            .stdin(Stdio::null());
+        let variables = self.command.get_envs();
+        command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+        self.command = command;
         let started = now();
         let output = self.command.output();
         let took = started.elapsed();
@@ -173,6 +167,16 @@ pub(crate) fn target() -> PathBuf {
     // Relative to the root, in which cargo is called.
     let chosen = env::var_os("CARGO_TARGET_DIR");
     root().join(chosen.unwrap_or_else(|| "target".into()))
+}
+
+/// Calls a program that is to have what others leave of the processor.
+pub(crate) fn aside(program: impl AsRef<OsStr>) -> Command {
+    if cfg!(not(unix)) {
+        return Command::new(program);
+    }
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(program);
+    command
 }
 
 #[expect(
