@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use redlock_core::{NodeAnswer, NodeConfig, NodeReport, Redlock, RedlockBuilder, node::RedisNode};
+use redlock_core::{
+    FanOut, NodeAnswer, NodeConfig, NodeReport, Redlock, RedlockBuilder, node::RedisNode,
+};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -98,7 +100,23 @@ pub async fn client<N: Into<NodeConfig>>(
     nodes: impl IntoIterator<Item = N>,
     ttl: Duration,
 ) -> Redlock {
-    match builder(nodes, ttl).build().await {
+    vouching(builder(nodes, ttl)).await
+}
+
+/// As [`client`], which asks all nodes at once, where a test counts what each was asked.
+///
+/// # Panics
+///
+/// If it cannot be built.
+pub async fn wide_client<N: Into<NodeConfig>>(
+    nodes: impl IntoIterator<Item = N>,
+    ttl: Duration,
+) -> Redlock {
+    vouching(builder(nodes, ttl).fan_out(FanOut::All)).await
+}
+
+async fn vouching(builder: RedlockBuilder) -> Redlock {
+    match builder.build().await {
         Ok(client) => {
             client.dangerous_bless().await;
             client

@@ -25,7 +25,7 @@ mod time_machine;
 mod work;
 
 pub use self::{
-    client::{Connect, builder, client, voting, without_functions},
+    client::{Connect, builder, client, voting, wide_client, without_functions},
     clock::now,
     event::{Event, HistoryWriter, Moment},
     fleet::Fleet,

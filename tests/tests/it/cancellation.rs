@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireOptions, Redlock, Wait};
-use redlock_tests::{Nodes, Proxies, Random, client, eventually, polled};
+use redlock_tests::{Nodes, Proxies, Random, client, eventually, polled, wide_client};
 use tokio::time::{sleep, timeout};
 
 /// Far longer than any clean-up here may take, so that no key ends by itself.
@@ -45,7 +45,7 @@ async fn l03_an_acquire_dropped_at_any_moment_leaves_no_key() {
 async fn l03_an_acquire_dropped_on_each_leg_of_a_slow_network_leaves_no_key() {
     let nodes = Nodes::start(3);
     let proxies = Proxies::start(nodes.iter().map(|node| node.address())).await;
-    let redlock = client(proxies.urls(), TTL).await;
+    let redlock = wide_client(proxies.urls(), TTL).await;
     for proxy in &proxies.0 {
         proxy.delay_requests(Duration::from_millis(60));
         proxy.delay_replies(Duration::from_millis(60));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, AcquireOptions, FencingToken, NodeAnswer, Redlock, Renewal};
-use redlock_tests::{Connect, Nodes, builder, client, within};
+use redlock_tests::{Connect, Nodes, builder, client, wide_client, within};
 use tokio::time::sleep;
 
 const FENCE: &str = "{redlock}:counters";
@@ -26,7 +26,7 @@ fn shard(nodes: &Nodes, node: usize) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_counter_beyond_its_range_costs_one_vote_and_no_more() {
     let mut nodes = Nodes::start(3);
-    let redlock = client(nodes.urls(), TTL).await;
+    let redlock = wide_client(nodes.urls(), TTL).await;
     redlock.acquire("a").await.unwrap().release().await.unwrap();
     nodes.become_empty(SOON).await;
     let shard = shard(&nodes, 0);

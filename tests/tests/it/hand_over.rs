@@ -5,7 +5,7 @@ use std::time::Duration;
 use redlock_core::{AcquireOptions, Redlock, Wait};
 use redlock_tests::{
     ClientProcess, Connect, History, Load, Nodes, Random, Work, client, eventually, now, polled,
-    within,
+    wide_client, within,
 };
 use tokio::{
     task::JoinSet,
@@ -48,7 +48,7 @@ async fn queue(redlock: &Redlock, callers: u64) -> Vec<(u64, u64)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_of_a_process_follow_each_other_in_order_and_with_greater_tokens() {
     let nodes = Nodes::start(5);
-    let redlock = client(nodes.urls(), TTL).await;
+    let redlock = wide_client(nodes.urls(), TTL).await;
     let before = nodes.grants(0);
     let got = within("all of them", TTL, queue(&redlock, 150)).await;
     let callers: Vec<u64> = got.iter().map(|(caller, _)| *caller).collect();

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, NodeReport, Redlock, Wait};
+use redlock_core::{
+    AcquireErrorKind, AcquireOptions, FanOut, NodeAnswer, NodeReport, Redlock, Wait,
+};
 use redlock_tests::{Nodes, Proxies, builder, eventually, for_as_long_as, now, voting};
 
 /// So long that no key ends by itself in a test.
@@ -16,6 +18,7 @@ async fn behind_proxies(nodes: &Nodes) -> (Proxies, Redlock) {
     // Without the allowance for clocks, validity that begins too late is not hidden by it.
     let redlock = builder(proxies.urls(), TTL)
         .node_timeout(NODE_TIMEOUT)
+        .fan_out(FanOut::All)
         .clock_rate_error(0.0);
     let redlock = redlock.build().await.unwrap();
     redlock.dangerous_bless().await; // the nodes are new

@@ -318,6 +318,8 @@ async fn persistence_that_is_trusted_lets_a_node_vote_at_once_after_a_restart() 
     let (redlock, other) = (redlock.unwrap(), other.unwrap());
     redlock.dangerous_bless().await;
     let guard = redlock.try_acquire("a").await.unwrap();
+    let keys = || nodes.keys();
+    eventually("each node has the key", SOON, keys, |keys| keys.len() == 3).await;
     for node in 0..3 {
         nodes[node].restart().unwrap();
         assert!(nodes.pttl(node, "{redlock}:lock:a").is_some());

@@ -6,7 +6,7 @@ use redlock_core::{
     AcquireErrorKind, AcquireOptions, ExtendErrorKind, LockGuard, LossReason, Redlock,
     ReleaseErrorKind, Renewal,
 };
-use redlock_tests::{Nodes, client, eventually, within};
+use redlock_tests::{Nodes, client, eventually, wide_client, within};
 
 const KEY: &str = "{redlock}:lock:a";
 const TTL: Duration = Duration::from_secs(20);
@@ -144,7 +144,7 @@ async fn a_lease_whose_keys_are_gone_from_a_majority_is_found_lost_by_its_renewa
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s18_every_attempt_through_one_handle_has_an_owner_of_its_own() {
     let nodes = Nodes::start(3);
-    let redlock = client(nodes.urls(), TTL).await;
+    let redlock = wide_client(nodes.urls(), TTL).await;
     let names: Vec<String> = (0..50).map(|name| format!("s18-{name}")).collect();
     let mut guards = Vec::new();
     for name in &names {

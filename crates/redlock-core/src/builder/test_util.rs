@@ -92,7 +92,7 @@ impl RedlockBuilder {
     /// Sets how many of the nodes an acquire or a renewal asks at once, for tests of both ways.
     ///
     /// Default: [`FanOut::Adaptive`], which [Fan-out](crate#fan-out) describes; it is the only choice in production.
-    /// [`FanOut::Majority`] asks a majority first with one acquire and one lease too, and [`FanOut::All`] always asks all.
+    /// With [`FanOut::Majority`] the renewals of a single lease ask a majority, too; [`FanOut::All`] always asks all.
     ///
     /// # Examples
     ///

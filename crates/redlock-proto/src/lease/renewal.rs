@@ -241,10 +241,11 @@ impl LeaseState {
         let lacks = self.keys.are_lacking();
         if self.is_live() && (self.renews || lacks) {
             let since = self.since();
+            let due = since + self.timing.ttl() / 3;
             self.renewal = if lacks {
-                RenewalPhase::Young(now.max(since + SPREAD))
+                RenewalPhase::Young(now.max(due.min(since + SPREAD)))
             } else {
-                RenewalPhase::Due(since + self.timing.ttl() / 3)
+                RenewalPhase::Due(due)
             };
             // It may have waited for its holder until now, and nothing has failed yet.
             let half = self.deadline.saturating_since(now) / 2;

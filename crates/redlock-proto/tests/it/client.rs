@@ -35,7 +35,7 @@ impl Entropy for Counting {
 }
 
 impl Bench {
-    /// Makes a client whose nodes are all connected and vote.
+    /// Makes a client that asks all of its nodes at once; all are connected and vote.
     fn new(nodes: usize) -> Self {
         let keyspace = Keyspace::new("{bench}", Quarantine::new(2 * TTL, 0.01));
         let config = ClientConfig {
@@ -44,7 +44,7 @@ impl Bench {
             retry: RetryPolicy::new(Duration::from_millis(5), Duration::from_millis(50))
                 .expect("0 < 5 <= 50"),
             node_timeout: Duration::from_millis(200),
-            fan_out: FanOut::default(),
+            fan_out: FanOut::All,
             most_unsent: 1024,
         };
         let stores = (0..nodes).map(|node| Store::vouched_for(node.to_string().as_str().into()));

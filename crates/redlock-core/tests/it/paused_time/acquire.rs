@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use crate::paused_time::fixtures::{MS, SECOND, client, client_of, faulty, keys, settle};
+use crate::paused_time::fixtures::{
+    MS, SECOND, client, client_of, faulty, keys, settle, wide_client,
+};
 use futures_util::poll;
 use redlock_core::{
     AcquireErrorKind, AcquireOptions, HolderLabel, NodeAnswer, Redlock, ReleaseErrorKind, Renewal,
@@ -20,7 +22,7 @@ use tokio::time::Instant;
 #[tokio::test(start_paused = true)]
 async fn one_holder_at_a_time() {
     let nodes = faulty(5);
-    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let (one, other) = (wide_client(&nodes).await, wide_client(&nodes).await);
     let guard = one.acquire("key").await.unwrap();
     assert_eq!(keys(&nodes), [1; 5]);
 
@@ -345,7 +347,7 @@ async fn a_caller_that_comes_back_at_once_does_not_starve_others() {
 #[tokio::test(start_paused = true)]
 async fn s01_a_lease_that_is_over_when_its_caller_is_polled_is_not_handed_out() {
     let nodes = faulty(3);
-    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let (redlock, other) = (wide_client(&nodes).await, wide_client(&nodes).await);
     let manual = AcquireOptions::new().renewal(Renewal::Manual);
     let mut acquire = pin!(redlock.acquire_with("key", manual));
     assert!(poll!(acquire.as_mut()).is_pending());

@@ -3,7 +3,9 @@
 use redlock_core::{AcquireErrorKind, Redlock};
 use tokio::time::Instant;
 
-use crate::paused_time::fixtures::{Faults, MS, SECOND, client, faulty, keys, settle, soon};
+use crate::paused_time::fixtures::{
+    Faults, MS, SECOND, client, faulty, keys, settle, soon, wide_client,
+};
 
 // Shows: T6.9.
 #[tokio::test(start_paused = true)]
@@ -32,7 +34,7 @@ async fn closing_answers_every_waiter_at_once() {
 #[tokio::test(start_paused = true)]
 async fn closing_waits_for_clean_up_and_not_for_guards() {
     let nodes = faulty(3);
-    let redlock = client(&nodes).await;
+    let redlock = wide_client(&nodes).await;
     let kept = redlock.acquire("kept").await.unwrap();
     let dropped = redlock.acquire("dropped").await.unwrap();
     for node in &nodes {

@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_core::{
-    MemoryNode, NodeConfig, Redlock, RedlockBuilder,
+    FanOut, MemoryNode, NodeConfig, Redlock, RedlockBuilder,
     node::{CallError, CallResult, Keyspace, Node, Request, Session},
 };
 use tracing::{
@@ -183,6 +183,12 @@ pub(crate) fn client_of(nodes: &[FaultyNode]) -> RedlockBuilder {
 
 pub(crate) async fn client(nodes: &[FaultyNode]) -> Redlock {
     client_of(nodes).build().await.expect("the nodes are up")
+}
+
+/// Returns a client that asks all nodes at once, where a test looks at the keys of each.
+pub(crate) async fn wide_client(nodes: &[FaultyNode]) -> Redlock {
+    let builder = client_of(nodes).fan_out(FanOut::All);
+    builder.build().await.expect("the nodes are up")
 }
 
 /// Returns the number of keys on each node.

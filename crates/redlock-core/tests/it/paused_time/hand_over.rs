@@ -6,7 +6,9 @@ use futures_util::{future::join_all, poll};
 use redlock_core::{AcquireOptions, LossReason, Redlock, Renewal, Wait};
 use tokio::time::{Instant, sleep};
 
-use crate::paused_time::fixtures::{FaultyNode, MS, SECOND, client, faulty, keys, settle};
+use crate::paused_time::fixtures::{
+    FaultyNode, MS, SECOND, client, faulty, keys, settle, wide_client,
+};
 
 fn asked(nodes: &[FaultyNode]) -> usize {
     nodes.iter().map(FaultyNode::requests).sum()
@@ -78,7 +80,7 @@ async fn s22_the_next_caller_has_a_greater_token_and_asks_nobody() {
 #[tokio::test(start_paused = true)]
 async fn after_the_last_reserved_token_the_nodes_are_asked() {
     let nodes = faulty(3);
-    let redlock = client(&nodes).await;
+    let redlock = wide_client(&nodes).await;
     let (guard, waiting) = queue_up(&redlock, 100).await;
     let mut last = guard.token().get();
     let before = asked(&nodes);

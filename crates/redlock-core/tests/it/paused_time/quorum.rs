@@ -23,7 +23,8 @@ async fn l01_a_hung_minority_does_not_delay_an_acquire() {
             .await
             .unwrap();
     }
-    assert_eq!(start.elapsed(), Duration::ZERO);
+    // Once the patience with them; they are not asked first again.
+    assert_eq!(start.elapsed(), 2 * MS);
 }
 
 // Shows: T6.1.
@@ -166,7 +167,8 @@ async fn s17_a_reply_that_is_lost_after_the_grant_leaves_no_key() {
 async fn a_node_that_lags_is_left_behind_and_taken_back() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
-    nodes[0].set(Faults::SILENT);
+    // Two of them are asked first.
+    nodes[1].set(Faults::SILENT);
     redlock
         .acquire("key")
         .await
@@ -176,14 +178,14 @@ async fn a_node_that_lags_is_left_behind_and_taken_back() {
         .unwrap();
     tokio::time::sleep(SECOND).await;
     // Left behind: its vote fails at once, so that a second node down is known without a time limit.
-    nodes[1].node.stop();
+    nodes[0].node.stop();
     let start = Instant::now();
     let error = redlock.try_acquire("key").await.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::NoQuorum);
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert!(error.to_string().contains("no answer for"), "{error}");
 
-    nodes[0].heal();
+    nodes[1].heal();
     tokio::time::sleep(5 * SECOND).await;
     drop(redlock.try_acquire("key").await.unwrap());
 }

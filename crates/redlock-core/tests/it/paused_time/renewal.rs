@@ -5,7 +5,9 @@ use std::time::Duration;
 use redlock_core::{AcquireOptions, ExtendErrorKind, LossReason, ReleaseErrorKind, Renewal};
 use tokio::time::Instant;
 
-use crate::paused_time::fixtures::{Faults, MS, SECOND, client, faulty, keys, settle, soon};
+use crate::paused_time::fixtures::{
+    Faults, MS, SECOND, client, faulty, keys, settle, soon, wide_client,
+};
 
 /// 10 s less the drift allowance of 2 % and 2 ms.
 const VALIDITY: Duration = Duration::from_millis(9_798);
@@ -53,7 +55,7 @@ async fn without_renewal_a_lease_ends_and_may_be_extended_by_hand() {
 #[tokio::test(start_paused = true)]
 async fn s06_the_loss_is_told_at_the_deadline_with_every_link_dead() {
     let nodes = faulty(5);
-    let redlock = client(&nodes).await;
+    let redlock = wide_client(&nodes).await;
     let guard = redlock.acquire("key").await.unwrap();
     for node in &nodes {
         node.set(Faults::BLACK_HOLE);
@@ -73,7 +75,7 @@ async fn s06_the_loss_is_told_at_the_deadline_with_every_link_dead() {
 #[tokio::test(start_paused = true)]
 async fn s05_a_failed_extension_keeps_a_valid_lease() {
     let nodes = faulty(3);
-    let redlock = client(&nodes).await;
+    let redlock = wide_client(&nodes).await;
     let guard = redlock.acquire("key").await.unwrap();
     let start = Instant::now();
     nodes.iter().for_each(|node| node.node.stop());
@@ -97,7 +99,7 @@ async fn s05_a_failed_extension_keeps_a_valid_lease() {
 #[tokio::test(start_paused = true)]
 async fn s04_a_lost_lease_is_never_created_anew() {
     let nodes = faulty(3);
-    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let (redlock, other) = (wide_client(&nodes).await, wide_client(&nodes).await);
     let guard = redlock.acquire("key").await.unwrap();
     nodes.iter().for_each(|node| node.node.drop_locks());
     let start = Instant::now();

@@ -53,7 +53,7 @@ impl Acquisitions {
         let (mut first_limit, mut held_back) = (limit, None);
         let asked = match &acquisition.claim {
             None => {
-                if let Some(first) = asked_first(shard, self.acquisitions.len(), cx, now) {
+                if let Some(first) = asked_first(shard, cx, now) {
                     first_limit = patience(first.clone(), limit, cx);
                     attempt = attempt.asking(first);
                     held_back = Some((verb, limit));

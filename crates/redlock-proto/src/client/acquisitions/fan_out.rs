@@ -86,22 +86,16 @@ impl Acquisitions {
     }
 }
 
-/// Returns the nodes that an attempt asks first, beside this number of other acquisitions; `None` if it asks all.
+/// Returns the nodes that an attempt asks first; `None` if it asks all.
 ///
 /// The order of the nodes is the same for every client: contenders of a key meet at the same nodes, and keys spread
 /// over all.
 pub(super) fn asked_first(
     shard: Shard,
-    others: usize,
     cx: &Context,
     now: Now,
 ) -> Option<impl Iterator<Item = usize> + Clone> {
-    let asks_all = match cx.config.fan_out {
-        FanOut::All => true,
-        FanOut::Majority => false,
-        FanOut::Adaptive => others < BUSY,
-    };
-    if asks_all {
+    if cx.config.fan_out == FanOut::All {
         return None;
     }
     let (nodes, majority) = (cx.quorum().nodes(), cx.quorum().majority());
@@ -122,6 +116,3 @@ pub(super) fn patience(
     let patience = first.map(|node| cx.nodes.patience(node)).max();
     patience.unwrap_or_default().min(limit / 2)
 }
-
-/// The number of other acquisitions from which a client is under load: requests share their calls to nodes by then.
-const BUSY: usize = 8;

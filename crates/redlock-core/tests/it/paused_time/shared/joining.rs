@@ -7,7 +7,9 @@ use tokio::{
 };
 
 use super::{at_once, ends, for_long, requests, starts};
-use crate::paused_time::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty, keys, soon};
+use crate::paused_time::fixtures::{
+    Faults, FaultyNode, MS, SECOND, client, faulty, keys, soon, wide_client,
+};
 
 // Shows: R4.6.
 #[tokio::test(start_paused = true)]
@@ -190,7 +192,7 @@ async fn one_process_does_not_use_up_what_nodes_remember() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_left_behind_is_joined_no_more() {
     let nodes = faulty(3);
-    let redlock = client(&nodes).await;
+    let redlock = wide_client(&nodes).await;
     let (first, second) = (
         redlock.acquire_shared("a").await.unwrap(),
         redlock.acquire_shared("a").await.unwrap(),

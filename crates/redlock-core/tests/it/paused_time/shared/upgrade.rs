@@ -7,7 +7,9 @@ use tokio::{
 };
 
 use super::{at_once, ends, for_long, requests, starts, try_alone};
-use crate::paused_time::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty, keys, soon};
+use crate::paused_time::fixtures::{
+    Faults, FaultyNode, MS, SECOND, client, faulty, keys, soon, wide_client,
+};
 
 const CONTENDED: Option<AcquireErrorKind> = Some(AcquireErrorKind::Contended);
 
@@ -116,7 +118,7 @@ async fn nobody_joins_a_lease_that_is_being_upgraded() {
 #[tokio::test(start_paused = true)]
 async fn an_upgrade_that_is_dropped_leaves_the_shared_lease_and_nothing_else() {
     let nodes = faulty(3);
-    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let (redlock, other) = (wide_client(&nodes).await, wide_client(&nodes).await);
     let mut guard = redlock.acquire_shared("a").await.unwrap();
     for delay in 0..10 {
         let slow = Faults {

@@ -69,7 +69,7 @@ impl Entropy for Counting {
 }
 
 impl Bench {
-    /// Makes two clients of nodes whose clocks agree.
+    /// Makes two clients that ask all nodes at once; the nodes' clocks agree.
     pub(crate) fn new(nodes: usize) -> Self {
         Self::with_clocks(&vec![0; nodes])
     }
@@ -79,10 +79,16 @@ impl Bench {
     }
 
     pub(crate) fn with(ahead: &[i64], quarantine: Quarantine) -> Self {
-        Self::with_fan_out(ahead, quarantine, FanOut::default())
+        Self::with_fan_out(ahead, quarantine, FanOut::All)
     }
 
-    /// Makes two clients that ask a majority first.
+    /// Makes two clients as production has them.
+    pub(crate) fn adaptive(nodes: usize) -> Self {
+        let quarantine = Quarantine::new(2 * TTL, 0.01);
+        Self::with_fan_out(&vec![0; nodes], quarantine, FanOut::default())
+    }
+
+    /// Makes two clients that ask a majority first, also for renewals.
     pub(crate) fn narrow(nodes: usize) -> Self {
         let quarantine = Quarantine::new(2 * TTL, 0.01);
         Self::with_fan_out(&vec![0; nodes], quarantine, FanOut::Majority)
@@ -139,7 +145,7 @@ impl Bench {
             keyspace: self.keyspace.clone(),
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
-            fan_out: FanOut::default(),
+            fan_out: FanOut::All,
             most_unsent: 1024,
         };
         self.peers[1].client = Client::new(config, Counting(3, 0));
