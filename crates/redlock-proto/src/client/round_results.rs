@@ -91,7 +91,7 @@ impl Client {
         match &mut round.kind {
             RoundKind::Attempt {
                 held_back: Some(_), ..
-            } if limit != Limit::RanOut => acquisitions.on_patience_over(id, leases, cx, now),
+            } => acquisitions.on_patience_over(id, leases, cx, now),
             RoundKind::Attempt { attempt, .. } => {
                 let verdict = match limit {
                     Limit::Split => attempt.on_split(now.clock),

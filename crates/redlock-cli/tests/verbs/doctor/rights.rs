@@ -76,7 +76,8 @@ async fn at_no_moment_has_a_scratch_key_no_end() {
         assert!(begun.elapsed() < Duration::from_secs(60));
         thread::sleep(Duration::from_millis(5));
     }
-    assert!(doctor.join().unwrap().status.success());
+    let examined = doctor.join().unwrap();
+    assert!(examined.status.success(), "{examined:?}");
 }
 
 #[tokio::test]

@@ -107,7 +107,7 @@ impl Round {
         let Some(at) = silent_at.max() else {
             return Rest::Over(Limit::Silence);
         };
-        match self.ends {
+        match self.ends() {
             // A request is written a little after its round was started: silence for most of its time is silence.
             Some(ends) if ends <= now && at <= now + self.patience / 2 => {
                 Rest::Over(Limit::Silence)
@@ -116,6 +116,19 @@ impl Round {
             _ if at <= now => Rest::Over(Limit::Silence),
             ends => Rest::Until(ends.map_or(at, |ends| ends.min(at))),
         }
+    }
+
+    /// Returns when it ends though its nodes answer others, or asks the nodes that it holds back: these need time, too.
+    fn ends(&self) -> Option<Instant> {
+        let ends = self.ends?;
+        let held_back = match &self.kind {
+            RoundKind::Attempt { held_back, .. } => held_back.as_ref(),
+            _ => None,
+        };
+        Some(match held_back {
+            Some(_) => self.started + ends.saturating_since(self.started) / 2,
+            None => ends,
+        })
     }
 
     /// Returns whether it has a time limit still.

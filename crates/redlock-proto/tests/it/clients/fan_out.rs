@@ -115,6 +115,27 @@ fn l01_a_hung_node_is_waited_for_no_longer_than_nodes_take_and_not_asked_first_a
     assert_eq!(asked(&bench, 0).len(), 3);
 }
 
+// Shows: T6.2.
+#[test]
+fn a_slow_node_that_answers_others_has_the_rest_asked_after_half_of_the_time() {
+    let mut bench = Bench::adaptive(3);
+    bench.acquire(1);
+    let first = asked(&bench, 1);
+    bench.answer_once(1, first[0]);
+    bench.acquire(0);
+    bench.answer_once(0, first[0]);
+    let rest = (0..3).find(|node| !first.contains(node)).unwrap();
+    let mut run_until = |ms| {
+        while bench.ms() < ms {
+            bench.awaits(0, first[1]);
+            bench.run_until(0, bench.ms() + 1);
+        }
+        bench.has_sent(0, rest)
+    };
+    assert!(!run_until(99), "one refusal, and a node that answers");
+    assert!(run_until(101));
+}
+
 // Shows: T6.3.
 #[test]
 fn a_lease_that_lasts_is_given_to_the_other_nodes_too() {

@@ -5,10 +5,10 @@ mod nodes;
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace, Lock,
-    LockMode, NodeAnswer, NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine,
-    Quorum, Reply, Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb,
-    Window, Word,
+    Acquire, Backlog, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace,
+    Lock, LockMode, NodeAnswer, NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId,
+    Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing,
+    Verb, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -177,6 +177,13 @@ impl Bench {
             self.gather(peer);
         }
         self.answer_all(peer);
+    }
+
+    /// Tells a client that it awaits an answer of this node to a call that was written now.
+    pub(crate) fn awaits(&mut self, peer: usize, node: usize) {
+        let awaited = Some(self.now().clock);
+        let backlog = Backlog { unsent: 0, awaited };
+        self.peers[peer].client.on_backlog(node, backlog);
     }
 
     /// Lets a client vouch for all nodes.
