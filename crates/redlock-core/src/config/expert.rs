@@ -39,9 +39,16 @@ pub struct Expert {
     /// By default it does not vote: a replica that takes its master's place has forgotten leases, and does not vote for
     /// `max_ttl` and a little more.
     /// With this setting, Sentinel may watch the masters, and replicas may copy them for other reasons.
-    /// The assumptions of exclusion do not change: with every vote the node compares the run of the server and its data
-    /// with its mark.
+    /// With every vote the node compares the run of the server and its data with its mark.
     /// So each promotion begins such a quarantine, and so does a master's return to its place.
+    ///
+    /// Exclusion then also rests on the old master: it must grant nothing after the promotion of another server, because the
+    /// node would have two votes.
+    /// A master that Sentinels cannot reach, and some clients can, goes on, unless it refuses to write by itself.
+    /// So set `min-replicas-to-write` to the number of replicas of each master, and `min-replicas-max-lag` to less than
+    /// `down-after-milliseconds` of the Sentinels, by a second or more.
+    /// The client does not check this.
+    ///
     /// A node's URL may have a name that leads to the promoted server after a failover: the client leaves a server that has
     /// become a replica within six seconds, also if the connection stands, and resolves the name again once a second.
     /// A master also seems to have other data when its first replica attaches, and when its last one has been gone for

@@ -71,7 +71,7 @@ impl Quarantine {
 
     /// Lets a master vote that has replicas.
     ///
-    /// Exclusion rests on the same as before.
+    /// Exclusion then also rests on the old master, which must grant nothing after the promotion.
     /// A replica that takes the master's place is quarantined, as is a master that takes its own place back, because
     /// both are noticed in every vote.
     /// Each promotion costs a vote for [`length`](Self::length).
