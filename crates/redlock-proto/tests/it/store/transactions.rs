@@ -202,6 +202,7 @@ fn a_grant_is_no_vote_if_one_answer_of_its_transaction_is_wrong() {
         with_mark(&mark.replace("voting", "quarantined")),
         with_mark(&format!("{mark} 1 2 3")),
         with_mark(&mark.replace("ms,", "0ms,")),
+        with_mark(&mark.replace(",v", ",w")),
     ] {
         assert_eq!(reply(&wrong), Ok(Reply::Unclear), "{wrong:?}");
     }
