@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+use redlock_sandbox::{SentinelSet, ServerBinary, ServerOptions, ServerSet};
 
 use crate::eventually;
 
@@ -172,6 +172,76 @@ impl DerefMut for Nodes {
     }
 }
 
+/// Real masters with a replica each, and the Sentinels that watch them; they end with this value.
+#[derive(Debug)]
+pub struct WatchedNodes {
+    set: SentinelSet,
+    _slot: Slot,
+}
+
+impl WatchedNodes {
+    /// Starts `count` masters, as many replicas, and three Sentinels.
+    ///
+    /// # Panics
+    ///
+    /// If there is no server program, or it does not start: a test never passes without its servers.
+    pub fn start(count: usize) -> Self {
+        let slot = Slot::take(2 * count + 3);
+        let set = ServerBinary::find()
+            .map_err(|missing| missing.to_string())
+            .and_then(|binary| {
+                SentinelSet::start(&binary, count).map_err(|error| error.to_string())
+            });
+        Self {
+            set: set.unwrap_or_else(|why| panic!("this test needs servers: {why}")),
+            _slot: slot,
+        }
+    }
+
+    /// Waits until the Sentinels name another server as this master than the one at `port`; returns the port of that.
+    ///
+    /// # Panics
+    ///
+    /// If they still do after half a minute.
+    pub async fn succeeded(&self, master: usize, port: u16) -> u16 {
+        let named = || self.set.master_port(master).ok().flatten();
+        let is_another = |named: &Option<u16>| named.is_some_and(|named| named != port);
+        let named = eventually("a failover", FAILOVER, named, is_another).await;
+        named.expect("it is another")
+    }
+
+    /// The locks on all servers, masters and replicas, as `port: key`.
+    pub fn keys(&self) -> Vec<String> {
+        let servers = self.set.masters.iter().chain(&self.set.replicas);
+        let keys = servers
+            .filter(|server| server.is_running())
+            .flat_map(|server| {
+                let reply = server.command(&["KEYS", "*:lock:*"]);
+                let reply = reply.unwrap_or_else(|error| panic!("KEYS: {error}"));
+                let keys = reply.as_array().expect("KEYS answers with a list").iter();
+                let line = |key: &redlock_sandbox::Value| {
+                    format!("{}: {}", server.port(), key.as_text().unwrap_or("(binary)"))
+                };
+                keys.map(line).collect::<Vec<_>>()
+            });
+        keys.collect()
+    }
+}
+
+impl Deref for WatchedNodes {
+    type Target = SentinelSet;
+
+    fn deref(&self) -> &SentinelSet {
+        &self.set
+    }
+}
+
+impl DerefMut for WatchedNodes {
+    fn deref_mut(&mut self) -> &mut SentinelSet {
+        &mut self.set
+    }
+}
+
 /// The right to run some servers: tests run side by side, on machines with two cores or sixty.
 #[derive(Debug)]
 struct Slot {
@@ -196,6 +266,7 @@ impl Drop for Slot {
 }
 
 const MOST: usize = 15;
+const FAILOVER: Duration = Duration::from_secs(30);
 
 static FREE: Mutex<usize> = Mutex::new(MOST);
 static FREED: Condvar = Condvar::new();

@@ -19,7 +19,7 @@ pub(crate) struct ConnectionArgs {
     config: Option<PathBuf>,
 
     /// URLs of the nodes, with commas between them [env: REDLOCK_NODES]
-    #[arg(long, value_name = "URLS", value_delimiter = ',')]
+    #[arg(long, value_name = "URLS")]
     nodes: Vec<String>,
 
     /// The prefix of all keys [env: REDLOCK_NAMESPACE] [default: redlock]
@@ -85,12 +85,8 @@ impl ConnectionArgs {
     }
 
     fn flags(&self) -> Config {
-        let urls = self.nodes.iter().map(|url| url.trim());
         let mut config = Config::default();
-        config.nodes = urls
-            .filter(|url| !url.is_empty())
-            .map(NodeConfig::from)
-            .collect();
+        config.nodes = NodeConfig::list(&self.nodes.join(","));
         config.namespace.clone_from(&self.namespace);
         config.max_ttl = self.max_ttl;
         config.node_timeout = self.node_timeout;

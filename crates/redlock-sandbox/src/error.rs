@@ -2,6 +2,8 @@
 
 use std::{error::Error, ffi::OsStr, fmt, io, process::ExitStatus, time::Duration};
 
+use crate::CommandError;
+
 /// The error of a server that did not start.
 #[derive(Debug)]
 pub struct StartError {
@@ -21,6 +23,14 @@ impl StartError {
             kind: StartErrorKind::Io,
             message: format!("could not {doing}"),
             source: Some(source),
+        }
+    }
+
+    pub(crate) fn refused(error: &CommandError) -> Self {
+        Self {
+            kind: StartErrorKind::Refused,
+            message: format!("a server refused its settings: {error}"),
+            source: None,
         }
     }
 
@@ -111,6 +121,8 @@ pub enum StartErrorKind {
     Exited,
     /// The server runs but never answered; the message has the end of its log.
     TimedOut,
+    /// A server of a set refused the command that makes it a part of the set.
+    Refused,
     /// The C compiler, which a server with a clock of its own needs, is missing, or it failed.
     Compiler,
     /// A clock of the server's own was requested and is not possible; the message says what it needs.

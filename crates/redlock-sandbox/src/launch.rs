@@ -28,11 +28,20 @@ pub(crate) fn launch(
         .map_err(|error| StartError::io("share a log", error))?;
 
     let mut command = Process::command(binary.path());
+    if options.is_sentinel {
+        let file = folder.path().join("sentinel.conf");
+        if !file.exists() {
+            fs::write(&file, "").map_err(|error| StartError::io("write a file", error))?;
+        }
+        command.arg(file).arg("--sentinel");
+    } else {
+        command.args(["--save", ""]);
+        command.args(options.persistence.arguments());
+    }
     command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
-        .args(["--save", "", "--daemonize", "no", "--dir"])
+        .args(["--daemonize", "no", "--dir"])
         .arg(folder.path())
-        .args(options.persistence.arguments())
         .stdout(Stdio::from(output))
         .stderr(Stdio::from(errors));
     if let Some(password) = &options.password {

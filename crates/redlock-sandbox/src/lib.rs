@@ -42,6 +42,7 @@ mod port;
 mod process;
 mod process_clock;
 mod resp;
+mod sentinels;
 mod server;
 mod set;
 mod watchdog;
@@ -55,6 +56,7 @@ pub use crate::{
     process::Process,
     process_clock::ProcessClock,
     resp::Value,
+    sentinels::SentinelSet,
     server::Server,
     set::ServerSet,
 };

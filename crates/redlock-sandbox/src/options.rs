@@ -10,6 +10,7 @@ pub struct ServerOptions {
     pub(crate) password: Option<String>,
     pub(crate) persistence: Persistence,
     pub(crate) own_clock: bool,
+    pub(crate) is_sentinel: bool,
     pub(crate) arguments: Vec<OsString>,
 }
 
@@ -46,6 +47,14 @@ impl ServerOptions {
     /// [`Clock`](crate::StartErrorKind::Clock).
     pub fn own_clock(mut self) -> Self {
         self.own_clock = true;
+        self
+    }
+
+    /// Makes the server a Sentinel, which watches nothing yet: `SENTINEL MONITOR` tells it what to watch.
+    ///
+    /// It keeps what it watches in a file in its folder, also over a restart.
+    pub fn sentinel(mut self) -> Self {
+        self.is_sentinel = true;
         self
     }
 

@@ -1,6 +1,6 @@
 //! Where the nodes and the store are: in the environment, or on this machine.
 
-use redlock_core::{Config, NodeAnswer, Redlock};
+use redlock_core::{Config, NodeAnswer, NodeConfig, Redlock};
 use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
 use tokio::time::{Duration, sleep};
 
@@ -78,7 +78,7 @@ impl Servers {
         let mut config = Config::from_env()?;
         for (name, value) in &self.environment {
             match *name {
-                "REDLOCK_NODES" => config.nodes = value.split(',').map(Into::into).collect(),
+                "REDLOCK_NODES" => config.nodes = NodeConfig::list(value),
                 _ => config.namespace = Some(value.clone()),
             }
         }

@@ -41,6 +41,7 @@ mod readme;
 mod replicas;
 mod restart_guard;
 mod script_cache;
+mod sentinels;
 mod shared;
 mod slots;
 mod waiting;

@@ -357,14 +357,19 @@ const RECENT: Duration = Duration::from_secs(60 * 60);
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use redlock_core::NodeConfig;
+
     use super::{Findings, ProbedNode, is_local, security};
 
-    #[test]
-    fn what_is_encrypted_is_not_called_plain() {
-        let of = |url: &str| {
+    #[tokio::test]
+    async fn what_is_encrypted_is_not_called_plain() {
+        let of = async |url: &str| {
+            let located = NodeConfig::from(url).locate(Duration::ZERO).await;
             let place = ProbedNode {
                 name: "node".into(),
-                info: redlock_core::NodeConfig::from(url).connection_info(),
+                info: located.ok(),
                 probe: Err(String::new()),
             };
             let mut findings = Findings::default();
@@ -372,12 +377,15 @@ mod tests {
             let checks: Vec<_> = findings.0.iter().map(|finding| finding.check).collect();
             checks
         };
-        assert_eq!(of("redis://10.0.0.1"), ["credentials", "plaintext"]);
-        assert_eq!(of("redis://:pw@10.0.0.1"), ["credentials", "plaintext"]);
-        assert_eq!(of("redis://lock:pw@10.0.0.1"), ["plaintext"]);
+        assert_eq!(of("redis://10.0.0.1").await, ["credentials", "plaintext"]);
+        assert_eq!(
+            of("redis://:pw@10.0.0.1").await,
+            ["credentials", "plaintext"]
+        );
+        assert_eq!(of("redis://lock:pw@10.0.0.1").await, ["plaintext"]);
         #[cfg(feature = "tls-rustls")]
-        assert_eq!(of("rediss://lock:pw@10.0.0.1"), [""; 0]);
-        assert_eq!(of("redis://127.0.0.1"), [""; 0]);
+        assert_eq!(of("rediss://lock:pw@10.0.0.1").await, [""; 0]);
+        assert_eq!(of("redis://127.0.0.1").await, [""; 0]);
     }
 
     #[test]

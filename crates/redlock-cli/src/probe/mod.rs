@@ -69,10 +69,11 @@ async fn place(index: usize, node: &NodeConfig, limit: Duration) -> ProbedNode {
     let name = node
         .name()
         .unwrap_or_else(|| format!("nodes[{index}]").into());
-    let info = node.connection_info();
-    let probe = match info.clone() {
-        Some(info) => NodeProbe::open(info, limit).await,
-        None => Err("its address cannot be read".to_owned()),
+    let located = node.locate(limit).await;
+    let info = located.as_ref().ok().cloned();
+    let probe = match located {
+        Ok(info) => NodeProbe::open(info, limit).await,
+        Err(why) => Err(why.to_string()),
     };
     ProbedNode { name, info, probe }
 }

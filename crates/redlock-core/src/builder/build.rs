@@ -182,6 +182,7 @@ impl RedlockBuilder {
             retry: RetryPolicy::new(10 * ms, 100 * ms).expect("0 < 10 ms <= 100 ms"),
             max_waiters_per_key: self.max_waiters_per_key,
             expert: config.expert,
+            follows_sentinels: config.nodes.iter().any(NodeConfig::has_sentinels),
             label: self.holder_label()?,
         };
         settings.check(config.ttl.is_some())
@@ -223,9 +224,9 @@ impl RedlockBuilder {
             let field = format!("nodes[{index}]");
             let (node, identity) = match spec {
                 NodeSpec::Redis(config) => {
-                    let (node, address) = RedisNode::new(config, connect_timeout)
+                    let (node, identity) = RedisNode::new(config, connect_timeout)
                         .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
-                    (node.encoding_by(&encoder), Some(address.to_string()))
+                    (node.encoding_by(&encoder), Some(identity))
                 }
                 NodeSpec::Pool { name, pool } => {
                     let name = name

@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) retry: RetryPolicy,
     pub(crate) max_waiters_per_key: usize,
     pub(crate) expert: Expert,
+    /// Whether Sentinels name the server of a node.
+    pub(crate) follows_sentinels: bool,
     /// The label by which other clients see this client as a holder.
     pub(crate) label: Option<HolderLabel>,
 }
@@ -90,6 +92,9 @@ impl Settings {
         }
         if self.expert.accept_replicas {
             quarantine = quarantine.accepting_replicas();
+        }
+        if self.follows_sentinels {
+            quarantine = quarantine.following_sentinels();
         }
         if self.expert.dangerous_guess_fencing_floor {
             quarantine = quarantine.guessing_floors();

@@ -109,8 +109,8 @@ impl Config {
 
     /// Reads the settings from the environment.
     ///
-    /// `REDLOCK_NODES` is a list of URLs with commas between them (a comma in a password is written
-    /// `%2C`); `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
+    /// `REDLOCK_NODES` is a list of URLs with commas between them, as [`NodeConfig::list`] reads it (a comma in a password
+    /// is written `%2C`); `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
     /// `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT` and `REDLOCK_CONNECT_TIMEOUT` are durations such as `30s`.
     /// An empty variable counts as not set.
     /// It refuses a variable whose name differs from one of these by a slip or two.
@@ -158,16 +158,12 @@ impl Config {
             })
         };
         let nodes = var("REDLOCK_NODES")?.unwrap_or_default();
-        let urls = nodes
-            .split(',')
-            .map(str::trim)
-            .filter(|url| !url.is_empty());
-        let nodes = urls.enumerate().map(|(index, url)| {
+        let nodes = NodeConfig::list(&nodes).into_iter().enumerate();
+        let nodes = nodes.map(|(index, node)| {
             let refused = |why: String| {
                 let message = format!("URL {} {why}; commas separate URLs", index + 1);
                 BuildError::misuse("REDLOCK_NODES", message)
             };
-            let node = NodeConfig::from(url);
             node.check().map(|()| node).map_err(refused)
         });
         Ok(Self {
@@ -209,6 +205,21 @@ mod tests {
         assert_eq!(config.ttl, Some(Duration::from_millis(2_500)));
         assert_eq!(config.namespace.as_deref(), Some("billing"));
         assert_eq!(config.wait, None);
+    }
+
+    #[test]
+    fn the_sentinels_of_a_node_have_commas_between_them_too() {
+        let nodes = "redis+sentinel://:pw@s1, s2:7000,s3/orders/1,redis://b,redis+sentinel://s1/x";
+        let config = from_vars(&[("REDLOCK_NODES", nodes)]).unwrap();
+        let names = config.nodes.iter().map(|node| node.name().unwrap());
+        let names: Vec<_> = names.collect();
+        assert_eq!(
+            names.iter().map(|name| &**name).collect::<Vec<_>>(),
+            ["orders@s1:26379", "b:6379", "x@s1:26379"]
+        );
+        let refused = from_vars(&[("REDLOCK_NODES", "redis+sentinel://s1,s2,redis://b")]);
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("URL 1 names no master"), "{refused}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_redis::{Pool, redis::ConnectionInfo};
 use serde::{
@@ -8,7 +8,7 @@ use serde::{
 
 use crate::{
     MemoryNode,
-    node::{Address, Node, RedisNodeError, connection_info},
+    node::{Location, Node, RedisNodeError},
 };
 
 /// One node: its address, or the node itself.
@@ -65,36 +65,78 @@ impl NodeConfig {
         })
     }
 
-    /// Returns the connection settings of the server, for tools that send it other commands than a client does.
+    /// Reads a list of URLs with commas between them, as `REDLOCK_NODES` has it.
     ///
-    /// They contain the password, which their `Debug` does not show.
-    /// It returns `None` for a pool, for nodes that are not Redis servers, and for a malformed URL, which
-    /// [`build`](crate::RedlockBuilder::build) reports.
+    /// The Sentinels of one URL have commas between them, too; its master ends it.
+    /// A malformed URL is reported by [`build`](crate::RedlockBuilder::build).
     ///
     /// # Examples
     ///
     /// ```
     /// use redlock_core::NodeConfig;
     ///
-    /// let node = NodeConfig::from("redis://:secret@10.0.0.1/1");
-    /// let info = node.connection_info().ok_or("the URL is malformed")?;
-    /// assert_eq!(info.redis_settings().db(), 1);
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// let nodes = NodeConfig::list("redis://10.0.0.1, redis+sentinel://s1,s2,s3/orders");
+    /// let names: Vec<_> = nodes.iter().filter_map(|node| node.name()).collect();
+    /// assert_eq!(names.join(" "), "10.0.0.1:6379 orders@s1:26379");
     /// ```
-    pub fn connection_info(&self) -> Option<ConnectionInfo> {
+    pub fn list(urls: &str) -> Vec<Self> {
+        urls_of(urls).into_iter().map(Self::from).collect()
+    }
+
+    /// Finds the server that is the node now, and returns how to connect to it, for tools that send it other commands than
+    /// a client does.
+    ///
+    /// Where Sentinels name the master, it asks them, for half of `limit` at most; otherwise it asks nobody.
+    /// The settings contain the password, which their `Debug` does not show.
+    ///
+    /// # Errors
+    ///
+    /// The reason, in words for an operator and without credentials: the URL is malformed, no Sentinel names the master,
+    /// or the node is a pool or no Redis server.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the question up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::NodeConfig;
+    /// use std::time::Duration;
+    ///
+    /// let node = NodeConfig::from("redis://:secret@10.0.0.1/1");
+    /// let server = node.locate(Duration::from_secs(1)).await?;
+    /// assert_eq!(server.redis_settings().db(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn locate(&self, limit: Duration) -> Result<ConnectionInfo, Arc<str>> {
+        match self.location() {
+            Some(Ok(Location::Address(info))) => Ok(*info),
+            Some(Ok(Location::Sentinel(sentinel))) => sentinel.master(limit).await,
+            Some(Err(RedisNodeError(why))) => Err(why.into()),
+            None => Err("only the client knows how to connect to it".into()),
+        }
+    }
+
+    fn location(&self) -> Option<Result<Location, RedisNodeError>> {
         match &self.0 {
-            NodeSpec::Redis(config) => connection_info(config).ok(),
+            NodeSpec::Redis(config) => Some(Location::of(config)),
             _ => None,
         }
     }
 
+    /// Returns whether Sentinels name the node's server.
+    pub(crate) fn has_sentinels(&self) -> bool {
+        matches!(self.location(), Some(Ok(Location::Sentinel(_))))
+    }
+
     /// Returns what is wrong with an address.
     pub(super) fn check(&self) -> Result<(), String> {
-        match &self.0 {
-            NodeSpec::Redis(config) => match connection_info(config) {
-                Ok(_) => Ok(()),
-                Err(RedisNodeError(message)) => Err(message),
-            },
+        match self.location() {
+            Some(Err(RedisNodeError(message))) => Err(message),
             _ => Ok(()),
         }
     }
@@ -104,9 +146,9 @@ impl NodeConfig {
     /// It returns `None` for a pool without a name, and if the URL is malformed.
     pub fn name(&self) -> Option<Arc<str>> {
         match &self.0 {
-            NodeSpec::Redis(_) => {
-                let info = self.connection_info()?;
-                Some(Address::of(&info).to_string().into())
+            NodeSpec::Redis(config) => {
+                let location = Location::of(config).ok()?;
+                Some(location.to_string().into())
             }
             NodeSpec::Pool { name, .. } => name.clone(),
             NodeSpec::Memory(node) => Some(node.name()),
@@ -156,6 +198,28 @@ impl NodeConfig {
     pub fn other(node: impl Node) -> Self {
         Self(NodeSpec::Other(Arc::new(node)))
     }
+}
+
+/// Splits a list of URLs at its commas; the Sentinels of a URL have commas between them, too.
+fn urls_of(list: &str) -> Vec<String> {
+    let mut urls: Vec<String> = Vec::new();
+    let parts = list.split(',').map(str::trim);
+    for part in parts.filter(|part| !part.is_empty()) {
+        match urls.last_mut() {
+            Some(last) if names_more_sentinels(last) && !part.contains("://") => {
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => urls.push(part.to_owned()),
+        }
+    }
+    urls
+}
+
+/// Returns whether a URL is one of Sentinels that has no master yet.
+fn names_more_sentinels(url: &str) -> bool {
+    let parts = url.split_once("://");
+    parts.is_some_and(|(scheme, rest)| scheme.ends_with("+sentinel") && !rest.contains('/'))
 }
 
 impl From<&str> for NodeConfig {

@@ -1,5 +1,7 @@
 //! Settings from a file, and nodes that are named in one.
 
+use std::time::Duration;
+
 use redlock_core::{Config, MemoryNode, NodeConfig};
 
 #[test]
@@ -45,15 +47,19 @@ fn a_bad_setting_of_a_node_is_named() {
     assert_eq!(config.nodes[0].name().as_deref(), Some("a:6379"));
 }
 
-#[test]
-fn a_node_is_named_without_its_password_and_connected_to_with_it() {
+#[tokio::test]
+async fn a_node_is_named_without_its_password_and_connected_to_with_it() {
     let node = NodeConfig::from("redis://me:hunter2@Example.com:7000/1");
     assert_eq!(node.name().as_deref(), Some("example.com:7000"));
-    let info = node.connection_info().unwrap();
+    let info = node.locate(Duration::ZERO).await.unwrap();
     assert_eq!(info.redis_settings().password(), Some("hunter2"));
     assert!(!format!("{info:?}").contains("hunter2"));
     let malformed = NodeConfig::from("me:hunter2@host");
-    assert!(malformed.connection_info().is_none() && malformed.name().is_none());
+    let why = malformed.locate(Duration::ZERO).await.unwrap_err();
+    assert!(
+        !why.contains("hunter2") && malformed.name().is_none(),
+        "{why}"
+    );
     assert!(NodeConfig::from(MemoryNode::new()).name().is_some());
 }
 

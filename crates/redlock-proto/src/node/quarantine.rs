@@ -21,9 +21,13 @@ pub struct Quarantine {
     trust_delayed_restarts: bool,
     accept_replicas: bool,
     guess_floors: bool,
+    follow_sentinels: bool,
 }
 
 impl Quarantine {
+    /// For how long a client sends requests to a server that a majority of the Sentinels has named, without asking again.
+    pub const FOLLOWED_WITHIN: Duration = Duration::from_secs(5);
+
     /// Returns the quarantine for leases of up to `max_ttl`, with clocks whose rates are off by at most
     /// `clock_rate_error` (0.01 is one per cent).
     pub fn new(max_ttl: Duration, clock_rate_error: f64) -> Self {
@@ -45,6 +49,7 @@ impl Quarantine {
             trust_delayed_restarts: false,
             accept_replicas: false,
             guess_floors: false,
+            follow_sentinels: false,
         }
     }
 
@@ -77,6 +82,18 @@ impl Quarantine {
     /// Each promotion costs a vote for [`length`](Self::length).
     pub const fn accepting_replicas(mut self) -> Self {
         self.accept_replicas = true;
+        self
+    }
+
+    /// Makes the quarantine longer by [`FOLLOWED_WITHIN`](Self::FOLLOWED_WITHIN), for nodes whose servers Sentinels name.
+    ///
+    /// While the promoted server is in quarantine, a client may send requests to the old one for that long.
+    pub fn following_sentinels(mut self) -> Self {
+        let followed = u64::try_from(Self::FOLLOWED_WITHIN.as_millis()).unwrap_or(u64::MAX);
+        // The node's clock may be fast by the error, and the client's slow by it.
+        let error = followed * 2 * self.clock_rate_error / 1_000_000;
+        self.length += followed + error;
+        self.follow_sentinels = true;
         self
     }
 
@@ -139,8 +156,9 @@ impl Quarantine {
         let word = |is_set: bool, word: &'static str| if is_set { word } else { "" };
         let persistence = word(self.trust_persistence, ",trust_persistence");
         let delays = word(self.trust_delayed_restarts, ",delayed_restarts");
+        let sentinels = word(self.follow_sentinels, ",sentinels");
         let (max_ttl, rate_error) = (self.max_ttl, self.clock_rate_error);
-        format!("{max_ttl}ms,{rate_error}ppm{persistence}{delays},v{VERSION}")
+        format!("{max_ttl}ms,{rate_error}ppm{persistence}{delays}{sentinels},v{VERSION}")
     }
 
     /// Returns the version in what a client has written; 0 if that is from before there were versions.
@@ -165,7 +183,7 @@ impl Quarantine {
     }
 
     /// Returns the values of [`SETTINGS`] in what a client has written.
-    fn settings_of(wire: &str) -> Option<[String; 4]> {
+    fn settings_of(wire: &str) -> Option<[String; 5]> {
         let (_, rest) = wire.split_once("ms,")?;
         let (rate_error, flags) = rest.split_once("ppm")?;
         let rate_error: u32 = rate_error.parse().ok()?;
@@ -175,6 +193,7 @@ impl Quarantine {
             (f64::from(rate_error) / 1e6).to_string(),
             has("trust_persistence"),
             has("delayed_restarts"),
+            has("sentinels"),
         ])
     }
 
@@ -186,11 +205,12 @@ impl Quarantine {
 }
 
 /// What all clients of a namespace have alike.
-const SETTINGS: [&str; 4] = [
+const SETTINGS: [&str; 5] = [
     "max_ttl (REDLOCK_MAX_TTL)",
     "clock_rate_error",
     "dangerous_trust_persistence",
     "dangerous_trust_delayed_restarts",
+    "nodes that Sentinels name (redis+sentinel://)",
 ];
 
 /// The version of what nodes store and of what they do with a call.
@@ -215,6 +235,25 @@ mod tests {
         let long = Quarantine::new(Duration::from_secs(3_600), 0.0);
         assert_eq!(long.step(), Duration::from_secs(1));
         assert_eq!(long.length(), Duration::from_millis(3_602_005));
+    }
+
+    // Shows: R7.3, R7.4, R7.5.
+    #[test]
+    fn it_is_longer_where_the_old_master_may_go_on_beside_the_promoted_one() {
+        let plain = Quarantine::new(Duration::from_secs(2), 0.01);
+        let followed = plain.following_sentinels();
+        let requests = Quarantine::FOLLOWED_WITHIN.mul_f64(1.02);
+        assert_eq!(followed.length(), plain.length() + requests);
+    }
+
+    // Shows: R7.6.
+    #[test]
+    fn clients_that_follow_sentinels_use_no_namespace_of_others() {
+        let plain = Quarantine::new(Duration::from_secs(2), 0.01);
+        let [theirs, ours] = [plain, plain.following_sentinels()].map(Quarantine::to_wire);
+        let found = Quarantine::differences(&theirs, &ours).unwrap();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].0.contains("redis+sentinel://"), "{found:?}");
     }
 
     #[test]

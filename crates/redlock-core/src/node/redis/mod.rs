@@ -8,31 +8,28 @@ mod form;
 mod functions;
 mod predecessor;
 mod probe;
+mod reach;
 mod script;
+mod sentinel;
 mod session;
 mod transport;
 mod wire;
 
-use std::{fmt, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_redis::{
-    Manager, Pool,
-    redis::{AsyncConnectionConfig, ConnectionInfo, IntoConnectionInfo, io::tcp::TcpSettings},
+    Pool,
+    redis::{ConnectionInfo, IntoConnectionInfo},
 };
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, Either, select},
-};
-use tokio::time::timeout;
+use futures_util::{FutureExt, future::BoxFuture};
 
-pub(crate) use self::{address::Address, wire::Encoder};
+pub(crate) use self::wire::Encoder;
 use self::{
-    error::{NotOpened, reason},
+    address::Address,
     form::Forms,
     predecessor::Predecessor,
-    probe::Probe,
-    session::RedisSession,
-    transport::Direct,
+    reach::{Place, Server},
+    sentinel::{Sentinel, Sentinels},
 };
 use super::{Node, Session};
 use crate::BuildError;
@@ -51,17 +48,9 @@ use crate::BuildError;
 /// # drop(builder);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-// A pool is only a factory of connections, for TLS, for RESP3 and if it is the user's: a checkout per command would
-// cost a round trip each, because deadpool pings what it hands out.
 pub struct RedisNode {
     name: Arc<str>,
-    pool: Pool,
-    /// How to connect without the pool, where that is possible.
-    direct: Option<Direct>,
-    /// How to find out why there is no connection, if the address is known.
-    probe: Option<Probe>,
-    /// After how long without a connection the probe is used.
-    probe_after: Duration,
+    place: Place,
     /// Whether functions may be loaded and called.
     functions: bool,
     encoder: Arc<Encoder>,
@@ -129,46 +118,35 @@ impl RedisNode {
         }
     }
 
-    /// Makes a node at this URL or configuration.
+    /// Makes a node at this URL or configuration; returns it with what no other node of the client may have.
     pub(crate) fn new(
         config: &deadpool_redis::Config,
         connect_timeout: Duration,
-    ) -> Result<(Self, Address), RedisNodeError> {
-        let info = connection_info(config)?;
-        let address = Address::of(&info);
-        let probe = Probe::of(&info);
-        let direct = Direct::new(&info, connect_timeout);
-        // Requests are small and each is waited for, so Nagle's algorithm would only delay them.
-        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let settings = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(connect_timeout))
-            // The driver has its own limits, and must learn of late replies.
-            .set_response_timeout(None);
-        let manager = Manager::new_with_config(info, settings)
-            .map_err(|error| RedisNodeError(reason(&error).to_string()))?;
-        let pool = Pool::builder(manager)
-            .config(config.get_pool_config())
-            // Its time limits need one, and the client's thread is of one.
-            .runtime(deadpool_redis::Runtime::Tokio1)
-            .build()
-            .map_err(|error| RedisNodeError(error.to_string()))?;
-        let node = Self {
-            direct,
-            probe,
-            probe_after: connect_timeout / 2,
-            ..Self::from_pool(address.to_string().into(), pool)
+    ) -> Result<(Self, String), RedisNodeError> {
+        let (name, identity, place) = match Location::of(config)? {
+            Location::Address(info) => {
+                let address = Address::of(&info).to_string();
+                let server = Server::at(*info, config.get_pool_config(), connect_timeout)?;
+                (address.clone(), address, Place::Fixed(Box::new(server)))
+            }
+            Location::Sentinel(sentinel) => {
+                let (name, identity) = (sentinel.to_string(), sentinel.identity());
+                let sentinels = Sentinels::new(*sentinel, connect_timeout);
+                (name, identity, Place::Sentinels(Arc::new(sentinels)))
+            }
         };
-        Ok((node, address))
+        Ok((Self::of(name.into(), place), identity))
     }
 
     /// Makes a node whose connections a ready pool makes; it cannot be asked for its address.
     pub(crate) fn from_pool(name: Arc<str>, pool: Pool) -> Self {
+        Self::of(name, Place::Fixed(Box::new(Server::of_pool(pool))))
+    }
+
+    fn of(name: Arc<str>, place: Place) -> Self {
         Self {
             name,
-            pool,
-            direct: None,
-            probe: None,
-            probe_after: Duration::MAX,
+            place,
             functions: true,
             encoder: Arc::default(),
             predecessor: Predecessor::default(),
@@ -211,42 +189,50 @@ impl Node for RedisNode {
     }
 
     fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
-        let (pool, direct) = (self.pool.clone(), self.direct.clone());
-        let (probe, probe_after) = (self.probe.clone(), self.probe_after);
+        let place = self.place.clone();
         let forms = Forms::new(self.name(), self.functions);
         let encoder = Arc::clone(&self.encoder);
         let predecessor = self.predecessor.clone();
         async move {
-            let opening = RedisSession::open(direct.as_ref(), &pool, forms, encoder, &predecessor);
-            let mut opening = pin!(opening);
-            let finding = async || match &probe {
-                Some(probe) => probe.finding().await,
-                None => None,
-            };
-            let opened = match timeout(probe_after, &mut opening).await {
-                Ok(opened) => opened,
-                Err(_) => match select(opening, pin!(finding())).await {
-                    Either::Left((opened, _)) => opened,
-                    Either::Right((Some(finding), _)) => return Err(finding),
-                    Either::Right((None, opening)) => opening.await,
-                },
-            };
-            match opened {
-                Ok(session) => Ok(Box::new(session) as Box<dyn Session>),
-                Err(NotOpened { reason, is_vague }) if is_vague => {
-                    Err(finding().await.unwrap_or(reason))
-                }
-                Err(NotOpened { reason, .. }) => Err(reason),
-            }
+            let session = place.open(forms, encoder, &predecessor).await?;
+            Ok(Box::new(session) as Box<dyn Session>)
         }
         .boxed()
     }
 }
 
+/// What a configuration says of where a node is.
+#[derive(Clone)]
+pub(crate) enum Location {
+    Address(Box<ConnectionInfo>),
+    Sentinel(Box<Sentinel>),
+}
+
+impl Location {
+    /// Reads it from a configuration.
+    pub(crate) fn of(config: &deadpool_redis::Config) -> Result<Self, RedisNodeError> {
+        let url = config.url.as_deref().filter(|url| !is_cut_short(url));
+        let sentinel = url.filter(|_| config.connection.is_none());
+        match sentinel.and_then(Sentinel::read) {
+            Some(sentinel) => sentinel
+                .map(|sentinel| Self::Sentinel(Box::new(sentinel)))
+                .map_err(RedisNodeError),
+            None => connection_info(config).map(|info| Self::Address(Box::new(info))),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(info) => write!(f, "{}", Address::of(info)),
+            Self::Sentinel(sentinel) => write!(f, "{sentinel}"),
+        }
+    }
+}
+
 /// Returns how to connect to the server that is configured.
-pub(crate) fn connection_info(
-    config: &deadpool_redis::Config,
-) -> Result<ConnectionInfo, RedisNodeError> {
+fn connection_info(config: &deadpool_redis::Config) -> Result<ConnectionInfo, RedisNodeError> {
     let info = match (&config.url, &config.connection) {
         (Some(url), None) if is_cut_short(url) => {
             let why = "has a `#` or a `?` in its user or password: write %23 or %3F there";
@@ -307,7 +293,7 @@ fn refused_url(url: &str, has_tls: bool) -> &'static str {
     if asks_for_tls && !has_tls {
         "asks for TLS, which needs the feature `tls-rustls` of redlock-core"
     } else {
-        "is not a URL like redis://[user:password@]host[:port][/db], rediss://… or unix:///path"
+        "is not a URL like redis://[user:password@]host[:port][/db], rediss://…, unix:///path or redis+sentinel://host,host/master"
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use deadpool_redis::{
-    Connection, Pool,
+    Connection,
     redis::{RedisError, Value, cmd, from_redis_value},
 };
 use futures_util::{
@@ -23,8 +23,10 @@ use super::{
     },
     form::{Form, Forms},
     predecessor::Predecessor,
+    reach::Server,
     script,
-    transport::{BlockError, Direct, Transport},
+    sentinel::Confirmation,
+    transport::{BlockError, Transport},
     wire::{self, Block, Encoder},
 };
 use crate::{
@@ -40,6 +42,8 @@ pub(super) struct RedisSession {
     encoder: Arc<Encoder>,
     /// How many calls were begun.
     calls: Arc<AtomicU64>,
+    /// Whether the server is still the one that Sentinels name, if they do.
+    confirmation: Option<Arc<Confirmation>>,
     /// Until it is dropped, no other connection ends this one.
     _token: Arc<()>,
 }
@@ -47,19 +51,22 @@ pub(super) struct RedisSession {
 impl RedisSession {
     /// Connects directly, if that is possible; else takes a connection out of the pool for good.
     pub(super) async fn open(
-        direct: Option<&Direct>,
-        pool: &Pool,
+        server: &Server,
         forms: Forms,
         encoder: Arc<Encoder>,
         predecessor: &Predecessor,
     ) -> Result<Self, NotOpened> {
-        let mut connection = match direct {
+        let mut connection = match &server.direct {
             Some(direct) => {
                 let pipe = direct.connect().await;
                 Transport::Own(pipe.map_err(|error| not_opened(&error))?)
             }
             None => {
-                let connection = pool.get().await.map_err(|error| pool_error(&error))?;
+                let connection = server
+                    .pool
+                    .get()
+                    .await
+                    .map_err(|error| pool_error(&error))?;
                 let mut connection = Connection::take(connection);
                 // A pool of the user's may have a limit of its own; the driver's is the one that counts.
                 connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
@@ -86,8 +93,22 @@ impl RedisSession {
             forms: Arc::new(forms),
             encoder,
             calls: Arc::default(),
+            confirmation: None,
             _token: token,
         })
+    }
+
+    /// Returns the session, over which calls are sent only while Sentinels confirm the server.
+    pub(super) fn confirmed_by(self, confirmation: Confirmation) -> Self {
+        Self {
+            confirmation: Some(Arc::new(confirmation)),
+            ..self
+        }
+    }
+
+    fn refusal(&self) -> Option<CallError> {
+        let refusal = self.confirmation.as_ref()?.refusal()?;
+        Some(CallError::wrong_server(refusal))
     }
 }
 
@@ -97,6 +118,9 @@ impl Session for RedisSession {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
+        if let Some(refusal) = self.refusal() {
+            return ready(Err(refusal)).boxed();
+        }
         if self.forms.wait_for_functions(keyspace) {
             // Only a function can tell whether the first call over a connection is the first one that looks at the mark.
             let (mut session, keyspace) = (self.clone(), Arc::clone(keyspace));
@@ -121,6 +145,7 @@ impl Session for RedisSession {
             form,
         };
         let inspection = attempt.inspection();
+        let is_followed = self.confirmation.is_some();
         // What is rare is in boxes of its own, because every call has to carry the room that its future takes.
         async move {
             let (answered, policy) = match inspection {
@@ -140,7 +165,7 @@ impl Session for RedisSession {
             }
             let answer = wire::answer(value, requests);
             let answer = answer.ok_or_else(|| CallError::lost(NONSENSE))?;
-            Ok(with_policy(answer, policy.as_ref()))
+            Ok(with_policy(answer, policy.as_ref(), is_followed))
         }
         .boxed()
     }
@@ -150,6 +175,9 @@ impl Session for RedisSession {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
+        if let Some(refusal) = self.refusal() {
+            return ready(Err(refusal)).boxed();
+        }
         // A key that is verbatim may have a value of any length and type.
         if !self.forms.transacts() || is_verbatim(keyspace) {
             return self.call(keyspace, requests);
@@ -304,10 +332,14 @@ fn is_refusal_of_all(error: &RedisError, requests: &[Request]) -> bool {
     error.code() == Some("EXECABORT") || is_one && is_refusal(error)
 }
 
-fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>) -> Answer {
+fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>, is_followed: bool) -> Answer {
     for reply in &mut answer.replies {
         if let Ok(Reply::ServerInfo(server_info)) = reply {
             server_info.syncs = policy.cloned();
+            if is_followed {
+                // Its Sentinels say when one of them takes its place.
+                server_info.replicas = 0;
+            }
         }
     }
     answer
@@ -323,6 +355,7 @@ async fn is_sentinel(connection: &mut Transport) -> bool {
     }
 }
 
-const SENTINEL: &str = "it is a Sentinel; give independent masters instead";
+const SENTINEL: &str =
+    "it is a Sentinel; write redis+sentinel://host:26379/master, with the name of its master";
 
 const LONGER_THAN_ANY_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,0 +1,139 @@
+//! Where a node's server is, and how to connect to it.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use deadpool_redis::{
+    Manager, Pool, PoolConfig,
+    redis::{AsyncConnectionConfig, ConnectionInfo, io::tcp::TcpSettings},
+};
+use futures_util::future::{Either, select};
+use tokio::time::timeout;
+
+use super::{
+    RedisNodeError,
+    error::{NotOpened, reason},
+    form::Forms,
+    predecessor::Predecessor,
+    probe::Probe,
+    sentinel::Sentinels,
+    session::RedisSession,
+    transport::Direct,
+    wire::Encoder,
+};
+
+/// Where a node's server is.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// Always at the same address or name, or in the user's pool.
+    Fixed(Box<Server>),
+    /// Where the Sentinels say; they are asked before each connection.
+    Sentinels(Arc<Sentinels>),
+}
+
+/// How to connect to a server.
+// A pool is only a factory of connections, for TLS, for RESP3 and if it is the user's: a checkout per command would
+// cost a round trip each, because deadpool pings what it hands out.
+#[derive(Clone)]
+pub(super) struct Server {
+    pub(super) pool: Pool,
+    /// How to connect without the pool, where that is possible.
+    pub(super) direct: Option<Direct>,
+    /// How to find out why there is no connection, if the address is known.
+    probe: Option<Probe>,
+    /// After how long without a connection the probe is used.
+    probe_after: Duration,
+}
+
+impl Place {
+    /// Opens a connection.
+    pub(super) async fn open(
+        &self,
+        forms: Forms,
+        encoder: Arc<Encoder>,
+        predecessor: &Predecessor,
+    ) -> Result<RedisSession, Arc<str>> {
+        match self {
+            Self::Fixed(server) => server.open(forms, encoder, predecessor).await,
+            Self::Sentinels(sentinels) => {
+                let (server, address, confirmation) = sentinels.master().await?;
+                let opened = server.open(forms, encoder, predecessor).await;
+                let session = opened.map_err(|why| {
+                    Arc::from(format!(
+                        "its Sentinels say that its master is {address}: {why}"
+                    ))
+                })?;
+                Ok(session.confirmed_by(confirmation))
+            }
+        }
+    }
+}
+
+impl Server {
+    /// Makes a server at this address.
+    pub(super) fn at(
+        info: ConnectionInfo,
+        pool: PoolConfig,
+        connect_timeout: Duration,
+    ) -> Result<Self, RedisNodeError> {
+        let probe = Probe::of(&info);
+        let direct = Direct::new(&info, connect_timeout);
+        // Requests are small and each is waited for, so Nagle's algorithm would only delay them.
+        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+        let settings = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(connect_timeout))
+            // The driver has its own limits, and must learn of late replies.
+            .set_response_timeout(None);
+        let manager = Manager::new_with_config(info, settings)
+            .map_err(|error| RedisNodeError(reason(&error).to_string()))?;
+        let pool = Pool::builder(manager)
+            .config(pool)
+            // Its time limits need one, and the client's thread is of one.
+            .runtime(deadpool_redis::Runtime::Tokio1)
+            .build()
+            .map_err(|error| RedisNodeError(error.to_string()))?;
+        Ok(Self {
+            direct,
+            probe,
+            probe_after: connect_timeout / 2,
+            ..Self::of_pool(pool)
+        })
+    }
+
+    /// Makes the server of a ready pool; it cannot be asked for its address.
+    pub(super) const fn of_pool(pool: Pool) -> Self {
+        Self {
+            pool,
+            direct: None,
+            probe: None,
+            probe_after: Duration::MAX,
+        }
+    }
+
+    async fn open(
+        &self,
+        forms: Forms,
+        encoder: Arc<Encoder>,
+        predecessor: &Predecessor,
+    ) -> Result<RedisSession, Arc<str>> {
+        let mut opening = pin!(RedisSession::open(self, forms, encoder, predecessor));
+        let finding = async || match &self.probe {
+            Some(probe) => probe.finding().await,
+            None => None,
+        };
+        let opened = match timeout(self.probe_after, &mut opening).await {
+            Ok(opened) => opened,
+            Err(_) => match select(opening, pin!(finding())).await {
+                Either::Left((opened, _)) => opened,
+                Either::Right((Some(finding), _)) => return Err(finding),
+                Either::Right((None, opening)) => opening.await,
+            },
+        };
+        match opened {
+            Ok(session) => Ok(session),
+            Err(NotOpened { reason, is_vague }) if is_vague => {
+                Err(finding().await.unwrap_or(reason))
+            }
+            Err(NotOpened { reason, .. }) => Err(reason),
+        }
+    }
+}
