@@ -4,7 +4,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::value_parser;
 use redlock_core::Redlock;
-use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+use redlock_sandbox::{SentinelSet, ServerBinary, ServerOptions, ServerSet};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -21,6 +21,10 @@ pub(crate) struct SandboxArgs {
     /// The number of servers
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u8).range(1..=15))]
     nodes: u8,
+
+    /// Give each of them a replica, and start three Sentinels that watch them
+    #[arg(long)]
+    sentinel: bool,
 
     /// The namespace in which the servers may vote at once
     #[arg(long, default_value = "redlock")]
@@ -39,10 +43,19 @@ pub(crate) struct SandboxArgs {
 pub(crate) async fn run(args: SandboxArgs, context: &CommandContext) -> CommandResult {
     let wrong = |error: &dyn std::error::Error| CommandError::wrong(error.to_string());
     let binary = ServerBinary::find().map_err(|error| wrong(&error))?;
-    let servers = ServerSet::start(&binary, usize::from(args.nodes), &ServerOptions::default())
-        .map_err(|error| wrong(&error))?;
-    let urls = servers.urls();
-    context.serve(servers);
+    let nodes = usize::from(args.nodes);
+    let (urls, sets) = if args.sentinel {
+        let set = SentinelSet::start(&binary, nodes).map_err(|error| wrong(&error))?;
+        let urls = set.urls();
+        (urls, vec![set.sentinels, set.replicas, set.masters])
+    } else {
+        let options = ServerOptions::default();
+        let set = ServerSet::start(&binary, nodes, &options).map_err(|error| wrong(&error))?;
+        (set.urls(), vec![set])
+    };
+    for set in sets {
+        context.serve(set);
+    }
     let builder = Redlock::builder()
         .nodes(&urls)
         .namespace(&args.namespace)

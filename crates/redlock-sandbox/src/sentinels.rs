@@ -37,7 +37,10 @@ impl SentinelSet {
     ///
     /// The first [`StartError`]; the servers that have started are stopped.
     pub fn start(binary: &ServerBinary, count: usize) -> Result<Self, StartError> {
-        let options = ServerOptions::default();
+        // A master that loses its last replica keeps its replication id, and with it its vote.
+        let options = ServerOptions::default()
+            .argument("--repl-backlog-ttl")
+            .argument("0");
         let set = Self {
             masters: ServerSet::start(binary, count, &options)?,
             replicas: ServerSet::start(binary, count, &options)?,

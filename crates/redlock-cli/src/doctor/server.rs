@@ -103,7 +103,8 @@ impl Examined<'_> {
 
     fn history(&mut self) {
         let earlier = self.facts.info.text("master_replid2");
-        if earlier.bytes().any(|digit| digit != b'0') {
+        // Sentinels are there to promote replicas, and clients that ask them wait for longer after it.
+        if !self.place.has_sentinels && earlier.bytes().any(|digit| digit != b'0') {
             // Both take over the identity of other data (`master_replid2`), and nothing else tells one from the other.
             let found = "was a replica before, or restarted from a snapshot";
             let advice = "find out what promotes it, and turn that off, or else set save \"\": both a promoted replica and a snapshot have forgotten leases";
@@ -119,7 +120,7 @@ impl Examined<'_> {
         let info = &self.facts.info;
         let after = rounded(Duration::from_secs(seconds));
         let (found, advice) = if info.number("connected_slaves") > Some(0) {
-            if !self.settings.config.expert.accept_replicas {
+            if !self.settings.config.expert.accept_replicas && !self.place.has_sentinels {
                 // It does not vote.
                 return;
             }
@@ -369,6 +370,7 @@ mod tests {
             let located = NodeConfig::from(url).locate(Duration::ZERO).await;
             let place = ProbedNode {
                 name: "node".into(),
+                has_sentinels: false,
                 info: located.ok(),
                 probe: Err(String::new()),
             };

@@ -38,6 +38,8 @@ pub(crate) struct NodeProbe {
 pub(crate) struct ProbedNode {
     /// The node's address, without credentials.
     pub(crate) name: Arc<str>,
+    /// Whether Sentinels name its server, and promote another when that fails.
+    pub(crate) has_sentinels: bool,
     /// How the command connects to it.
     pub(crate) info: Option<ConnectionInfo>,
     /// The connection, or why there is none.
@@ -75,7 +77,12 @@ async fn place(index: usize, node: &NodeConfig, limit: Duration) -> ProbedNode {
         Ok(info) => NodeProbe::open(info, limit).await,
         Err(why) => Err(why.to_string()),
     };
-    ProbedNode { name, info, probe }
+    ProbedNode {
+        name,
+        has_sentinels: node.has_sentinels(),
+        info,
+        probe,
+    }
 }
 
 impl NodeProbe {

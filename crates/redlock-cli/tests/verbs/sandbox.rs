@@ -56,6 +56,18 @@ fn a_sandbox_without_a_command_runs_until_it_is_interrupted() {
 }
 
 #[test]
+fn a_doctor_finds_masters_that_sentinels_name_healthy() {
+    let doctor = "\"$REDLOCK\" doctor --strict";
+    let mut command = redlock(&["sandbox", "--sentinel", "--nodes", "3", "--", "sh", "-c"]);
+    command.arg(doctor);
+    let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.contains("3 of 3 nodes vote"), "{done:?}");
+    assert!(done.out.contains("lock-0@127.0.0.1:"), "{done:?}");
+    assert!(!done.out.contains("warn"), "{done:?}");
+}
+
+#[test]
 fn an_interrupted_sandbox_outlives_its_command() {
     let folder = tempfile::tempdir().unwrap();
     let told = folder.path().join("told");

@@ -128,8 +128,24 @@ impl NodeConfig {
         }
     }
 
-    /// Returns whether Sentinels name the node's server.
-    pub(crate) fn has_sentinels(&self) -> bool {
+    /// Returns whether Sentinels name the node's server, as with a URL like
+    /// `redis+sentinel://user:password@s1:26379,s2:26379,s3:26379/orders/0`.
+    ///
+    /// The client asks them before each connection and once a second, and counts on the server that a majority of them
+    /// names.
+    /// If no majority answers for five seconds, the node does not vote.
+    /// A promoted server does not vote for `max_ttl` and a little more, and five seconds longer.
+    /// All clients of a namespace must reach such a node by its Sentinels.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::NodeConfig;
+    ///
+    /// assert!(NodeConfig::from("redis+sentinel://s1,s2,s3/orders").has_sentinels());
+    /// assert!(!NodeConfig::from("redis://10.0.0.1").has_sentinels());
+    /// ```
+    pub fn has_sentinels(&self) -> bool {
         matches!(self.location(), Some(Ok(Location::Sentinel(_))))
     }
 

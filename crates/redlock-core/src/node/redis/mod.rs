@@ -6,6 +6,7 @@ mod error;
 mod error_texts;
 mod form;
 mod functions;
+mod inquiry;
 mod predecessor;
 mod probe;
 mod reach;
@@ -27,9 +28,10 @@ pub(crate) use self::wire::Encoder;
 use self::{
     address::Address,
     form::Forms,
+    inquiry::Sentinels,
     predecessor::Predecessor,
     reach::{Place, Server},
-    sentinel::{Sentinel, Sentinels},
+    sentinel::Sentinel,
 };
 use super::{Node, Session};
 use crate::BuildError;

@@ -22,10 +22,10 @@ use super::{
         NONSENSE, NotOpened, call_error, is_refusal, is_unknown_command, not_opened, pool_error,
     },
     form::{Form, Forms},
+    inquiry::Confirmation,
     predecessor::Predecessor,
     reach::Server,
     script,
-    sentinel::Confirmation,
     transport::{BlockError, Transport},
     wire::{self, Block, Encoder},
 };
