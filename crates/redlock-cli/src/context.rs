@@ -49,8 +49,8 @@ impl CommandContext {
     }
 
     /// Takes over servers, which run until all else has ended.
-    pub(crate) fn serve(&self, servers: ServerSet) {
-        locked(&self.servers).push(servers);
+    pub(crate) fn serve(&self, servers: Vec<ServerSet>) {
+        locked(&self.servers).extend(servers);
     }
 
     /// Takes over a command that no verb waits for any longer, until `close` ends it.

@@ -53,9 +53,7 @@ pub(crate) async fn run(args: SandboxArgs, context: &CommandContext) -> CommandR
         let set = ServerSet::start(&binary, nodes, &options).map_err(|error| wrong(&error))?;
         (set.urls(), vec![set])
     };
-    for set in sets {
-        context.serve(set);
-    }
+    context.serve(sets);
     let builder = Redlock::builder()
         .nodes(&urls)
         .namespace(&args.namespace)

@@ -86,7 +86,7 @@ impl NodeConfig {
     /// Finds the server that is the node now, and returns how to connect to it, for tools that send it other commands than
     /// a client does.
     ///
-    /// Where Sentinels name the master, it asks them, for half of `limit` at most; otherwise it asks nobody.
+    /// Where Sentinels name the master, it asks them, for half of `limit` at most; otherwise it asks no server.
     /// The settings contain the password, which their `Debug` does not show.
     ///
     /// # Errors

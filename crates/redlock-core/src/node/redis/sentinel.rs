@@ -41,6 +41,9 @@ impl Sentinel {
             None => (String::new(), authority),
         };
         let hosts: Vec<&str> = hosts.split(',').map(str::trim).collect();
+        if hosts.iter().any(|host| host.is_empty()) {
+            return Err(NO_SENTINEL.to_owned());
+        }
         let options = SentinelOptions::read(query)?;
         let with_tls = scheme.ends_with('s') && scheme != "redis";
         let settings = format!("{scheme}://{user}{}/{database}{}", hosts[0], options.others);
