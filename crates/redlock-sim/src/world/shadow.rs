@@ -116,6 +116,30 @@ impl Shadow {
             }
             return Ok(None);
         }
+        if let (
+            Verb::Acquire { wish: Some(_), .. },
+            Reply::Held {
+                is_shared: true, ..
+            },
+        ) = (asked.verb, asked.reply)
+        {
+            // The wish is written, and with it all who have not expired.
+            for key in asked.keys {
+                if self.kept(*key, now).next().is_some() {
+                    self.keys[*key].retain(|kept| kept.until >= now);
+                }
+            }
+        }
+        if is_release && asked.mode != LockMode::Exclusive {
+            for key in asked.keys {
+                let kept = &mut self.keys[*key];
+                if kept.iter().any(is_its) {
+                    // What is left of a key that is shared is written, and does not end in this millisecond.
+                    let left = kept.iter_mut().filter(|kept| kept.until == now);
+                    left.for_each(|kept| kept.until += 1);
+                }
+            }
+        }
         if !matches!(asked.reply, Reply::Taken { .. }) && !asked.reply.is_done() {
             return if is_release && has_some {
                 Err("it was not released for its owner")

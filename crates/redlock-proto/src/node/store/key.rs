@@ -153,10 +153,9 @@ impl StoredKey {
             {
                 Some(Self::Shared(sharing))
             }
-            // Servers differ on a key that ends in this millisecond, so the script deletes it.
             Self::Shared(sharing) => {
-                let left = sharing.without(wanted).into_key();
-                left.filter(|left| left.until() > wanted.now)
+                let left = sharing.without(wanted);
+                left.lasting_until(wanted.now + 1).into_key()
             }
         }
     }
@@ -248,6 +247,16 @@ impl SharedOwners {
         let ends = self.holders.iter().map(|(_, until)| *until);
         let ends = ends.filter(|until| *until >= now);
         (ends.clone().count() >= StoredKey::MOST).then(|| ends.min())?
+    }
+
+    /// Makes all last until then at least: servers differ on a key that is written to end in the present millisecond.
+    fn lasting_until(mut self, least: u64) -> Self {
+        let ends = self.holders.iter_mut().map(|(_, until)| until);
+        let upgrade = self.upgrade.as_mut().map(|(_, until)| until);
+        for until in ends.chain(upgrade).chain(self.wish.as_mut()) {
+            *until = (*until).max(least);
+        }
+        self
     }
 
     /// Removes the request's owner and all expired owners.
