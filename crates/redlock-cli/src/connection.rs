@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use redlock_core::{Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey};
+use redlock_core::{Config, Guarantee, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey};
 use redlock_proto::{Keyspace, Quarantine};
 
 use crate::{
@@ -208,7 +208,19 @@ impl NodeSettings {
 
     /// Returns what the length of a quarantine rests on.
     pub(crate) fn policy(&self) -> Quarantine {
-        Quarantine::new(self.max_ttl(), self.clock_rate_error())
+        let quarantine = Quarantine::new(self.max_ttl(), self.clock_rate_error());
+        if self.is_best_effort() {
+            quarantine.best_effort()
+        } else if self.config.nodes.iter().any(NodeConfig::has_sentinels) {
+            quarantine.following_sentinels()
+        } else {
+            quarantine
+        }
+    }
+
+    /// Returns whether one server is trusted to keep its data.
+    pub(crate) fn is_best_effort(&self) -> bool {
+        self.config.guarantee == Some(Guarantee::BestEffort)
     }
 
     /// Returns the number of nodes that must grant.

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, time::Duration};
 
 use clap::value_parser;
-use redlock_core::Redlock;
+use redlock_core::{Config, Redlock};
 use redlock_sandbox::{SentinelSet, ServerBinary, ServerOptions, ServerSet};
 use serde_json::json;
 use tokio::process::Command;
@@ -54,7 +54,11 @@ pub(crate) async fn run(args: SandboxArgs, context: &CommandContext) -> CommandR
         (set.urls(), vec![set])
     };
     context.serve(sets);
+    // The command may be told of best effort by the environment.
+    let mut config = Config::default();
+    config.guarantee = Config::from_env()?.guarantee;
     let builder = Redlock::builder()
+        .config(config)
         .nodes(&urls)
         .namespace(&args.namespace)
         .ttl(args.max_ttl.min(NodeSettings::TTL))

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod ageing;
+mod best_effort;
 mod cancellation;
 mod claims;
 mod client_faults;

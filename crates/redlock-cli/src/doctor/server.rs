@@ -104,7 +104,8 @@ impl Examined<'_> {
     fn history(&mut self) {
         let earlier = self.facts.info.text("master_replid2");
         // Sentinels are there to promote replicas, and clients that ask them wait for longer after it.
-        if !self.place.has_sentinels && earlier.bytes().any(|digit| digit != b'0') {
+        let may_be = self.place.has_sentinels || self.settings.is_best_effort();
+        if !may_be && earlier.bytes().any(|digit| digit != b'0') {
             // Both take over the identity of other data (`master_replid2`), and nothing else tells one from the other.
             let found = "was a replica before, or restarted from a snapshot";
             let advice = "find out what promotes it, and turn that off, or else set save \"\": both a promoted replica and a snapshot have forgotten leases";
@@ -117,6 +118,10 @@ impl Examined<'_> {
         let Some(seconds @ 1..) = self.facts.backlog_ttl else {
             return;
         };
+        if self.settings.is_best_effort() {
+            // It votes again at once.
+            return;
+        }
         let info = &self.facts.info;
         let after = rounded(Duration::from_secs(seconds));
         let (found, advice) = if info.number("connected_slaves") > Some(0) {
@@ -268,6 +273,15 @@ impl Examined<'_> {
         let saves = self.facts.saves.iter().filter(|points| !points.is_empty());
         let saves = saves.map(|points| format!("save \"{points}\""));
         let kept: Vec<String> = appends.into_iter().chain(saves).collect();
+        if self.settings.is_best_effort() {
+            if kept.is_empty() {
+                let found = "keeps nothing on disk: a restart forgets all leases";
+                let advice =
+                    "set appendonly yes, so that it forgets those of the last second at the most";
+                self.note("persistence", found, advice);
+            }
+            return;
+        }
         if kept.is_empty() {
             return;
         }

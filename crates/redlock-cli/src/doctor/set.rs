@@ -26,7 +26,13 @@ pub(super) fn check(
     findings: &mut Findings,
 ) {
     refused(settings, findings);
-    count(places.len(), findings);
+    if settings.is_best_effort() {
+        let found = "best effort: a failover, or a restart without its data, may forget leases, and a second client may hold them";
+        let advice = "use three or five independent masters where two holders at once do harm";
+        findings.note(None, "guarantee", found, advice);
+    } else {
+        count(places.len(), findings);
+    }
     quorum(places.len(), votes, settings.majority(), findings);
     domains(places, findings);
     likeness(places, facts, findings);

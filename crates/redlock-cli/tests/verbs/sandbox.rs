@@ -68,6 +68,23 @@ fn a_doctor_finds_masters_that_sentinels_name_healthy() {
 }
 
 #[test]
+fn a_doctor_says_of_one_replicated_server_what_its_locks_rest_on() {
+    let doctor = "\"$REDLOCK\" doctor --strict";
+    let mut command = redlock(&["sandbox", "--sentinel", "--nodes", "1", "--", "sh", "-c"]);
+    command
+        .arg(doctor)
+        .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
+        .env("REDLOCK_GUARANTEE", "best_effort");
+    let done = run(&mut command);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(
+        done.out.contains("note best effort: a failover"),
+        "{done:?}"
+    );
+    assert!(!done.out.contains("warn"), "{done:?}");
+}
+
+#[test]
 fn an_interrupted_sandbox_outlives_its_command() {
     let folder = tempfile::tempdir().unwrap();
     let told = folder.path().join("told");

@@ -9,8 +9,8 @@ use tokio::{
 
 use super::RedlockBuilder;
 use crate::{
-    BuildError, HolderLabel, InvalidLabel, NodeAnswer, NodeConfig, NodeKeys, NodeReport, Redlock,
-    Wait,
+    BuildError, Guarantee, HolderLabel, InvalidLabel, NodeAnswer, NodeConfig, NodeKeys, NodeReport,
+    Redlock, Wait,
     client::{Settings, label_of_this_process},
     clock::{Clock, PauseDetector},
     config::NodeSpec,
@@ -68,6 +68,13 @@ impl RedlockBuilder {
             return Err(BuildError::misuse("nodes", message));
         };
         let quorum = Quorum::of(count);
+        if settings.guarantee == Guarantee::BestEffort {
+            tracing::info!(
+                target: "redlock::quorum",
+                namespace = &*key_space.name(),
+                "best effort: leases last as long as their one server keeps its data, and a failover may forget some"
+            );
+        }
         let is_in_real_time = self.process.is_none();
         let (clock, placement) = match self.process {
             Some(process) => {
@@ -182,6 +189,7 @@ impl RedlockBuilder {
             retry: RetryPolicy::new(10 * ms, 100 * ms).expect("0 < 10 ms <= 100 ms"),
             max_waiters_per_key: self.max_waiters_per_key,
             expert: config.expert,
+            guarantee: config.guarantee.unwrap_or_default(),
             follows_sentinels: config.nodes.iter().any(NodeConfig::has_sentinels),
             label: self.holder_label()?,
         };
@@ -220,6 +228,11 @@ impl RedlockBuilder {
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         let mut identities = Vec::new();
         let encoder = Arc::default();
+        let is_best_effort = self.config.guarantee == Some(Guarantee::BestEffort);
+        if is_best_effort && self.config.nodes.len() > 1 {
+            let message = "is given with several nodes; give the one server, or leave it out: a majority of independent masters needs no best effort";
+            return Err(BuildError::misuse("best_effort", message));
+        }
         for (index, NodeConfig(spec)) in self.config.nodes.iter().enumerate() {
             let field = format!("nodes[{index}]");
             let (node, identity) = match spec {

@@ -1,7 +1,7 @@
 //! The nodes, and the keys that a client has on them.
 
 use super::RedlockBuilder;
-use crate::{Config, MemoryNode, NodeConfig};
+use crate::{Config, Guarantee, MemoryNode, NodeConfig};
 
 impl RedlockBuilder {
     /// Adds a node: a URL, a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or a [`MemoryNode`].
@@ -51,6 +51,37 @@ impl RedlockBuilder {
     pub fn nodes<N: Into<NodeConfig>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
         self.config.nodes.extend(nodes.into_iter().map(Into::into));
         self
+    }
+
+    /// Adds the only node, and trusts it to keep its data: for locks that save double work, on the one server that a service
+    /// has.
+    ///
+    /// Use it where two holders at once are a nuisance and no harm.
+    /// The server may have replicas, its name may lead to a promoted one, and it votes at once after a restart or a
+    /// failover.
+    /// If it has forgotten a lease by then, a second client may acquire it: for up to `max_ttl`, [`Lease::is_held`] is true
+    /// for two clients, and the start of a tick may come twice.
+    /// A master answers before its replicas have the write, so a failover may forget the leases of the last moments; a
+    /// restart without persistence forgets all.
+    /// Fencing tokens grow all the same, from the wall clock.
+    /// All else is as with a majority: deadlines, renewal, cancellation, the local queue.
+    ///
+    /// All clients of a namespace must use it: the server remembers it, and refuses others.
+    /// [`Lease::guarantee`](crate::Lease::guarantee) tells it of a lease.
+    ///
+    /// [`Lease::is_held`]: crate::Lease::is_held
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let builder = Redlock::builder().best_effort("redis://cache.internal");
+    /// # drop(builder);
+    /// ```
+    pub fn best_effort(mut self, node: impl Into<NodeConfig>) -> Self {
+        self.config.guarantee = Some(Guarantee::BestEffort);
+        self.node(node)
     }
 
     /// Adds this many fresh nodes in memory, for tests and first runs.

@@ -307,6 +307,7 @@ impl Redlock {
         let request = AcquireRequest {
             subject: Subject {
                 mode: options.mode,
+                guarantee: client.settings.guarantee,
                 keys: keys.clone(),
                 class: options.class,
                 timing,

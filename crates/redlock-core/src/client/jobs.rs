@@ -135,6 +135,7 @@ impl Redlock {
         let request = AcquireRequest {
             subject: Subject {
                 mode: Mode::Exclusive,
+                guarantee: client.settings.guarantee,
                 keys,
                 class: Some(JOB.into()),
                 timing,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use redlock_proto::{HolderLabel, Quarantine, RetryPolicy, Timing};
 
 use super::Redlock;
-use crate::{AcquireOptions, BuildError, Expert, InvalidOption, Wait};
+use crate::{AcquireOptions, BuildError, Expert, Guarantee, InvalidOption, Wait};
 
 /// What the builder settled, checked.
 #[derive(Clone, Debug)]
@@ -21,6 +21,7 @@ pub(crate) struct Settings {
     pub(crate) retry: RetryPolicy,
     pub(crate) max_waiters_per_key: usize,
     pub(crate) expert: Expert,
+    pub(crate) guarantee: Guarantee,
     /// Whether Sentinels name the server of a node.
     pub(crate) follows_sentinels: bool,
     /// The label by which other clients see this client as a holder.
@@ -95,6 +96,9 @@ impl Settings {
         }
         if self.follows_sentinels {
             quarantine = quarantine.following_sentinels();
+        }
+        if self.guarantee == Guarantee::BestEffort {
+            quarantine = quarantine.best_effort();
         }
         if self.expert.dangerous_guess_fencing_floor {
             quarantine = quarantine.guessing_floors();

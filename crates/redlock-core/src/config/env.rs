@@ -5,6 +5,7 @@ use crate::BuildError;
 /// Those that [`Config::from_env`](crate::Config::from_env) reads.
 const KNOWN: &[&str] = &[
     "REDLOCK_NODES",
+    "REDLOCK_GUARANTEE",
     "REDLOCK_NAMESPACE",
     "REDLOCK_LABEL",
     "REDLOCK_TTL",

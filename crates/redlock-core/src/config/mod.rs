@@ -1,5 +1,6 @@
 mod env;
 mod expert;
+mod guarantee;
 mod node;
 
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 pub(crate) use self::node::NodeSpec;
-pub use self::{expert::Expert, node::NodeConfig};
+pub use self::{expert::Expert, guarantee::Guarantee, node::NodeConfig};
 use crate::BuildError;
 
 /// The settings of a client, for a configuration file or the environment.
@@ -41,6 +42,8 @@ use crate::BuildError;
 pub struct Config {
     /// The nodes: one, or better three or five, independent masters.
     pub nodes: Vec<NodeConfig>,
+    /// What leases rest on: `"quorum"` (the default) or `"best_effort"`.
+    pub guarantee: Option<Guarantee>,
     /// As [`RedlockBuilder::namespace`](crate::RedlockBuilder::namespace).
     pub namespace: Option<String>,
     /// As [`RedlockBuilder::label`](crate::RedlockBuilder::label).
@@ -94,6 +97,7 @@ impl Config {
         };
         Self {
             nodes,
+            guarantee: other.guarantee.or(self.guarantee),
             namespace: other.namespace.or(self.namespace),
             label: other.label.or(self.label),
             ttl: other.ttl.or(self.ttl),
@@ -110,7 +114,7 @@ impl Config {
     /// Reads the settings from the environment.
     ///
     /// `REDLOCK_NODES` is a list of URLs with commas between them, as [`NodeConfig::list`] reads it (a comma in a password
-    /// is written `%2C`); `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
+    /// is written `%2C`); `REDLOCK_GUARANTEE` is `quorum` or `best_effort`; `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
     /// `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT` and `REDLOCK_CONNECT_TIMEOUT` are durations such as `30s`.
     /// An empty variable counts as not set.
     /// It refuses a variable whose name differs from one of these by a slip or two.
@@ -168,6 +172,10 @@ impl Config {
         });
         Ok(Self {
             nodes: nodes.collect::<Result<_, _>>()?,
+            guarantee: var("REDLOCK_GUARANTEE")?
+                .as_deref()
+                .map(Guarantee::read)
+                .transpose()?,
             namespace: var("REDLOCK_NAMESPACE")?,
             label: var("REDLOCK_LABEL")?,
             ttl: duration("REDLOCK_TTL")?,
@@ -199,8 +207,12 @@ mod tests {
             ("REDLOCK_NODES", "redis://a, redis://b,redis://c,"),
             ("REDLOCK_TTL", "2s 500ms"),
             ("REDLOCK_NAMESPACE", "billing"),
+            ("REDLOCK_GUARANTEE", "best_effort"),
         ])
         .unwrap();
+        assert_eq!(config.guarantee, Some(Guarantee::BestEffort));
+        let refused = from_vars(&[("REDLOCK_GUARANTEE", "strong")]).unwrap_err();
+        assert!(refused.to_string().contains("best_effort"), "{refused}");
         assert_eq!(config.nodes.len(), 3);
         assert_eq!(config.ttl, Some(Duration::from_millis(2_500)));
         assert_eq!(config.namespace.as_deref(), Some("billing"));

@@ -490,6 +490,7 @@ mod fixtures {
         Subject {
             keys: key.into(),
             mode: Mode::Exclusive,
+            guarantee: crate::Guarantee::Quorum,
             class: None,
             timing: Timing::new(TTL, 0.01, TTL / 10).unwrap(),
             meter: LockMeter::none(),

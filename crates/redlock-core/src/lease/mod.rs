@@ -16,7 +16,7 @@ use tokio::select;
 use self::state::LeaseShared;
 pub use self::state::Mode;
 pub(crate) use self::state::{Kept, Subject, Telling, class_of};
-use crate::{FencingToken, LeaseLost, LossReason, ResourceKey};
+use crate::{FencingToken, Guarantee, LeaseLost, LossReason, ResourceKey};
 
 /// A view of a held lease: its keys, how long it is valid, and whether it is lost.
 ///
@@ -109,6 +109,11 @@ impl Lease {
         } else {
             Mode::Exclusive
         }
+    }
+
+    /// Returns what the exclusion of the lease rests on.
+    pub fn guarantee(&self) -> Guarantee {
+        self.shared.subject.guarantee
     }
 
     /// Returns the fencing token of the lease: greater than that of every lease on the resource before it.

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::Lease;
 use crate::{
-    FencingToken, LossReason, ResourceKeys,
+    FencingToken, Guarantee, LossReason, ResourceKeys,
     clock::Clock,
     meter::{LockMeter, Stopwatch},
 };
@@ -47,6 +47,7 @@ impl From<Mode> for redlock_proto::LockMode {
 pub(crate) struct Subject {
     pub(crate) keys: ResourceKeys,
     pub(crate) mode: Mode,
+    pub(crate) guarantee: Guarantee,
     pub(crate) class: Option<Arc<str>>,
     pub(crate) timing: Timing,
     pub(crate) meter: LockMeter,

@@ -15,6 +15,7 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
     let token = FencingToken::new(1).unwrap();
     let subject = Subject {
         mode: Mode::Exclusive,
+        guarantee: Guarantee::Quorum,
         keys: key.into(),
         class: None,
         timing: timing(),
@@ -51,6 +52,7 @@ async fn an_extension_moves_the_loss() {
 async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
     let subject = |key: ResourceKey, class: Option<&str>| Subject {
         mode: Mode::Exclusive,
+        guarantee: Guarantee::Quorum,
         keys: key.into(),
         class: class.map(Arc::from),
         timing: timing(),

@@ -118,6 +118,15 @@ async fn parts_of_a_url_that_mean_nothing_are_refused_with_the_form_for_them() {
 }
 
 #[tokio::test]
+async fn best_effort_is_for_one_server() {
+    let three = ["redis://10.0.0.1", "redis://10.0.0.2"];
+    let builder = Redlock::builder().nodes(three);
+    let error = refused(builder.best_effort("redis://10.0.0.3")).await;
+    assert_eq!(error.field(), "best_effort");
+    assert!(error.to_string().contains("several nodes"), "{error}");
+}
+
+#[tokio::test]
 async fn s11_one_server_has_one_vote() {
     let twice = [
         "redis://127.0.0.1:7001",

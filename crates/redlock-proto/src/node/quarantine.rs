@@ -22,6 +22,7 @@ pub struct Quarantine {
     accept_replicas: bool,
     guess_floors: bool,
     follow_sentinels: bool,
+    is_best_effort: bool,
 }
 
 impl Quarantine {
@@ -50,6 +51,7 @@ impl Quarantine {
             accept_replicas: false,
             guess_floors: false,
             follow_sentinels: false,
+            is_best_effort: false,
         }
     }
 
@@ -94,6 +96,18 @@ impl Quarantine {
         let error = followed * 2 * self.clock_rate_error / 1_000_000;
         self.length += followed + error;
         self.follow_sentinels = true;
+        self
+    }
+
+    /// Leaves the quarantine out, and lets a master vote that has replicas, for one server that clients trust to keep its
+    /// data.
+    ///
+    /// If that server restarts without its data, or a replica takes its place that had not all of it, two clients may hold
+    /// one lease for up to [`max_ttl`](Self::max_ttl).
+    pub const fn best_effort(mut self) -> Self {
+        self.length = 0;
+        self.accept_replicas = true;
+        self.is_best_effort = true;
         self
     }
 
@@ -157,8 +171,9 @@ impl Quarantine {
         let persistence = word(self.trust_persistence, ",trust_persistence");
         let delays = word(self.trust_delayed_restarts, ",delayed_restarts");
         let sentinels = word(self.follow_sentinels, ",sentinels");
+        let effort = word(self.is_best_effort, ",best_effort");
         let (max_ttl, rate_error) = (self.max_ttl, self.clock_rate_error);
-        format!("{max_ttl}ms,{rate_error}ppm{persistence}{delays}{sentinels},v{VERSION}")
+        format!("{max_ttl}ms,{rate_error}ppm{persistence}{delays}{sentinels}{effort},v{VERSION}")
     }
 
     /// Returns the version in what a client has written; 0 if that is from before there were versions.
@@ -183,7 +198,7 @@ impl Quarantine {
     }
 
     /// Returns the values of [`SETTINGS`] in what a client has written.
-    fn settings_of(wire: &str) -> Option<[String; 5]> {
+    fn settings_of(wire: &str) -> Option<[String; 6]> {
         let (_, rest) = wire.split_once("ms,")?;
         let (rate_error, flags) = rest.split_once("ppm")?;
         let rate_error: u32 = rate_error.parse().ok()?;
@@ -194,6 +209,7 @@ impl Quarantine {
             has("trust_persistence"),
             has("delayed_restarts"),
             has("sentinels"),
+            has("best_effort"),
         ])
     }
 
@@ -205,12 +221,13 @@ impl Quarantine {
 }
 
 /// What all clients of a namespace have alike.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 6] = [
     "max_ttl (REDLOCK_MAX_TTL)",
     "clock_rate_error",
     "dangerous_trust_persistence",
     "dangerous_trust_delayed_restarts",
     "nodes that Sentinels name (redis+sentinel://)",
+    "best_effort (REDLOCK_GUARANTEE)",
 ];
 
 /// The version of what nodes store and of what they do with a call.
@@ -254,6 +271,24 @@ mod tests {
         let found = Quarantine::differences(&theirs, &ours).unwrap();
         assert_eq!(found.len(), 1);
         assert!(found[0].0.contains("redis+sentinel://"), "{found:?}");
+    }
+
+    // Shows: R8.1, R8.2.
+    #[test]
+    fn best_effort_waits_for_nothing_and_shares_no_namespace_with_others() {
+        let plain = Quarantine::new(Duration::from_secs(2), 0.01);
+        for effort in [
+            plain.best_effort(),
+            plain.following_sentinels().best_effort(),
+        ] {
+            assert_eq!(effort.length(), Duration::ZERO);
+            assert!(effort.accepts_replicas());
+            let found = Quarantine::differences(&effort.to_wire(), &plain.to_wire()).unwrap();
+            assert!(
+                found.iter().any(|(name, ..)| name.contains("best_effort")),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]
