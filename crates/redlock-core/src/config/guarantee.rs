@@ -2,7 +2,7 @@ use serde::Deserialize;
 
 use crate::BuildError;
 
-/// What the exclusion of a client's leases rests on.
+/// The ground on which the exclusion of a client's leases rests.
 ///
 /// # Examples
 ///

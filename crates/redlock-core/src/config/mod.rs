@@ -42,7 +42,7 @@ use crate::BuildError;
 pub struct Config {
     /// The nodes: one, or better three or five, independent masters.
     pub nodes: Vec<NodeConfig>,
-    /// What leases rest on: `"quorum"` (the default) or `"best_effort"`.
+    /// The ground on which leases rest: `"quorum"` (the default) or `"best_effort"`.
     pub guarantee: Option<Guarantee>,
     /// As [`RedlockBuilder::namespace`](crate::RedlockBuilder::namespace).
     pub namespace: Option<String>,

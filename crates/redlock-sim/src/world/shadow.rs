@@ -123,7 +123,7 @@ impl Shadow {
             },
         ) = (asked.verb, asked.reply)
         {
-            // The wish is written, and with it all who have not expired.
+            // The wish is written, and with it all owners that have not expired.
             for key in asked.keys {
                 if self.kept(*key, now).next().is_some() {
                     self.keys[*key].retain(|kept| kept.until >= now);
