@@ -75,7 +75,7 @@ async fn place(index: usize, node: &NodeConfig, limit: Duration) -> ProbedNode {
     let info = located.as_ref().ok().cloned();
     let probe = match located {
         Ok(info) => NodeProbe::open(info, limit).await,
-        Err(why) => Err(why.to_string()),
+        Err(why) => Err(why),
     };
     ProbedNode {
         name,

@@ -112,11 +112,13 @@ impl NodeConfig {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn locate(&self, limit: Duration) -> Result<ConnectionInfo, Arc<str>> {
+    pub async fn locate(&self, limit: Duration) -> Result<ConnectionInfo, String> {
         match self.location() {
             Some(Ok(Location::Address(info))) => Ok(*info),
-            Some(Ok(Location::Sentinel(sentinel))) => sentinel.master(limit).await,
-            Some(Err(RedisNodeError(why))) => Err(why.into()),
+            Some(Ok(Location::Sentinel(sentinel))) => {
+                sentinel.master(limit).await.map_err(|why| why.to_string())
+            }
+            Some(Err(RedisNodeError(why))) => Err(why),
             None => Err("only the client knows how to connect to it".into()),
         }
     }
