@@ -14,12 +14,9 @@ use std::{
     time::Duration,
 };
 
-use deadpool_redis::{
-    PoolConfig,
-    redis::{
-        AsyncConnectionConfig, Client, ConnectionInfo, RedisError, RedisResult,
-        aio::MultiplexedConnection, cmd,
-    },
+use deadpool_redis::redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, RedisError, RedisResult,
+    aio::MultiplexedConnection, cmd,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use redlock_proto::{Instant, Quarantine};
@@ -29,9 +26,8 @@ use tokio::{
 };
 
 use super::{
-    Address, RedisNodeError,
+    Address,
     error::{NONSENSE, is_unknown_command, reason},
-    reach::Server,
     sentinel::Sentinel,
 };
 use crate::clock::Clock;
@@ -47,7 +43,7 @@ impl Sentinel {
 /// The Sentinels of a node, and how long they have.
 pub(super) struct Sentinels {
     sentinel: Sentinel,
-    connect_timeout: Duration,
+    pub(super) connect_timeout: Duration,
 }
 
 impl Sentinels {
@@ -58,18 +54,15 @@ impl Sentinels {
         }
     }
 
-    /// Returns the server that they name, its address, and what shows from now on whether they still name it.
-    pub(super) async fn master(&self) -> Result<(Server, Address, Confirmation), Arc<str>> {
+    /// Returns how to connect to the server that they name, and what shows from now on whether they still name it.
+    pub(super) async fn master(&self) -> Result<(ConnectionInfo, Confirmation), Arc<str>> {
         let mut inquiry = Inquiry::of(self.sentinel.clone());
         let limit = self.connect_timeout / 2;
         let asked_at = CLOCK.now();
         let named = inquiry.named(limit).await?;
         let info = self.sentinel.at(&named.host, named.port);
-        let address = Address::of(&info);
-        let server = Server::at(info, PoolConfig::default(), self.connect_timeout);
-        let server = server.map_err(|RedisNodeError(why)| why)?;
         let confirmation = Confirmation::start(inquiry, named, asked_at, limit);
-        Ok((server, address, confirmation))
+        Ok((info, confirmation))
     }
 }
 

@@ -10,7 +10,7 @@ use futures_util::future::{Either, select};
 use tokio::time::timeout;
 
 use super::{
-    RedisNodeError,
+    Address, RedisNodeError,
     error::{NotOpened, reason},
     form::Forms,
     inquiry::Sentinels,
@@ -35,9 +35,9 @@ pub(super) enum Place {
 // cost a round trip each, because deadpool pings what it hands out.
 #[derive(Clone)]
 pub(super) struct Server {
-    pub(super) pool: Pool,
+    pool: Pool,
     /// How to connect without the pool, where that is possible.
-    pub(super) direct: Option<Direct>,
+    direct: Option<Direct>,
     /// How to find out why there is no connection, if the address is known.
     probe: Option<Probe>,
     /// After how long without a connection the probe is used.
@@ -55,7 +55,10 @@ impl Place {
         match self {
             Self::Fixed(server) => server.open(forms, encoder, predecessor).await,
             Self::Sentinels(sentinels) => {
-                let (server, address, confirmation) = sentinels.master().await?;
+                let (info, confirmation) = sentinels.master().await?;
+                let address = Address::of(&info);
+                let server = Server::at(info, PoolConfig::default(), sentinels.connect_timeout)
+                    .map_err(|RedisNodeError(why)| why)?;
                 let opened = server.open(forms, encoder, predecessor).await;
                 let session = opened.map_err(|why| {
                     Arc::from(format!(
@@ -115,7 +118,13 @@ impl Server {
         encoder: Arc<Encoder>,
         predecessor: &Predecessor,
     ) -> Result<RedisSession, Arc<str>> {
-        let mut opening = pin!(RedisSession::open(self, forms, encoder, predecessor));
+        let mut opening = pin!(RedisSession::open(
+            &self.pool,
+            self.direct.as_ref(),
+            forms,
+            encoder,
+            predecessor
+        ));
         let finding = async || match &self.probe {
             Some(probe) => probe.finding().await,
             None => None,

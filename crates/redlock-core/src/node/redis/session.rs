@@ -8,7 +8,7 @@ use std::{
 };
 
 use deadpool_redis::{
-    Connection,
+    Connection, Pool,
     redis::{RedisError, Value, cmd, from_redis_value},
 };
 use futures_util::{
@@ -24,9 +24,8 @@ use super::{
     form::{Form, Forms},
     inquiry::Confirmation,
     predecessor::Predecessor,
-    reach::Server,
     script,
-    transport::{BlockError, Transport},
+    transport::{BlockError, Direct, Transport},
     wire::{self, Block, Encoder},
 };
 use crate::{
@@ -51,22 +50,19 @@ pub(super) struct RedisSession {
 impl RedisSession {
     /// Connects directly, if that is possible; else takes a connection out of the pool for good.
     pub(super) async fn open(
-        server: &Server,
+        pool: &Pool,
+        direct: Option<&Direct>,
         forms: Forms,
         encoder: Arc<Encoder>,
         predecessor: &Predecessor,
     ) -> Result<Self, NotOpened> {
-        let mut connection = match &server.direct {
+        let mut connection = match direct {
             Some(direct) => {
                 let pipe = direct.connect().await;
                 Transport::Own(pipe.map_err(|error| not_opened(&error))?)
             }
             None => {
-                let connection = server
-                    .pool
-                    .get()
-                    .await
-                    .map_err(|error| pool_error(&error))?;
+                let connection = pool.get().await.map_err(|error| pool_error(&error))?;
                 let mut connection = Connection::take(connection);
                 // A pool of the user's may have a limit of its own; the driver's is the one that counts.
                 connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
