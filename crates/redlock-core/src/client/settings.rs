@@ -138,6 +138,12 @@ impl Settings {
             let message = format!("{} is not between 0 and 0.25", self.clock_rate_error);
             return Err(BuildError::misuse("clock_rate_error", message));
         }
+        let expert = &self.expert;
+        let trusts = expert.dangerous_trust_persistence || expert.dangerous_trust_delayed_restarts;
+        if self.follows_sentinels && trusts {
+            let message = "has dangerous_trust_persistence or dangerous_trust_delayed_restarts, and Sentinels name a node's server: one that they promote has forgotten leases and would vote at once; leave the setting out";
+            return Err(BuildError::misuse("expert", message));
+        }
         self.timing(self.ttl, Duration::ZERO)
             .map_err(|invalid| BuildError::misuse("ttl", invalid.message()))?;
         Ok(self)

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use redlock_core::{
-    AcquireErrorKind, AcquireOptions, BuildError, BuildErrorKind, Config, MemoryNode, NodeConfig,
-    Redlock, RedlockBuilder,
+    AcquireErrorKind, AcquireOptions, BuildError, BuildErrorKind, Config, Expert, MemoryNode,
+    NodeConfig, Redlock, RedlockBuilder,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -115,6 +115,23 @@ async fn parts_of_a_url_that_mean_nothing_are_refused_with_the_form_for_them() {
     let socket = NodeConfig::from("unix:///run/redis.sock?db=2&user=app&pass=p");
     let info = socket.locate(Duration::ZERO).await.expect("it is a URL");
     assert_eq!(info.redis_settings().db(), 2);
+}
+
+// Shows: R7.7.
+#[tokio::test]
+async fn what_trusts_a_restart_is_refused_where_sentinels_promote_replicas() {
+    let settings: [fn(&mut Expert); 2] = [
+        |expert| expert.dangerous_trust_persistence = true,
+        |expert| expert.dangerous_trust_delayed_restarts = true,
+    ];
+    for set in settings {
+        let builder = Redlock::builder().node("redis+sentinel://s1,s2,s3/orders");
+        let error = refused(builder.expert(set)).await;
+        assert_eq!(error.field(), "expert");
+        assert!(error.to_string().contains("Sentinels"), "{error}");
+        let plain = Redlock::builder().node("redis://10.0.0.1").expert(set);
+        assert!(plain.check().is_ok());
+    }
 }
 
 #[tokio::test]

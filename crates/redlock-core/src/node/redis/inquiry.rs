@@ -232,8 +232,8 @@ async fn ask(
             let client = Client::open(info.clone()).map_err(failed)?;
             let made = client.get_multiplexed_async_connection_with_config(&settings);
             let mut connection = made.await.map_err(failed)?;
-            let mut who = cmd("SENTINEL");
-            let id = who.arg("MYID").query_async(&mut connection).await;
+            let mut identity = cmd("SENTINEL");
+            let id = identity.arg("MYID").query_async(&mut connection).await;
             let id = id.map_err(failed)?;
             known.insert(Known { connection, id })
         }
