@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     ServerBinary, ServerClock, ServerOptions, command, error::StartError, folder::Folder,
-    process::Process,
+    options::Role, port, process::Process,
 };
 
 /// Starts a server on `port`, with its files in `folder`, and waits until it answers.
@@ -28,7 +28,7 @@ pub(crate) fn launch(
         .map_err(|error| StartError::io("share a log", error))?;
 
     let mut command = Process::command(binary.path());
-    if options.is_sentinel {
+    if options.role == Role::Sentinel {
         let file = folder.path().join("sentinel.conf");
         if !file.exists() {
             fs::write(&file, "").map_err(|error| StartError::io("write a file", error))?;
@@ -37,6 +37,13 @@ pub(crate) fn launch(
     } else {
         command.args(["--save", ""]);
         command.args(options.persistence.arguments());
+    }
+    if options.role == Role::ClusterNode {
+        // The others learn of another port from its first message.
+        let bus = port::free().map_err(|error| StartError::io("find a free port", error))?;
+        command
+            .args(["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"])
+            .args(["--cluster-port", &bus.to_string()]);
     }
     command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])

@@ -33,6 +33,7 @@
 
 mod binary;
 mod clock;
+mod cluster;
 mod command;
 mod error;
 mod folder;
@@ -50,6 +51,7 @@ mod watchdog;
 pub use crate::{
     binary::{NotFound, SERVER_VARIABLE, ServerBinary},
     clock::ServerClock,
+    cluster::ClusterSet,
     command::{CommandError, CommandErrorKind, command},
     error::{StartError, StartErrorKind},
     options::{Persistence, ServerOptions},

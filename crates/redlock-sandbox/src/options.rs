@@ -10,7 +10,7 @@ pub struct ServerOptions {
     pub(crate) password: Option<String>,
     pub(crate) persistence: Persistence,
     pub(crate) own_clock: bool,
-    pub(crate) is_sentinel: bool,
+    pub(crate) role: Role,
     pub(crate) arguments: Vec<OsString>,
 }
 
@@ -54,7 +54,16 @@ impl ServerOptions {
     ///
     /// It keeps what it watches in a file in its folder, also over a restart.
     pub fn sentinel(mut self) -> Self {
-        self.is_sentinel = true;
+        self.role = Role::Sentinel;
+        self
+    }
+
+    /// Makes the server a node of a Cluster, alone and without slots yet, whose failovers begin after a second.
+    ///
+    /// It keeps what it knows of the Cluster in a file in its folder, also over a restart.
+    /// This needs Redis 7 or Valkey.
+    pub fn cluster_node(mut self) -> Self {
+        self.role = Role::ClusterNode;
         self
     }
 
@@ -63,6 +72,15 @@ impl ServerOptions {
         self.arguments.push(argument.into());
         self
     }
+}
+
+/// The use of a server.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Role {
+    #[default]
+    Alone,
+    Sentinel,
+    ClusterNode,
 }
 
 /// The memory of a server that was killed and started again.
