@@ -32,7 +32,7 @@ pub use self::{
     history::{History, Hold, Overlap},
     job_log::{JobEvent, JobLog, JobMoment, JobRun},
     logs::Logs,
-    nodes::{Nodes, WatchedNodes},
+    nodes::{ClusterNodes, Nodes, WatchedNodes},
     patience::{eventually, for_as_long_as, polled, within},
     process::ClientProcess,
     proxy::{Proxies, Proxy},

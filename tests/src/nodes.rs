@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_sandbox::{SentinelSet, ServerBinary, ServerOptions, ServerSet};
+use redlock_sandbox::{ClusterSet, SentinelSet, Server, ServerBinary, ServerOptions, ServerSet};
 
 use crate::eventually;
 
@@ -212,19 +212,7 @@ impl WatchedNodes {
 
     /// The locks on all servers, masters and replicas, as `port: key`.
     pub fn keys(&self) -> Vec<String> {
-        let servers = self.set.masters.iter().chain(&self.set.replicas);
-        let keys = servers
-            .filter(|server| server.is_running())
-            .flat_map(|server| {
-                let reply = server.command(&["KEYS", "*:lock:*"]);
-                let reply = reply.unwrap_or_else(|error| panic!("KEYS: {error}"));
-                let keys = reply.as_array().expect("KEYS answers with a list").iter();
-                let line = |key: &redlock_sandbox::Value| {
-                    format!("{}: {}", server.port(), key.as_text().unwrap_or("(binary)"))
-                };
-                keys.map(line).collect::<Vec<_>>()
-            });
-        keys.collect()
+        locks_on(self.set.masters.iter().chain(&self.set.replicas))
     }
 }
 
@@ -240,6 +228,119 @@ impl DerefMut for WatchedNodes {
     fn deref_mut(&mut self) -> &mut SentinelSet {
         &mut self.set
     }
+}
+
+/// A real Cluster, which ends with this value.
+#[derive(Debug)]
+pub struct ClusterNodes {
+    set: ClusterSet,
+    _slot: Slot,
+}
+
+impl ClusterNodes {
+    /// Starts `shards` masters and a replica for each.
+    ///
+    /// # Panics
+    ///
+    /// If there is no server program, or it does not start: a test never passes without its servers.
+    pub fn start(shards: usize) -> Self {
+        let slot = Slot::take(2 * shards);
+        let set = ServerBinary::find()
+            .map_err(|missing| missing.to_string())
+            .and_then(|binary| {
+                ClusterSet::start(&binary, shards).map_err(|error| error.to_string())
+            });
+        Self {
+            set: set.unwrap_or_else(|why| panic!("this test needs servers: {why}")),
+            _slot: slot,
+        }
+    }
+
+    /// Waits until another server has the slot of the default namespace than the one at `port`; returns the port of that.
+    ///
+    /// # Panics
+    ///
+    /// If it still has the slot after half a minute.
+    pub async fn succeeded(&self, port: u16) -> u16 {
+        let owner = || self.set.owner(NAMESPACE).ok();
+        let is_another = |owner: &Option<u16>| owner.is_some_and(|owner| owner != port);
+        let owner = eventually("a failover", FAILOVER, owner, is_another).await;
+        owner.expect("it is another")
+    }
+
+    /// The port of the server that has the slot of the default namespace.
+    pub fn owner(&self) -> u16 {
+        let owner = self.set.owner(NAMESPACE);
+        owner.expect("a server of the Cluster answers")
+    }
+
+    /// The server at this port.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn at_mut(&mut self, port: u16) -> &mut Server {
+        let ClusterSet {
+            masters, replicas, ..
+        } = &mut self.set;
+        let mut servers = masters.iter_mut().chain(replicas.iter_mut());
+        let found = servers.find(|server| server.port() == port);
+        found.expect("the port is one of the Cluster's")
+    }
+
+    /// Moves the slot of the default namespace to another master.
+    ///
+    /// # Panics
+    ///
+    /// If a server of the Cluster does not answer, or refuses.
+    pub fn move_away(&self) {
+        let is_master = |server: &&Server| {
+            let role = server.command(&["ROLE"]);
+            role.is_ok_and(|role| {
+                role.as_array().and_then(|role| role[0].as_text()) == Some("master")
+            })
+        };
+        let owner = self.owner();
+        let mut servers = self.set.servers().filter(|server| server.port() != owner);
+        let other = servers.find(is_master).expect("it has several masters");
+        self.set
+            .move_slot(NAMESPACE, other.port())
+            .expect("the slot can be moved");
+    }
+
+    /// The locks on all servers, masters and replicas, as `port: key`.
+    pub fn keys(&self) -> Vec<String> {
+        locks_on(self.set.servers())
+    }
+}
+
+impl Deref for ClusterNodes {
+    type Target = ClusterSet;
+
+    fn deref(&self) -> &ClusterSet {
+        &self.set
+    }
+}
+
+impl DerefMut for ClusterNodes {
+    fn deref_mut(&mut self) -> &mut ClusterSet {
+        &mut self.set
+    }
+}
+
+/// The locks on these servers, as `port: key`.
+fn locks_on<'a>(servers: impl Iterator<Item = &'a Server>) -> Vec<String> {
+    let running = servers.filter(|server| server.is_running());
+    let keys = running.flat_map(|server| {
+        let reply = server.command(&["KEYS", "*:lock:*"]);
+        let reply = reply.unwrap_or_else(|error| panic!("KEYS: {error}"));
+        let keys = reply.as_array().expect("KEYS answers with a list").iter();
+        let line = |key: &redlock_sandbox::Value| {
+            format!("{}: {}", server.port(), key.as_text().unwrap_or("(binary)"))
+        };
+        keys.map(line).collect::<Vec<_>>()
+    });
+    keys.collect()
 }
 
 /// The right to run some servers: tests run side by side, on machines with two cores or sixty.
@@ -266,6 +367,8 @@ impl Drop for Slot {
 }
 
 const MOST: usize = 15;
+/// The hash tag of the default namespace.
+const NAMESPACE: &str = "{redlock}";
 const FAILOVER: Duration = Duration::from_secs(30);
 
 static FREE: Mutex<usize> = Mutex::new(MOST);

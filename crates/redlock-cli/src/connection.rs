@@ -211,8 +211,8 @@ impl NodeSettings {
         let quarantine = Quarantine::new(self.max_ttl(), self.clock_rate_error());
         if self.is_best_effort() {
             quarantine.best_effort()
-        } else if self.config.nodes.iter().any(NodeConfig::has_sentinels) {
-            quarantine.following_sentinels()
+        } else if self.config.nodes.iter().any(NodeConfig::follows_failovers) {
+            quarantine.following_failovers()
         } else {
             quarantine
         }

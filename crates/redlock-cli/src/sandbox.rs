@@ -4,7 +4,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::value_parser;
 use redlock_core::{Config, Redlock};
-use redlock_sandbox::{SentinelSet, ServerBinary, ServerOptions, ServerSet};
+use redlock_sandbox::{ClusterSet, SentinelSet, ServerBinary, ServerOptions, ServerSet};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -25,6 +25,10 @@ pub(crate) struct SandboxArgs {
     /// Give each of them a replica, and start three Sentinels that watch them
     #[arg(long)]
     sentinel: bool,
+
+    /// Make them the masters of one Cluster, which is one node, and give each of them a replica
+    #[arg(long, conflicts_with = "sentinel")]
+    cluster: bool,
 
     /// The namespace in which the servers may vote at once
     #[arg(long, default_value = "redlock")]
@@ -48,6 +52,9 @@ pub(crate) async fn run(args: SandboxArgs, context: &CommandContext) -> CommandR
         let set = SentinelSet::start(&binary, nodes).map_err(|error| wrong(&error))?;
         let urls = set.urls();
         (urls, vec![set.sentinels, set.replicas, set.masters])
+    } else if args.cluster {
+        let set = ClusterSet::start(&binary, nodes).map_err(|error| wrong(&error))?;
+        (vec![set.url()], vec![set.replicas, set.masters])
     } else {
         let options = ServerOptions::default();
         let set = ServerSet::start(&binary, nodes, &options).map_err(|error| wrong(&error))?;

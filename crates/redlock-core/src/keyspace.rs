@@ -23,6 +23,10 @@ impl Namespace {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         ((1..=32).contains(&name.len()) && name.chars().all(allowed)).then(|| Self(name.into()))
     }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl KeyScheme {

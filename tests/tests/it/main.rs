@@ -7,6 +7,7 @@ mod cancellation;
 mod claims;
 mod client_faults;
 mod clock_changes;
+mod clusters;
 mod counters;
 mod delayed_restarts;
 mod exclusion;

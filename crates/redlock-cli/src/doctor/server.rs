@@ -103,8 +103,8 @@ impl Examined<'_> {
 
     fn history(&mut self) {
         let earlier = self.facts.info.text("master_replid2");
-        // Sentinels are there to promote replicas, and clients that ask them wait for longer after it.
-        let may_be = self.place.has_sentinels || self.settings.is_best_effort();
+        // Sentinels and a Cluster promote replicas, and clients that ask them wait for longer after it.
+        let may_be = self.place.follows_failovers || self.settings.is_best_effort();
         if !may_be && earlier.bytes().any(|digit| digit != b'0') {
             // Both take over the identity of other data (`master_replid2`), and nothing else tells one from the other.
             let found = "was a replica before, or restarted from a snapshot";
@@ -125,7 +125,7 @@ impl Examined<'_> {
         let info = &self.facts.info;
         let after = rounded(Duration::from_secs(seconds));
         let (found, advice) = if info.number("connected_slaves") > Some(0) {
-            if !self.settings.config.expert.accept_replicas && !self.place.has_sentinels {
+            if !self.settings.config.expert.accept_replicas && !self.place.follows_failovers {
                 // It does not vote.
                 return;
             }
@@ -381,10 +381,12 @@ mod tests {
     #[tokio::test]
     async fn what_is_encrypted_is_not_called_plain() {
         let of = async |url: &str| {
-            let located = NodeConfig::from(url).locate(Duration::ZERO).await;
+            let located = NodeConfig::from(url)
+                .locate("redlock", Duration::ZERO)
+                .await;
             let place = ProbedNode {
                 name: "node".into(),
-                has_sentinels: false,
+                follows_failovers: false,
                 info: located.ok(),
                 probe: Err(String::new()),
             };

@@ -38,8 +38,8 @@ pub(crate) struct NodeProbe {
 pub(crate) struct ProbedNode {
     /// The node's address, without credentials.
     pub(crate) name: Arc<str>,
-    /// Whether Sentinels name its server, and promote another when that fails.
-    pub(crate) has_sentinels: bool,
+    /// Whether Sentinels or a Cluster name its server, and promote another when that fails.
+    pub(crate) follows_failovers: bool,
     /// How the command connects to it.
     pub(crate) info: Option<ConnectionInfo>,
     /// The connection, or why there is none.
@@ -56,22 +56,22 @@ impl ProbedNode {
 
 /// Connects to all nodes at once, in their order.
 pub(crate) async fn connect(settings: &NodeSettings) -> Vec<ProbedNode> {
-    let limit = settings.connect_timeout();
     let places = settings.config.nodes.iter().enumerate();
-    join_all(places.map(|(index, node)| place(index, node, limit))).await
+    join_all(places.map(|(index, node)| place(settings, index, node))).await
 }
 
 /// Connects to one node; `None` if there is no such node.
 pub(crate) async fn connect_to(settings: &NodeSettings, node: usize) -> Option<ProbedNode> {
     let config = settings.config.nodes.get(node)?;
-    Some(place(node, config, settings.connect_timeout()).await)
+    Some(place(settings, node, config).await)
 }
 
-async fn place(index: usize, node: &NodeConfig, limit: Duration) -> ProbedNode {
+async fn place(settings: &NodeSettings, index: usize, node: &NodeConfig) -> ProbedNode {
+    let limit = settings.connect_timeout();
     let name = node
         .name()
         .unwrap_or_else(|| format!("nodes[{index}]").into());
-    let located = node.locate(limit).await;
+    let located = node.locate(settings.namespace(), limit).await;
     let info = located.as_ref().ok().cloned();
     let probe = match located {
         Ok(info) => NodeProbe::open(info, limit).await,
@@ -79,7 +79,7 @@ async fn place(index: usize, node: &NodeConfig, limit: Duration) -> ProbedNode {
     };
     ProbedNode {
         name,
-        has_sentinels: node.has_sentinels(),
+        follows_failovers: node.follows_failovers(),
         info,
         probe,
     }

@@ -68,6 +68,17 @@ fn a_doctor_finds_masters_that_sentinels_name_healthy() {
 }
 
 #[test]
+fn a_doctor_finds_a_cluster_healthy() {
+    let doctor = "\"$REDLOCK\" doctor --strict";
+    let mut command = redlock(&["sandbox", "--cluster", "--nodes", "3", "--", "sh", "-c"]);
+    command.arg(doctor);
+    let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
+    assert!(done.out.contains("1 of 1 nodes vote"), "{done:?}");
+    assert!(done.out.contains("cluster@127.0.0.1:"), "{done:?}");
+    assert!(!done.out.contains("fail"), "{done:?}");
+}
+
+#[test]
 fn a_doctor_says_of_one_replicated_server_what_its_locks_rest_on() {
     let doctor = "\"$REDLOCK\" doctor --strict";
     let mut command = redlock(&["sandbox", "--sentinel", "--nodes", "1", "--", "sh", "-c"]);

@@ -62,7 +62,7 @@ impl RedlockBuilder {
     pub async fn build(self) -> Result<Redlock, BuildError> {
         let settings = self.settings()?;
         let key_space = self.key_space()?;
-        let nodes = self.open_nodes(settings.connect_timeout)?;
+        let nodes = self.open_nodes(settings.connect_timeout, &key_space)?;
         let Some(count) = NonZeroUsize::new(nodes.len()) else {
             let message = "no node is given; give one, or better three or five, independent masters, such as in REDLOCK_NODES";
             return Err(BuildError::misuse("nodes", message));
@@ -144,8 +144,8 @@ impl RedlockBuilder {
     /// ```
     pub fn check(&self) -> Result<(), BuildError> {
         let settings = self.settings()?;
-        self.key_space()?;
-        self.open_nodes(settings.connect_timeout)?;
+        let key_space = self.key_space()?;
+        self.open_nodes(settings.connect_timeout, &key_space)?;
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl RedlockBuilder {
             max_waiters_per_key: self.max_waiters_per_key,
             expert: config.expert,
             guarantee: config.guarantee.unwrap_or_default(),
-            follows_sentinels: config.nodes.iter().any(NodeConfig::has_sentinels),
+            follows_failovers: config.nodes.iter().any(NodeConfig::follows_failovers),
             label: self.holder_label()?,
         };
         settings.check(config.ttl.is_some())
@@ -224,10 +224,18 @@ impl RedlockBuilder {
         }
     }
 
-    fn open_nodes(&self, connect_timeout: Duration) -> Result<Vec<Arc<dyn Node>>, BuildError> {
+    fn open_nodes(
+        &self,
+        connect_timeout: Duration,
+        key_space: &KeyScheme,
+    ) -> Result<Vec<Arc<dyn Node>>, BuildError> {
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         let mut identities = Vec::new();
         let encoder = Arc::default();
+        let namespace = match key_space {
+            KeyScheme::Namespace(namespace) => Some(namespace.as_str()),
+            KeyScheme::Verbatim => None,
+        };
         let is_best_effort = self.config.guarantee == Some(Guarantee::BestEffort);
         if is_best_effort && self.config.nodes.len() > 1 {
             let message = "is given with several nodes; give the one server, or leave it out: a majority of independent masters needs no best effort";
@@ -237,7 +245,7 @@ impl RedlockBuilder {
             let field = format!("nodes[{index}]");
             let (node, identity) = match spec {
                 NodeSpec::Redis(config) => {
-                    let (node, identity) = RedisNode::new(config, connect_timeout)
+                    let (node, identity) = RedisNode::new(config, namespace, connect_timeout)
                         .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
                     (node.encoding_by(&encoder), Some(identity))
                 }

@@ -22,8 +22,8 @@ pub(crate) struct Settings {
     pub(crate) max_waiters_per_key: usize,
     pub(crate) expert: Expert,
     pub(crate) guarantee: Guarantee,
-    /// Whether Sentinels name the server of a node.
-    pub(crate) follows_sentinels: bool,
+    /// Whether Sentinels or a Cluster name the server of a node.
+    pub(crate) follows_failovers: bool,
     /// The label by which other clients see this client as a holder.
     pub(crate) label: Option<HolderLabel>,
 }
@@ -94,8 +94,8 @@ impl Settings {
         if self.expert.accept_replicas {
             quarantine = quarantine.accepting_replicas();
         }
-        if self.follows_sentinels {
-            quarantine = quarantine.following_sentinels();
+        if self.follows_failovers {
+            quarantine = quarantine.following_failovers();
         }
         if self.guarantee == Guarantee::BestEffort {
             quarantine = quarantine.best_effort();
@@ -140,8 +140,8 @@ impl Settings {
         }
         let expert = &self.expert;
         let trusts = expert.dangerous_trust_persistence || expert.dangerous_trust_delayed_restarts;
-        if self.follows_sentinels && trusts {
-            let message = "has dangerous_trust_persistence or dangerous_trust_delayed_restarts, and Sentinels name a node's server: one that they promote has forgotten leases and would vote at once; leave the setting out";
+        if self.follows_failovers && trusts {
+            let message = "has dangerous_trust_persistence or dangerous_trust_delayed_restarts, and Sentinels or a Cluster name a node's server: one that they promote has forgotten leases and would vote at once; leave the setting out";
             return Err(BuildError::misuse("expert", message));
         }
         self.timing(self.ttl, Duration::ZERO)

@@ -8,7 +8,7 @@ use serde::{
 
 use crate::{
     MemoryNode,
-    node::{Location, Node, RedisNodeError},
+    node::{Directory, Location, Node, RedisNodeError},
 };
 
 /// One node: its address, or the node itself.
@@ -67,7 +67,7 @@ impl NodeConfig {
 
     /// Reads a list of URLs with commas between them, as `REDLOCK_NODES` has it.
     ///
-    /// The Sentinels of one URL have commas between them, too; its master ends it.
+    /// The Sentinels of one URL have commas between them, too, and so have the nodes of a Cluster.
     /// A malformed URL is reported by [`build`](crate::RedlockBuilder::build).
     ///
     /// # Examples
@@ -83,15 +83,15 @@ impl NodeConfig {
         urls_of(urls).into_iter().map(Self::from).collect()
     }
 
-    /// Finds the server that is the node now, and returns how to connect to it, for tools that send it other commands than
-    /// a client does.
+    /// Finds the server that has the keys of `namespace` on this node now, and returns how to connect to it, for tools that
+    /// send it other commands than a client does.
     ///
-    /// Where Sentinels name the master, it asks them, for half of `limit` at most; otherwise it asks no server.
+    /// Where Sentinels or a Cluster name the server, it asks them, for half of `limit` at most; otherwise it asks no server.
     /// The settings contain the password, which their `Debug` does not show.
     ///
     /// # Errors
     ///
-    /// The reason, in words for an operator and without credentials: the URL is malformed, no Sentinel names the master,
+    /// The reason, in words for an operator and without credentials: the URL is malformed, no majority names a server,
     /// or the node is a pool or no Redis server.
     ///
     /// # Cancel safety
@@ -107,16 +107,17 @@ impl NodeConfig {
     /// use std::time::Duration;
     ///
     /// let node = NodeConfig::from("redis://:secret@10.0.0.1/1");
-    /// let server = node.locate(Duration::from_secs(1)).await?;
+    /// let server = node.locate("billing", Duration::from_secs(1)).await?;
     /// assert_eq!(server.redis_settings().db(), 1);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn locate(&self, limit: Duration) -> Result<ConnectionInfo, String> {
+    pub async fn locate(&self, namespace: &str, limit: Duration) -> Result<ConnectionInfo, String> {
         match self.location() {
             Some(Ok(Location::Address(info))) => Ok(*info),
-            Some(Ok(Location::Sentinel(sentinel))) => {
-                sentinel.master(limit).await.map_err(|why| why.to_string())
+            Some(Ok(Location::Directory(directory))) => {
+                let located = directory.locate(namespace, limit).await;
+                located.map_err(|why| why.to_string())
             }
             Some(Err(RedisNodeError(why))) => Err(why),
             None => Err("only the client knows how to connect to it".into()),
@@ -130,25 +131,28 @@ impl NodeConfig {
         }
     }
 
-    /// Returns whether Sentinels name the node's server, as with a URL like
-    /// `redis+sentinel://user:password@s1:26379,s2:26379,s3:26379/orders/0`.
+    /// Returns whether others name the node's server, and another one after a failover: Sentinels, as with a URL like
+    /// `redis+sentinel://user:password@s1:26379,s2:26379,s3:26379/orders/0`, or the nodes of a Cluster, as with
+    /// `redis+cluster://user:password@c1:6379,c2:6379`.
     ///
     /// The client asks them before each connection and once a second, and counts on the server that a majority of them
     /// names.
+    /// In a Cluster, that is the owner of the slot of the namespace, and masters and replicas are asked alike.
     /// If no majority answers for five seconds, the node does not vote.
-    /// A promoted server does not vote for `max_ttl` and a little more, and five seconds longer.
-    /// All clients of a namespace must reach such a node by its Sentinels.
+    /// A server that takes another's place does not vote for `max_ttl` and a little more, and five seconds longer.
+    /// All clients of a namespace must reach such a node in this way.
     ///
     /// # Examples
     ///
     /// ```
     /// use redlock_core::NodeConfig;
     ///
-    /// assert!(NodeConfig::from("redis+sentinel://s1,s2,s3/orders").has_sentinels());
-    /// assert!(!NodeConfig::from("redis://10.0.0.1").has_sentinels());
+    /// assert!(NodeConfig::from("redis+sentinel://s1,s2,s3/orders").follows_failovers());
+    /// assert!(NodeConfig::from("redis+cluster://c1,c2").follows_failovers());
+    /// assert!(!NodeConfig::from("redis://10.0.0.1").follows_failovers());
     /// ```
-    pub fn has_sentinels(&self) -> bool {
-        matches!(self.location(), Some(Ok(Location::Sentinel(_))))
+    pub fn follows_failovers(&self) -> bool {
+        matches!(self.location(), Some(Ok(Location::Directory(_))))
     }
 
     /// Returns what is wrong with an address.
@@ -218,13 +222,13 @@ impl NodeConfig {
     }
 }
 
-/// Splits a list of URLs at its commas; the Sentinels of a URL have commas between them, too.
+/// Splits a list of URLs at its commas; some URLs have commas between their hosts, too.
 fn urls_of(list: &str) -> Vec<String> {
     let mut urls: Vec<String> = Vec::new();
     let parts = list.split(',').map(str::trim);
     for part in parts.filter(|part| !part.is_empty()) {
         match urls.last_mut() {
-            Some(last) if names_more_sentinels(last) && !part.contains("://") => {
+            Some(last) if Directory::has_open_list(last) && !part.contains("://") => {
                 last.push(',');
                 last.push_str(part);
             }
@@ -232,12 +236,6 @@ fn urls_of(list: &str) -> Vec<String> {
         }
     }
     urls
-}
-
-/// Returns whether a URL is one of Sentinels that has no master yet.
-fn names_more_sentinels(url: &str) -> bool {
-    let parts = url.split_once("://");
-    parts.is_some_and(|(scheme, rest)| scheme.ends_with("+sentinel") && !rest.contains('/'))
 }
 
 impl From<&str> for NodeConfig {

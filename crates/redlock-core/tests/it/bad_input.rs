@@ -113,7 +113,10 @@ async fn parts_of_a_url_that_mean_nothing_are_refused_with_the_form_for_them() {
         assert_eq!(NodeConfig::from(url).name(), None);
     }
     let socket = NodeConfig::from("unix:///run/redis.sock?db=2&user=app&pass=p");
-    let info = socket.locate(Duration::ZERO).await.expect("it is a URL");
+    let info = socket
+        .locate("redlock", Duration::ZERO)
+        .await
+        .expect("it is a URL");
     assert_eq!(info.redis_settings().db(), 2);
 }
 

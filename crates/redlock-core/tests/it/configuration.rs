@@ -51,11 +51,14 @@ fn a_bad_setting_of_a_node_is_named() {
 async fn a_node_is_named_without_its_password_and_connected_to_with_it() {
     let node = NodeConfig::from("redis://me:hunter2@Example.com:7000/1");
     assert_eq!(node.name().as_deref(), Some("example.com:7000"));
-    let info = node.locate(Duration::ZERO).await.unwrap();
+    let info = node.locate("redlock", Duration::ZERO).await.unwrap();
     assert_eq!(info.redis_settings().password(), Some("hunter2"));
     assert!(!format!("{info:?}").contains("hunter2"));
     let malformed = NodeConfig::from("me:hunter2@host");
-    let why = malformed.locate(Duration::ZERO).await.unwrap_err();
+    let why = malformed
+        .locate("redlock", Duration::ZERO)
+        .await
+        .unwrap_err();
     assert!(
         !why.contains("hunter2") && malformed.name().is_none(),
         "{why}"

@@ -114,7 +114,7 @@ async fn a_port_without_tls_is_told_to_want_another_url() {
 async fn a_cluster_without_slots_is_told_to_be_one() {
     let server = start(&["--cluster-enabled", "yes"]);
     let line = line(&server.url()).await;
-    assert!(line.contains("give independent masters"), "{line}");
+    assert!(line.contains("redis+cluster://"), "{line}");
 }
 
 #[tokio::test]

@@ -21,12 +21,13 @@ pub struct Quarantine {
     trust_delayed_restarts: bool,
     accept_replicas: bool,
     guess_floors: bool,
-    follow_sentinels: bool,
+    follow_failovers: bool,
     is_best_effort: bool,
 }
 
 impl Quarantine {
-    /// For how long a client sends requests to a server that a majority of the Sentinels has named, without asking again.
+    /// For how long a client sends requests to a server that a majority of its Sentinels, or of the nodes of its
+    /// Cluster, has named, without asking again.
     pub const FOLLOWED_WITHIN: Duration = Duration::from_secs(5);
 
     /// Returns the quarantine for leases of up to `max_ttl`, with clocks whose rates are off by at most
@@ -50,7 +51,7 @@ impl Quarantine {
             trust_delayed_restarts: false,
             accept_replicas: false,
             guess_floors: false,
-            follow_sentinels: false,
+            follow_failovers: false,
             is_best_effort: false,
         }
     }
@@ -87,15 +88,15 @@ impl Quarantine {
         self
     }
 
-    /// Makes the quarantine longer by [`FOLLOWED_WITHIN`](Self::FOLLOWED_WITHIN), for nodes whose servers Sentinels name.
+    /// Makes the quarantine longer by [`FOLLOWED_WITHIN`](Self::FOLLOWED_WITHIN), for nodes whose servers Sentinels or a Cluster name.
     ///
     /// While the promoted server is in quarantine, a client may send requests to the old one for that long.
-    pub fn following_sentinels(mut self) -> Self {
+    pub fn following_failovers(mut self) -> Self {
         let followed = u64::try_from(Self::FOLLOWED_WITHIN.as_millis()).unwrap_or(u64::MAX);
         // The node's clock may be fast by the error, and the client's slow by it.
         let error = followed * 2 * self.clock_rate_error / 1_000_000;
         self.length += followed + error;
-        self.follow_sentinels = true;
+        self.follow_failovers = true;
         self
     }
 
@@ -170,10 +171,10 @@ impl Quarantine {
         let word = |is_set: bool, word: &'static str| if is_set { word } else { "" };
         let persistence = word(self.trust_persistence, ",trust_persistence");
         let delays = word(self.trust_delayed_restarts, ",delayed_restarts");
-        let sentinels = word(self.follow_sentinels, ",sentinels");
+        let followed = word(self.follow_failovers, ",followed");
         let effort = word(self.is_best_effort, ",best_effort");
         let (max_ttl, rate_error) = (self.max_ttl, self.clock_rate_error);
-        format!("{max_ttl}ms,{rate_error}ppm{persistence}{delays}{sentinels}{effort},v{VERSION}")
+        format!("{max_ttl}ms,{rate_error}ppm{persistence}{delays}{followed}{effort},v{VERSION}")
     }
 
     /// Returns the version in what a client has written; 0 if that is from before there were versions.
@@ -208,7 +209,7 @@ impl Quarantine {
             (f64::from(rate_error) / 1e6).to_string(),
             has("trust_persistence"),
             has("delayed_restarts"),
-            has("sentinels"),
+            has("followed"),
             has("best_effort"),
         ])
     }
@@ -226,7 +227,7 @@ const SETTINGS: [&str; 6] = [
     "clock_rate_error",
     "dangerous_trust_persistence",
     "dangerous_trust_delayed_restarts",
-    "nodes that Sentinels name (redis+sentinel://)",
+    "nodes whose servers others name (redis+sentinel://, redis+cluster://)",
     "best_effort (REDLOCK_GUARANTEE)",
 ];
 
@@ -258,16 +259,16 @@ mod tests {
     #[test]
     fn it_is_longer_where_the_old_master_may_go_on_beside_the_promoted_one() {
         let plain = Quarantine::new(Duration::from_secs(2), 0.01);
-        let followed = plain.following_sentinels();
+        let followed = plain.following_failovers();
         let requests = Quarantine::FOLLOWED_WITHIN.mul_f64(1.02);
         assert_eq!(followed.length(), plain.length() + requests);
     }
 
     // Shows: R7.6.
     #[test]
-    fn clients_that_follow_sentinels_use_no_namespace_of_others() {
+    fn clients_that_follow_failovers_use_no_namespace_of_others() {
         let plain = Quarantine::new(Duration::from_secs(2), 0.01);
-        let [theirs, ours] = [plain, plain.following_sentinels()].map(Quarantine::to_wire);
+        let [theirs, ours] = [plain, plain.following_failovers()].map(Quarantine::to_wire);
         let found = Quarantine::differences(&theirs, &ours).unwrap();
         assert_eq!(found.len(), 1);
         assert!(found[0].0.contains("redis+sentinel://"), "{found:?}");
@@ -279,7 +280,7 @@ mod tests {
         let plain = Quarantine::new(Duration::from_secs(2), 0.01);
         for effort in [
             plain.best_effort(),
-            plain.following_sentinels().best_effort(),
+            plain.following_failovers().best_effort(),
         ] {
             assert_eq!(effort.length(), Duration::ZERO);
             assert!(effort.accepts_replicas());

@@ -142,7 +142,7 @@ impl fmt::Display for Unfit {
                 "it has replicas, and a replica that takes its place has forgotten leases; remove them, or set accept_replicas and bear a quarantine at each promotion",
             ),
             Self::Cluster => {
-                f.write_str("it is part of a cluster; give independent masters instead")
+                f.write_str("it is part of a cluster; the URL of a Cluster begins with redis+cluster://")
             }
             Self::Evicts { policy } => write!(
                 f,

@@ -41,6 +41,11 @@ pub(super) fn retold(text: &str) -> String {
             let advice = format!("its user needs the keys of the namespace and {rights}");
             say(&advice, "; ");
         }
+        Some([.., "CLUSTER RIGHTS"]) => {
+            let rights = RedisNode::RIGHTS_FOR_CLUSTERS;
+            say(&format!("its user needs {rights}, too"), "; ");
+        }
+        Some([.., "CLUSTER"]) => say("the URL of a Cluster begins with redis+cluster://", "; "),
         Some([.., advice]) => say(advice, "; "),
     }
     told
@@ -80,6 +85,7 @@ WRONGPASS |  | invalid user or password | give a user and a password that it kno
 ERR | without any password configured | it has no password, and was given one | give a user and a password that it knows
 ERR | invalid password | invalid user or password | give a user and a password that it knows
 ERR | operation not permitted | it wants a password | give a user and a password that it knows
+NOPERM | 'cluster | its user may not ask it for its Cluster | CLUSTER RIGHTS
 NOPERM | access | its user may not access a key that is needed | RIGHTS
 NOPERM |  | its user may not run a command that is needed | RIGHTS
 ERR | user executing the script can't | its user may not run a command that is needed | RIGHTS
@@ -93,11 +99,12 @@ READONLY |  | it is a replica | give the address of a master that nothing else r
 MASTERDOWN |  | it is a replica that has lost its master | give the address of a master that nothing else replaces
 LOADING |  | it is loading its data |
 BUSY |  | it is busy with somebody's script | SCRIPT KILL ends it
-CLUSTERDOWN |  | it is part of a cluster that is down, or has no slots | give independent masters instead
-MOVED |  | it is part of a cluster | give independent masters instead
-ASK |  | it is part of a cluster | give independent masters instead
-CROSSSLOT |  | it is part of a cluster | give independent masters instead
-ERR | not allowed in cluster mode | it is part of a cluster | give independent masters instead
+CLUSTERDOWN |  | it is part of a cluster that is down, or has no slots | CLUSTER
+MOVED |  | it is part of a cluster, and another server has the keys | CLUSTER
+ASK |  | it is part of a cluster, and the keys are on their way to another server | CLUSTER
+TRYAGAIN |  | it is part of a cluster, and the keys are on their way to another server | CLUSTER
+CROSSSLOT |  | it is part of a cluster, and the keys are in several slots | CLUSTER
+ERR | not allowed in cluster mode | it is part of a cluster | CLUSTER
 NOSCRIPT |  | it has not the script in its cache any more |
 ERR | Function not found | it has not the library of functions any more |
 WRONGTYPE |  | a key has a value of another type | see whose it is

@@ -1,78 +1,88 @@
-//! A node behind Sentinels: the master that they name.
+//! A node whose server others name: the Sentinels of a master, or the nodes of a Cluster.
 //!
-//! The Sentinels are asked before each connection, and once a second while it stands, all at once.
+//! These informants are asked before each connection, and once a second while it stands, all at once.
 //! A server counts for as long as a majority of them names it.
-//! One Sentinel is not enough: one that was cut off from the others names a master that goes on beside the promoted one,
+//! One of them is not enough: one that was cut off from the others names a server that goes on beside the promoted one,
 //! and the node would have two votes.
 //!
-//! Source: <https://redis.io/docs/latest/develop/reference/sentinel-clients/>, which asks one Sentinel after the other.
+//! Sources: <https://redis.io/docs/latest/develop/reference/sentinel-clients/>, which asks one Sentinel after the other,
+//! and <https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>, which asks one node.
 
 use std::{
-    collections::{HashMap, HashSet},
-    fmt::Write as _,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use deadpool_redis::redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, RedisError, RedisResult,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError,
     aio::MultiplexedConnection, cmd,
 };
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
 use redlock_proto::{Instant, Quarantine};
 use tokio::{
     task::AbortHandle,
-    time::{sleep, timeout},
+    time::{self, sleep, timeout_at},
 };
 
 use super::{
     Address,
+    directory::{Directory, Subject},
     error::{NONSENSE, is_unknown_command, reason},
-    sentinel::Sentinel,
+    testimony::{NamedServer, Tally, Testimony},
 };
 use crate::clock::Clock;
 
-impl Sentinel {
-    /// Asks the Sentinels where the master is, within half of the limit.
-    pub(crate) async fn master(&self, limit: Duration) -> Result<ConnectionInfo, Arc<str>> {
-        let named = Inquiry::of(self.clone()).named(limit / 2).await?;
-        Ok(self.at(&named.host, named.port))
+impl Directory {
+    /// Asks where the server is that has the keys of this namespace.
+    pub(crate) async fn locate(
+        self,
+        namespace: &str,
+        limit: Duration,
+    ) -> Result<ConnectionInfo, Arc<str>> {
+        let mut inquiry = Inquiry::new(Arc::new(self), namespace.into());
+        let server = inquiry.named(limit / 2, Until::Majority).await?;
+        Ok(inquiry.directory.at(&server.host, server.port))
     }
 }
 
-/// The Sentinels of a node, and how long they have.
-pub(super) struct Sentinels {
-    sentinel: Sentinel,
+/// The informants of a node, and how long they have.
+pub(super) struct Informants {
+    directory: Arc<Directory>,
+    namespace: Arc<str>,
     pub(super) connect_timeout: Duration,
 }
 
-impl Sentinels {
-    pub(super) const fn new(sentinel: Sentinel, connect_timeout: Duration) -> Self {
+impl Informants {
+    pub(super) fn new(directory: Directory, namespace: &str, connect_timeout: Duration) -> Self {
         Self {
-            sentinel,
+            directory: Arc::new(directory),
+            namespace: namespace.into(),
             connect_timeout,
         }
     }
 
     /// Returns how to connect to the server that they name, and what shows from now on whether they still name it.
-    pub(super) async fn master(&self) -> Result<(ConnectionInfo, Confirmation), Arc<str>> {
-        let mut inquiry = Inquiry::of(self.sentinel.clone());
+    pub(super) async fn server(&self) -> Result<(ConnectionInfo, Confirmation), Arc<str>> {
+        let (directory, namespace) = (Arc::clone(&self.directory), Arc::clone(&self.namespace));
+        let mut inquiry = Inquiry::new(directory, namespace);
         let limit = self.connect_timeout / 2;
         let asked_at = CLOCK.now();
-        let named = inquiry.named(limit).await?;
-        let info = self.sentinel.at(&named.host, named.port);
-        let confirmation = Confirmation::start(inquiry, named, asked_at, limit);
+        let server = inquiry.named(limit, Until::Majority).await?;
+        let info = inquiry.directory.at(&server.host, server.port);
+        let confirmation = Confirmation::start(inquiry, server, asked_at, limit);
         Ok((info, confirmation))
     }
 }
 
-/// Whether a majority of the Sentinels still names a server; they are asked once a second for as long as this is there.
+/// Whether a majority still names a server; they are asked once a second for as long as this is there.
 ///
-/// Any two majorities have a Sentinel in common, and none goes back to an earlier failover.
+/// Any two majorities have an informant in common, and none goes back to an earlier failover.
 /// So once a client counts on the promoted server, no client sends the old one anything that counts after
 /// [`FOLLOWED_WITHIN`].
 pub(super) struct Confirmation {
     state: Arc<Mutex<Confirmed>>,
+    /// Which servers are asked.
+    pub(super) informants: &'static str,
     task: AbortHandle,
 }
 
@@ -89,17 +99,23 @@ impl Confirmation {
         clippy::disallowed_methods,
         reason = "it ends with its session, which the driver closes"
     )]
-    fn start(mut inquiry: Inquiry, named: Named, asked_at: Instant, limit: Duration) -> Self {
+    fn start(
+        mut inquiry: Inquiry,
+        server: NamedServer,
+        asked_at: Instant,
+        limit: Duration,
+    ) -> Self {
         let state = Arc::new(Mutex::new(Confirmed::At(asked_at)));
         let told = Arc::clone(&state);
+        let informants = inquiry.directory.subject.informants();
         let task = tokio::spawn(async move {
             loop {
                 sleep(PAUSE).await;
                 let asked_at = CLOCK.now();
-                let Ok(now_named) = inquiry.named(limit).await else {
+                let Ok(now_named) = inquiry.named(limit, Until::All).await else {
                     continue;
                 };
-                let is_same = now_named.is_at(&named);
+                let is_same = now_named == server;
                 let confirmed = if is_same {
                     Confirmed::At(asked_at)
                 } else {
@@ -114,6 +130,7 @@ impl Confirmation {
         });
         Self {
             state,
+            informants,
             task: task.abort_handle(),
         }
     }
@@ -121,12 +138,15 @@ impl Confirmation {
     /// Returns why a call must not be sent to the server, if it must not.
     pub(super) fn refusal(&self) -> Option<Arc<str>> {
         let confirmed = *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let informants = self.informants;
         match confirmed {
             Confirmed::At(asked_at) => {
                 let age = CLOCK.now().saturating_since(asked_at);
-                (age > FOLLOWED_WITHIN).then(|| UNCONFIRMED.into())
+                (age > FOLLOWED_WITHIN).then(|| {
+                    format!("a majority of {informants} has not confirmed for five seconds that it is the master").into()
+                })
             }
-            Confirmed::Replaced => Some(REPLACED.into()),
+            Confirmed::Replaced => Some(format!("{informants} name another server").into()),
         }
     }
 }
@@ -137,147 +157,177 @@ impl Drop for Confirmation {
     }
 }
 
-/// Connections to the Sentinels of a master, to ask them where it is.
+/// Connections to the informants of a node, to ask them where its server is.
 struct Inquiry {
-    sentinel: Sentinel,
-    /// One for each Sentinel, once it was asked.
-    connections: Vec<Option<Known>>,
+    directory: Arc<Directory>,
+    namespace: Arc<str>,
+    /// Those of the URL first, and then those of which others have told.
+    informants: Vec<Informant>,
 }
 
-/// A connection to a Sentinel, and the identity that this has given itself.
-struct Known {
-    connection: MultiplexedConnection,
-    id: String,
+#[derive(Clone)]
+struct Informant {
+    info: ConnectionInfo,
+    /// There is one once it has answered.
+    connection: Option<MultiplexedConnection>,
+}
+
+/// How long informants are waited for.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Until {
+    /// Until a majority names a server.
+    Majority,
+    /// Until all have answered, or their time is over: so there is a connection to each the next time.
+    All,
 }
 
 impl Inquiry {
-    fn of(sentinel: Sentinel) -> Self {
-        let connections = sentinel.sentinels.iter().map(|_| None).collect();
+    fn new(directory: Arc<Directory>, namespace: Arc<str>) -> Self {
+        let informants = directory.informants.iter().cloned();
+        let informants = informants.map(Informant::at).collect();
         Self {
-            sentinel,
-            connections,
+            directory,
+            namespace,
+            informants,
         }
     }
 
-    /// Asks all Sentinels at once, and returns the server that a majority of them names.
-    async fn named(&mut self, limit: Duration) -> Result<Named, Arc<str>> {
+    /// Asks all informants at once, and those of which they tell; returns the server that a majority names.
+    async fn named(&mut self, limit: Duration, until: Until) -> Result<NamedServer, Arc<str>> {
         let Self {
-            sentinel,
-            connections,
+            directory,
+            namespace,
+            informants,
         } = self;
-        let master = &*sentinel.master;
-        let asked = sentinel.sentinels.iter().zip(connections);
-        let mut asked: FuturesUnordered<_> = asked
-            .map(async |(info, connection)| {
-                let answer = timeout(limit, ask(info, connection, master, limit)).await;
-                let answer = answer.unwrap_or_else(|_| Err("it does not answer".into()));
-                if answer.is_err() {
-                    *connection = None;
-                }
-                answer.map_err(|why| format!("{}: {why}", Address::of(info)))
-            })
+        let end = time::Instant::now() + limit;
+        let ask = async |place: usize, informant: Informant| {
+            let answer = timeout_at(end, informant.ask(directory, namespace, limit)).await;
+            let answer = answer.unwrap_or_else(|_| Err("it does not answer".into()));
+            (place, answer)
+        };
+        let known = informants.iter().cloned().enumerate();
+        let mut asked: FuturesUnordered<_> = known
+            .map(|(place, informant)| ask(place, informant))
             .collect();
-        // The address that Sentinels name, and which Sentinels these are: two addresses may lead to one of them.
-        let mut votes: Vec<(Named, HashSet<String>)> = Vec::new();
-        let (mut known, mut failed) = (sentinel.sentinels.len(), Vec::new());
-        while let Some(answer) = asked.next().await {
-            let (id, named) = match answer {
-                Ok(answer) => answer,
+        let (mut tally, mut named) = (Tally::of(directory.informants.len()), None);
+        while let Some((place, answer)) = asked.next().await {
+            let informant = &mut informants[place];
+            informant.connection = None;
+            let testimony = match answer {
+                Ok((connection, testimony)) => {
+                    informant.connection = Some(connection);
+                    testimony
+                }
                 Err(why) => {
-                    failed.push(why);
+                    tally.fail(format!("{}: {why}", Address::of(&informant.info)));
                     continue;
                 }
             };
-            known = known.max(named.sentinels);
-            match votes.iter_mut().find(|(other, _)| other.is_at(&named)) {
-                Some((_, by)) => _ = by.insert(id),
-                None => votes.push((named, HashSet::from([id]))),
+            for (host, port) in &testimony.others {
+                let found = Informant::at(directory.at(host, *port));
+                let address = Address::of(&found.info);
+                if !informants
+                    .iter()
+                    .any(|known| Address::of(&known.info) == address)
+                {
+                    asked.push(ask(informants.len(), found.clone()));
+                    informants.push(found);
+                }
             }
-            if let Some(place) = votes.iter().position(|(_, by)| by.len() > known / 2) {
-                return Ok(votes.swap_remove(place).0);
+            let majority = tally.count(testimony);
+            named = named.or(majority);
+            if named.is_some() && until == Until::Majority {
+                break;
             }
         }
-        let answered = votes.iter().map(|(_, by)| by.len()).sum::<usize>();
-        let (given, needed) = (answered + failed.len(), known / 2 + 1);
-        let mut why =
-            format!("fewer than {needed} of {known} Sentinels name one server as {master}");
-        if given < needed {
-            let _ = write!(why, "; the URL must name {needed} different ones at least");
+        if until == Until::All {
+            // Those that are still members are told of again.
+            let mut place = 0..;
+            informants.retain(|informant| {
+                let is_of_url = place.next() < Some(directory.informants.len());
+                is_of_url || informant.connection.is_some()
+            });
         }
-        for failed in failed {
-            let _ = write!(why, ", {failed}");
-        }
-        Err(why.into())
+        named.ok_or_else(|| tally.failure(&directory.subject).into())
     }
 }
 
-/// Asks one Sentinel; returns its identity and its answer.
-async fn ask(
-    info: &ConnectionInfo,
-    known: &mut Option<Known>,
-    master: &str,
-    limit: Duration,
-) -> Result<(String, Named), Arc<str>> {
-    let failed = |error: RedisError| match error.detail() {
+impl Informant {
+    const fn at(info: ConnectionInfo) -> Self {
+        Self {
+            info,
+            connection: None,
+        }
+    }
+
+    /// Asks it, and returns the connection for the next time, too.
+    async fn ask(
+        self,
+        directory: &Directory,
+        namespace: &str,
+        limit: Duration,
+    ) -> Result<(MultiplexedConnection, Testimony), Arc<str>> {
+        let connection = match self.connection {
+            Some(connection) => connection,
+            None => {
+                let settings = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(limit))
+                    .set_response_timeout(Some(limit));
+                let client = Client::open(self.info.clone()).map_err(|error| reason(&error))?;
+                let made = client.get_multiplexed_async_connection_with_config(&settings);
+                made.await.map_err(|error| reason(&error))?
+            }
+        };
+        let (mut one, mut other) = (connection.clone(), connection.clone());
+        let testimony = match &directory.subject {
+            Subject::Master(name) => {
+                let (mut identity, mut question) = (cmd("SENTINEL"), cmd("SENTINEL"));
+                identity.arg("MYID");
+                question.arg("MASTER").arg(name);
+                let asked = try_join(
+                    identity.query_async(&mut one),
+                    question.query_async(&mut other),
+                );
+                let (id, answer) = asked.await.map_err(|error| why_no_sentinel(&error))?;
+                Testimony::of_sentinel(id, &answer)
+            }
+            Subject::SlotOwner => {
+                let (mut which, mut question) = (cmd("CLUSTER"), cmd("CLUSTER"));
+                which.arg("KEYSLOT").arg(format!("{{{namespace}}}"));
+                question.arg("NODES");
+                let asked = try_join(
+                    which.query_async(&mut one),
+                    question.query_async(&mut other),
+                );
+                let (slot, answer): (_, String) =
+                    asked.await.map_err(|error| why_no_cluster(&error))?;
+                let host = match self.info.addr() {
+                    ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host,
+                    _ => "",
+                };
+                Testimony::of_cluster_node(&answer, slot, host, directory.has_tls())
+            }
+        };
+        Ok((connection, testimony.ok_or(NONSENSE)?))
+    }
+}
+
+fn why_no_sentinel(error: &RedisError) -> Arc<str> {
+    match error.detail() {
         Some(words) if words.contains("No such master") => "it knows no such master".into(),
-        _ if is_unknown_command(&error) => "it is no Sentinel".into(),
-        _ => reason(&error),
-    };
-    let known = match known {
-        Some(known) => known,
-        None => {
-            let settings = AsyncConnectionConfig::new()
-                .set_connection_timeout(Some(limit))
-                .set_response_timeout(Some(limit));
-            let client = Client::open(info.clone()).map_err(failed)?;
-            let made = client.get_multiplexed_async_connection_with_config(&settings);
-            let mut connection = made.await.map_err(failed)?;
-            let mut identity = cmd("SENTINEL");
-            let id = identity.arg("MYID").query_async(&mut connection).await;
-            let id = id.map_err(failed)?;
-            known.insert(Known { connection, id })
-        }
-    };
-    let mut question = cmd("SENTINEL");
-    question.arg("MASTER").arg(master);
-    let answer: RedisResult<HashMap<String, String>> =
-        question.query_async(&mut known.connection).await;
-    let named = Named::read(&answer.map_err(failed)?).ok_or(NONSENSE)?;
-    Ok((known.id.clone(), named))
-}
-
-/// The answer of a Sentinel.
-#[derive(Debug, Eq, PartialEq)]
-struct Named {
-    host: String,
-    port: u16,
-    /// How many Sentinels watch the master, as far as this one knows.
-    sentinels: usize,
-}
-
-impl Named {
-    fn read(answer: &HashMap<String, String>) -> Option<Self> {
-        let host = answer.get("ip")?;
-        // It is shown to operators.
-        let is_shown = |c: char| c.is_ascii_alphanumeric() || ".:_-".contains(c);
-        let others: usize = answer.get("num-other-sentinels")?.parse().ok()?;
-        Some(Self {
-            host: Some(host)
-                .filter(|host| host.chars().all(is_shown))?
-                .clone(),
-            port: answer.get("port")?.parse().ok()?,
-            sentinels: others + 1,
-        })
-    }
-
-    fn is_at(&self, other: &Self) -> bool {
-        (&self.host, self.port) == (&other.host, other.port)
+        _ if is_unknown_command(error) => "it is no Sentinel".into(),
+        _ => reason(error),
     }
 }
 
-const REPLACED: &str = "its Sentinels name another server";
-const UNCONFIRMED: &str =
-    "a majority of its Sentinels has not confirmed for five seconds that it is the master";
+fn why_no_cluster(error: &RedisError) -> Arc<str> {
+    let is_alone = |words: &str| words.contains("cluster support disabled");
+    if error.detail().is_some_and(is_alone) || is_unknown_command(error) {
+        "it is no part of a Cluster".into()
+    } else {
+        reason(error)
+    }
+}
 
 /// It counts the time in suspend, too.
 const CLOCK: Clock = Clock::Boot;
@@ -287,23 +337,3 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// For how long the word of a majority counts.
 const FOLLOWED_WITHIN: Duration = Quarantine::FOLLOWED_WITHIN;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_address_that_a_sentinel_names_is_read() {
-        let answer = |host: &str| {
-            let pairs = [("ip", host), ("port", "6379"), ("num-other-sentinels", "2")];
-            HashMap::from(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())))
-        };
-        let named = Named::read(&answer("10.0.0.9")).unwrap();
-        assert_eq!(
-            (&*named.host, named.port, named.sentinels),
-            ("10.0.0.9", 6379, 3)
-        );
-        assert_eq!(Named::read(&answer("a b\r\nc")), None);
-        assert_eq!(Named::read(&HashMap::new()), None);
-    }
-}

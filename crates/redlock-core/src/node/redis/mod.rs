@@ -2,6 +2,7 @@
 
 mod address;
 mod args;
+mod directory;
 mod error;
 mod error_texts;
 mod form;
@@ -11,8 +12,8 @@ mod predecessor;
 mod probe;
 mod reach;
 mod script;
-mod sentinel;
 mod session;
+mod testimony;
 mod transport;
 mod wire;
 
@@ -24,15 +25,14 @@ use deadpool_redis::{
 };
 use futures_util::{FutureExt, future::BoxFuture};
 
-pub(crate) use self::wire::Encoder;
 use self::{
     address::Address,
     form::Forms,
-    inquiry::Sentinels,
+    inquiry::Informants,
     predecessor::Predecessor,
     reach::{Place, Server},
-    sentinel::Sentinel,
 };
+pub(crate) use self::{directory::Directory, wire::Encoder};
 use super::{Node, Session};
 use crate::BuildError;
 
@@ -95,11 +95,15 @@ impl RedisNode {
     /// A line at `DEBUG` under the target `redlock::node` says which it uses, and why.
     pub const RIGHTS_FOR_FUNCTIONS: &str = "+fcall +function|load";
 
+    /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) on all nodes of a Cluster, where the URL names
+    /// one.
+    pub const RIGHTS_FOR_CLUSTERS: &str = "+cluster|nodes +cluster|keyslot";
+
     /// Makes a node at this URL, with a limit of one second to connect.
     ///
     /// # Errors
     ///
-    /// The URL is malformed; the error does not repeat it.
+    /// The URL is malformed, or names a Cluster, whose server depends on the namespace; the error does not repeat it.
     ///
     /// # Examples
     ///
@@ -113,6 +117,7 @@ impl RedisNode {
     pub fn at(url: &str) -> Result<Self, BuildError> {
         match Self::new(
             &deadpool_redis::Config::from_url(url),
+            None,
             Duration::from_secs(1),
         ) {
             Ok((node, _)) => Ok(node),
@@ -121,8 +126,11 @@ impl RedisNode {
     }
 
     /// Makes a node at this URL or configuration; returns it with what no other node of the client may have.
+    ///
+    /// A Cluster has all keys of a namespace on one server, and has none for a client without one.
     pub(crate) fn new(
         config: &deadpool_redis::Config,
+        namespace: Option<&str>,
         connect_timeout: Duration,
     ) -> Result<(Self, String), RedisNodeError> {
         let (name, identity, place) = match Location::of(config)? {
@@ -131,10 +139,17 @@ impl RedisNode {
                 let server = Server::at(*info, config.get_pool_config(), connect_timeout)?;
                 (address.clone(), address, Place::Fixed(Box::new(server)))
             }
-            Location::Sentinel(sentinel) => {
-                let (name, identity) = (sentinel.to_string(), sentinel.identity());
-                let sentinels = Sentinels::new(*sentinel, connect_timeout);
-                (name, identity, Place::Sentinels(Arc::new(sentinels)))
+            Location::Directory(directory) => {
+                let namespace = match namespace {
+                    Some(namespace) => namespace,
+                    None if directory.needs_namespace() => {
+                        return Err(RedisNodeError(NO_NAMESPACE.to_owned()));
+                    }
+                    None => "",
+                };
+                let (name, identity) = (directory.to_string(), directory.identity());
+                let informants = Informants::new(*directory, namespace, connect_timeout);
+                (name, identity, Place::Named(Arc::new(informants)))
             }
         };
         Ok((Self::of(name.into(), place), identity))
@@ -207,17 +222,17 @@ impl Node for RedisNode {
 #[derive(Clone)]
 pub(crate) enum Location {
     Address(Box<ConnectionInfo>),
-    Sentinel(Box<Sentinel>),
+    Directory(Box<Directory>),
 }
 
 impl Location {
     /// Reads it from a configuration.
     pub(crate) fn of(config: &deadpool_redis::Config) -> Result<Self, RedisNodeError> {
         let url = config.url.as_deref().filter(|url| !is_cut_short(url));
-        let sentinel = url.filter(|_| config.connection.is_none());
-        match sentinel.and_then(Sentinel::read) {
-            Some(sentinel) => sentinel
-                .map(|sentinel| Self::Sentinel(Box::new(sentinel)))
+        let url = url.filter(|_| config.connection.is_none());
+        match url.and_then(Directory::read) {
+            Some(directory) => directory
+                .map(|directory| Self::Directory(Box::new(directory)))
                 .map_err(RedisNodeError),
             None => connection_info(config).map(|info| Self::Address(Box::new(info))),
         }
@@ -228,7 +243,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(info) => write!(f, "{}", Address::of(info)),
-            Self::Sentinel(sentinel) => write!(f, "{sentinel}"),
+            Self::Directory(directory) => write!(f, "{directory}"),
         }
     }
 }
@@ -295,9 +310,11 @@ fn refused_url(url: &str, has_tls: bool) -> &'static str {
     if asks_for_tls && !has_tls {
         "asks for TLS, which needs the feature `tls-rustls` of redlock-core"
     } else {
-        "is not a URL like redis://[user:password@]host[:port][/db], rediss://…, unix:///path or redis+sentinel://host,host/master"
+        "is not a URL like redis://[user:password@]host[:port][/db], rediss://…, unix:///path, redis+sentinel://host,host/master or redis+cluster://host,host"
     }
 }
+
+const NO_NAMESPACE: &str = "is a Cluster's, in which the server depends on the namespace: give it to the builder, and leave verbatim_keys out";
 
 #[cfg(test)]
 mod tests {

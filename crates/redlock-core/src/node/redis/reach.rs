@@ -13,7 +13,7 @@ use super::{
     Address, RedisNodeError,
     error::{NotOpened, reason},
     form::Forms,
-    inquiry::Sentinels,
+    inquiry::Informants,
     predecessor::Predecessor,
     probe::Probe,
     session::RedisSession,
@@ -26,8 +26,8 @@ use super::{
 pub(super) enum Place {
     /// Always at the same address or name, or in the user's pool.
     Fixed(Box<Server>),
-    /// Where the Sentinels say; they are asked before each connection.
-    Sentinels(Arc<Sentinels>),
+    /// Where Sentinels or the nodes of a Cluster say; they are asked before each connection.
+    Named(Arc<Informants>),
 }
 
 /// How to connect to a server.
@@ -54,16 +54,15 @@ impl Place {
     ) -> Result<RedisSession, Arc<str>> {
         match self {
             Self::Fixed(server) => server.open(forms, encoder, predecessor).await,
-            Self::Sentinels(sentinels) => {
-                let (info, confirmation) = sentinels.master().await?;
+            Self::Named(informants) => {
+                let (info, confirmation) = informants.server().await?;
                 let address = Address::of(&info);
-                let server = Server::at(info, PoolConfig::default(), sentinels.connect_timeout)
+                let server = Server::at(info, PoolConfig::default(), informants.connect_timeout)
                     .map_err(|RedisNodeError(why)| why)?;
                 let opened = server.open(forms, encoder, predecessor).await;
                 let session = opened.map_err(|why| {
-                    Arc::from(format!(
-                        "its Sentinels say that its master is {address}: {why}"
-                    ))
+                    let names = confirmation.informants;
+                    Arc::from(format!("{names} say that its server is {address}: {why}"))
                 })?;
                 Ok(session.confirmed_by(confirmation))
             }

@@ -41,7 +41,7 @@ pub(super) struct RedisSession {
     encoder: Arc<Encoder>,
     /// How many calls were begun.
     calls: Arc<AtomicU64>,
-    /// Whether the server is still the one that Sentinels name, if they do.
+    /// Whether the server is still the one that its Sentinels or its Cluster name, if they do.
     confirmation: Option<Arc<Confirmation>>,
     /// Until it is dropped, no other connection ends this one.
     _token: Arc<()>,
@@ -94,7 +94,7 @@ impl RedisSession {
         })
     }
 
-    /// Returns the session, over which calls are sent only while Sentinels confirm the server.
+    /// Returns the session, over which calls are sent only while a majority confirms the server.
     pub(super) fn confirmed_by(self, confirmation: Confirmation) -> Self {
         Self {
             confirmation: Some(Arc::new(confirmation)),
@@ -333,8 +333,9 @@ fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>, is_followed: bool)
         if let Ok(Reply::ServerInfo(server_info)) = reply {
             server_info.syncs = policy.cloned();
             if is_followed {
-                // Its Sentinels say when one of them takes its place.
+                // The client learns in time of another server that takes its place.
                 server_info.replicas = 0;
+                server_info.is_cluster = false;
             }
         }
     }

@@ -1,0 +1,392 @@
+//! The URL of a server that others name: the Sentinels of a master, or the nodes of a Cluster.
+
+use std::fmt;
+
+use deadpool_redis::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, parse_redis_url};
+
+use super::{Address, address, refused_url, with_user};
+
+/// Servers that name the server of a node.
+#[derive(Clone)]
+pub(crate) struct Directory {
+    /// Those of the URL, in its order.
+    pub(super) informants: Vec<ConnectionInfo>,
+    pub(super) subject: Subject,
+    /// How to connect to the server that they name; its address is an informant's.
+    settings: ConnectionInfo,
+}
+
+/// The server that they are asked for.
+#[derive(Clone)]
+pub(super) enum Subject {
+    /// The master that Sentinels call by this name.
+    Master(String),
+    /// The owner of the slot in which a Cluster has the keys of the namespace.
+    SlotOwner,
+}
+
+impl Subject {
+    /// Returns which servers are asked for it.
+    pub(super) const fn informants(&self) -> &'static str {
+        match self {
+            Self::Master(_) => "its Sentinels",
+            Self::SlotOwner => "the nodes of its Cluster",
+        }
+    }
+}
+
+impl Directory {
+    /// Reads a URL of this kind; `None` if it is of another.
+    ///
+    /// The parts of the URL that it has in common with others are read as these are.
+    pub(super) fn read(url: &str) -> Option<Result<Self, String>> {
+        let (scheme, rest) = url.split_once("://")?;
+        let scheme = scheme.to_ascii_lowercase();
+        let (scheme, kind) = scheme.split_once('+')?;
+        let read = match kind {
+            "sentinel" => Self::read_sentinels,
+            "cluster" => Self::read_cluster,
+            _ => return None,
+        };
+        matches!(scheme, "redis" | "rediss" | "valkey" | "valkeys").then(|| read(scheme, rest))
+    }
+
+    /// Returns whether a URL is one of this kind that may go on with further hosts after a comma.
+    pub(crate) fn has_open_list(url: &str) -> bool {
+        let parts = url.split_once("://");
+        parts.is_some_and(|(scheme, rest)| {
+            let scheme = scheme.to_ascii_lowercase();
+            let is_list = scheme.ends_with("+sentinel") || scheme.ends_with("+cluster");
+            is_list && !rest.contains(['/', '?'])
+        })
+    }
+
+    fn read_sentinels(scheme: &str, rest: &str) -> Result<Self, String> {
+        let parts = Parts::of(rest);
+        let (master, database) = parts.path.split_once('/').unwrap_or((parts.path, ""));
+        let is_of_a_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if master.is_empty() || !master.chars().all(is_of_a_name) {
+            return Err(NO_MASTER.to_owned());
+        }
+        let options = SentinelOptions::read(parts.query)?;
+        let settings = parts.url(scheme, parts.hosts()?[0], database, &options.others);
+        let with_tls = scheme.ends_with('s') && scheme != "redis";
+        let scheme = if options.tls.unwrap_or(with_tls) {
+            "rediss"
+        } else {
+            "redis"
+        };
+        let sentinels = parts.hosts()?.into_iter().map(|host| {
+            let mut url = parse_redis_url(&format!("{scheme}://{}", with_port(host, 26379)))
+                .filter(|url| url.host_str().is_some_and(|host| !host.is_empty()))
+                .ok_or_else(|| NO_HOST.to_owned())?;
+            let user = options.user.as_deref().unwrap_or_default();
+            let set = url.set_username(user).is_ok()
+                && url.set_password(options.password.as_deref()).is_ok();
+            debug_assert!(set, "a URL with a host has a user");
+            info_of(url.as_str())
+        });
+        Ok(Self {
+            informants: sentinels.collect::<Result<_, _>>()?,
+            subject: Subject::Master(master.to_owned()),
+            settings: info_of(&settings)?,
+        })
+    }
+
+    fn read_cluster(scheme: &str, rest: &str) -> Result<Self, String> {
+        let parts = Parts::of(rest);
+        if !matches!(parts.path, "" | "0") {
+            return Err(DATABASE.to_owned());
+        }
+        let query = match parts.query {
+            "" => String::new(),
+            query => format!("?{query}"),
+        };
+        let nodes = parts.hosts()?.into_iter().map(|host| {
+            let url = parts.url(scheme, &with_port(host, 6379), "", &query);
+            info_of(&url)
+        });
+        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            settings: nodes[0].clone(),
+            informants: nodes,
+            subject: Subject::SlotOwner,
+        })
+    }
+
+    /// Returns what two nodes must not have in common: they would be one server with two votes.
+    pub(super) fn identity(&self) -> String {
+        let addresses = self
+            .informants
+            .iter()
+            .map(|info| Address::of(info).to_string());
+        self.name_at(&addresses.min().unwrap_or_default())
+    }
+
+    /// Returns how to connect to the server that they name, or to another node of their Cluster.
+    pub(super) fn at(&self, host: &str, port: u16) -> ConnectionInfo {
+        let host = host.to_owned();
+        let address = match self.settings.addr().clone() {
+            ConnectionAddr::TcpTls {
+                insecure,
+                tls_params,
+                ..
+            } => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure,
+                tls_params,
+            },
+            _ => ConnectionAddr::Tcp(host, port),
+        };
+        self.settings.clone().set_addr(address)
+    }
+
+    pub(super) const fn needs_namespace(&self) -> bool {
+        matches!(self.subject, Subject::SlotOwner)
+    }
+
+    pub(super) fn has_tls(&self) -> bool {
+        matches!(self.settings.addr(), ConnectionAddr::TcpTls { .. })
+    }
+
+    fn name_at(&self, address: &str) -> String {
+        match &self.subject {
+            Subject::Master(name) => format!("{name}@{address}"),
+            Subject::SlotOwner => format!("cluster@{address}"),
+        }
+    }
+}
+
+impl fmt::Display for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.informants.first().map(Address::of);
+        let first = first.map_or_else(String::new, |first| first.to_string());
+        f.write_str(&self.name_at(&first))
+    }
+}
+
+/// The parts of a URL behind its scheme.
+struct Parts<'a> {
+    /// With the `@`, if there is one.
+    user: &'a str,
+    hosts: &'a str,
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(rest: &'a str) -> Self {
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = place.split_once('/').unwrap_or((place, ""));
+        let (user, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+        Self {
+            user,
+            hosts,
+            path,
+            query,
+        }
+    }
+
+    /// Returns the hosts, of which there is one at least.
+    fn hosts(&self) -> Result<Vec<&'a str>, String> {
+        let hosts: Vec<_> = self.hosts.split(',').map(str::trim).collect();
+        if hosts.iter().any(|host| host.is_empty()) {
+            return Err(NO_HOST.to_owned());
+        }
+        Ok(hosts)
+    }
+
+    /// Returns the URL of one server with these settings.
+    fn url(&self, scheme: &str, host: &str, database: &str, query: &str) -> String {
+        format!("{scheme}://{}{host}/{database}{query}", self.user)
+    }
+}
+
+/// The parameters of a URL that are about the Sentinels, and the others as they were.
+#[derive(Default)]
+struct SentinelOptions {
+    user: Option<String>,
+    password: Option<String>,
+    tls: Option<bool>,
+    others: String,
+}
+
+impl SentinelOptions {
+    fn read(query: &str) -> Result<Self, String> {
+        let url = parse_redis_url(&format!("redis://host?{query}"));
+        let mut options = Self::default();
+        let mut others = Vec::new();
+        for (name, value) in url.iter().flat_map(|url| url.query_pairs()) {
+            let is_new = match &*name {
+                "sentinel_user" => options.user.replace(value.into_owned()).is_none(),
+                "sentinel_password" => options.password.replace(value.into_owned()).is_none(),
+                "sentinel_tls" => {
+                    let tls = match &*value {
+                        "yes" => true,
+                        "no" => false,
+                        _ => return Err(SENTINEL_TLS.to_owned()),
+                    };
+                    options.tls.replace(tls).is_none()
+                }
+                _ => {
+                    others.push(format!("{name}={value}"));
+                    true
+                }
+            };
+            if !is_new {
+                return Err("has a parameter twice".to_owned());
+            }
+        }
+        if !others.is_empty() {
+            options.others = format!("?{}", others.join("&"));
+        }
+        Ok(options)
+    }
+}
+
+/// Returns a host with its port.
+fn with_port(host: &str, default: u16) -> String {
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
+    if has_port {
+        host.to_owned()
+    } else {
+        format!("{host}:{default}")
+    }
+}
+
+fn info_of(url: &str) -> Result<ConnectionInfo, String> {
+    if let Some(why) = address::refusal_of_url(url) {
+        return Err(why.to_owned());
+    }
+    // The parser's own message may quote the URL, and with it the password.
+    let info = url.into_connection_info();
+    let info = info.map_err(|_| refused_url(url, cfg!(feature = "tls-rustls")).to_owned())?;
+    Ok(with_user(info))
+}
+
+fn is_port(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+const NO_MASTER: &str = "names no master: write redis+sentinel://host:26379,host:26379/master, with the name by which the Sentinels know it";
+const NO_HOST: &str = "has an address that cannot be read: write host:26379 for a Sentinel or host:6379 for a node of a Cluster, with commas between them";
+const DATABASE: &str = "has a database or another path, which a Cluster has not: write redis+cluster://host:6379,host:6379";
+const SENTINEL_TLS: &str = "has a sentinel_tls that is neither yes nor no";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<Directory, String> {
+        Directory::read(url).unwrap_or_else(|| panic!("{url} is of another kind"))
+    }
+
+    fn addresses(directory: &Directory) -> Vec<String> {
+        let addresses = directory.informants.iter().map(Address::of);
+        addresses.map(|address| address.to_string()).collect()
+    }
+
+    #[test]
+    fn a_url_names_sentinels_and_their_master() {
+        let sentinel = read("redis+sentinel://app:p%40w@s1,s2:7000,[::1]/orders.v2/3").unwrap();
+        assert_eq!(addresses(&sentinel), ["s1:26379", "s2:7000", "[::1]:26379"]);
+        assert_eq!(sentinel.to_string(), "orders.v2@s1:26379");
+        let master = sentinel.at("10.0.0.9", 6379);
+        assert_eq!(Address::of(&master).to_string(), "10.0.0.9:6379");
+        let settings = master.redis_settings();
+        assert_eq!(settings.db(), 3);
+        assert_eq!(
+            (settings.username(), settings.password()),
+            (Some("app"), Some("p@w"))
+        );
+        let greeting = sentinel.informants[0].redis_settings();
+        assert_eq!((greeting.username(), greeting.password()), (None, None));
+    }
+
+    #[test]
+    fn sentinels_have_a_user_a_password_and_tls_of_their_own() {
+        let url = "redis+sentinel://:secret@s1/m?sentinel_user=watch&sentinel_password=a%40b%2Fc&protocol=resp2";
+        let sentinel = read(url).unwrap();
+        let greeting = sentinel.informants[0].redis_settings();
+        assert_eq!(
+            (greeting.username(), greeting.password()),
+            (Some("watch"), Some("a@b/c"))
+        );
+        assert_eq!(
+            sentinel.at("h", 1).redis_settings().password(),
+            Some("secret")
+        );
+    }
+
+    #[test]
+    fn a_url_names_nodes_of_a_cluster_and_how_to_connect_to_all() {
+        let cluster = read("REDIS+Cluster://app:p%40w@c1,c2:7000,[::1]?protocol=resp3").unwrap();
+        assert_eq!(addresses(&cluster), ["c1:6379", "c2:7000", "[::1]:6379"]);
+        assert_eq!(cluster.to_string(), "cluster@c1:6379");
+        assert!(matches!(cluster.subject, Subject::SlotOwner));
+        for info in [&cluster.informants[1], &cluster.at("10.0.0.9", 6379)] {
+            let settings = info.redis_settings();
+            assert_eq!(
+                (settings.username(), settings.password()),
+                (Some("app"), Some("p@w"))
+            );
+        }
+        let same = read("redis+cluster://c2:7000,[::1]:6379,c1/").unwrap();
+        assert_eq!(same.identity(), cluster.identity());
+    }
+
+    #[cfg(feature = "tls-rustls")]
+    #[test]
+    fn tls_is_for_both_unless_it_is_said() {
+        let is_tls = |info: &ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+        for (url, tls) in [
+            ("rediss+sentinel://s1/m", [true, true]),
+            ("valkeys+sentinel://s1/m?sentinel_tls=no", [true, false]),
+            ("redis+sentinel://s1/m?sentinel_tls=yes", [false, true]),
+            ("redis+sentinel://s1/m", [false, false]),
+        ] {
+            let sentinel = read(url).unwrap();
+            let found = [&sentinel.at("h", 1), &sentinel.informants[0]].map(is_tls);
+            assert_eq!(found, tls, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_the_form_for_it() {
+        for (url, form) in [
+            ("redis+sentinel://s1:26379", "/master"),
+            ("redis+sentinel://s1:26379/", "/master"),
+            ("redis+sentinel://s1,s2/my%20master", "/master"),
+            ("redis+sentinel:///mymaster", "host:26379"),
+            ("redis+sentinel://s1,,s2/mymaster", "host:26379"),
+            ("redis+sentinel://s1/mymaster/two", "redis://host/2"),
+            ("redis+cluster://c1,,c2", "host:6379"),
+            ("redis+cluster://", "host:6379"),
+            ("redis+cluster://c1,c2/2", "redis+cluster://host:6379"),
+            ("redis+cluster://c1?db=2", "redis://host/2"),
+            ("redis+sentinel://s1/m?sentinel_tls=maybe", "sentinel_tls"),
+            ("redis+sentinel://s1/m?timeout=5s", "connect_timeout"),
+            (
+                "redis+sentinel://s1/m?sentinel_user=a&sentinel_user=b",
+                "twice",
+            ),
+            (
+                "redis+sentinel://:hunter2@s1/m?password=hunter2",
+                "redis://user:password@host",
+            ),
+        ] {
+            let refused = read(url).err().unwrap_or_else(|| panic!("{url} is taken"));
+            assert!(refused.contains(form), "{url}: {refused}");
+            assert!(!refused.contains("hunter2"), "{url}: {refused}");
+        }
+        for url in [
+            "redis://s1/1",
+            "http+sentinel://s1/m",
+            "s1/m",
+            "redis+unix:///socket",
+        ] {
+            assert!(Directory::read(url).is_none(), "{url}");
+        }
+    }
+}
