@@ -256,21 +256,21 @@ impl ClusterNodes {
         }
     }
 
-    /// Waits until another server has the slot of the default namespace than the one at `port`; returns the port of that.
+    /// Waits until another server has the slot of this tag than the one at `port`; returns the port of that.
     ///
     /// # Panics
     ///
     /// If it still has the slot after half a minute.
-    pub async fn succeeded(&self, port: u16) -> u16 {
-        let owner = || self.set.owner(NAMESPACE).ok();
+    pub async fn succeeded(&self, tag: &str, port: u16) -> u16 {
+        let owner = || self.set.owner(tag).ok();
         let is_another = |owner: &Option<u16>| owner.is_some_and(|owner| owner != port);
         let owner = eventually("a failover", FAILOVER, owner, is_another).await;
         owner.expect("it is another")
     }
 
-    /// The port of the server that has the slot of the default namespace.
-    pub fn owner(&self) -> u16 {
-        let owner = self.set.owner(NAMESPACE);
+    /// The port of the server that has the slot of this tag.
+    pub fn owner(&self, tag: &str) -> u16 {
+        let owner = self.set.owner(tag);
         owner.expect("a server of the Cluster answers")
     }
 
@@ -288,24 +288,23 @@ impl ClusterNodes {
         found.expect("the port is one of the Cluster's")
     }
 
-    /// Moves the slot of the default namespace to another master.
+    /// A master that has none of these slots.
     ///
     /// # Panics
     ///
-    /// If a server of the Cluster does not answer, or refuses.
-    pub fn move_away(&self) {
+    /// If there is none.
+    pub fn another_master(&self, tags: &[String]) -> u16 {
+        let owners: Vec<u16> = tags.iter().map(|tag| self.owner(tag)).collect();
         let is_master = |server: &&Server| {
             let role = server.command(&["ROLE"]);
-            role.is_ok_and(|role| {
+            let is_master = |role: &redlock_sandbox::Value| {
                 role.as_array().and_then(|role| role[0].as_text()) == Some("master")
-            })
+            };
+            role.is_ok_and(|role| is_master(&role))
         };
-        let owner = self.owner();
-        let mut servers = self.set.servers().filter(|server| server.port() != owner);
-        let other = servers.find(is_master).expect("it has several masters");
-        self.set
-            .move_slot(NAMESPACE, other.port())
-            .expect("the slot can be moved");
+        let mut servers = self.set.servers();
+        let other = servers.find(|server| !owners.contains(&server.port()) && is_master(server));
+        other.expect("it has more masters").port()
     }
 
     /// The locks on all servers, masters and replicas, as `port: key`.
@@ -367,8 +366,6 @@ impl Drop for Slot {
 }
 
 const MOST: usize = 15;
-/// The hash tag of the default namespace.
-const NAMESPACE: &str = "{redlock}";
 const FAILOVER: Duration = Duration::from_secs(30);
 
 static FREE: Mutex<usize> = Mutex::new(MOST);

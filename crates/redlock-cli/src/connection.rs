@@ -68,6 +68,7 @@ impl ConnectionArgs {
             let message = "no node is given: set REDLOCK_NODES, or give --nodes or --config";
             return Err(CommandError::wrong(message));
         }
+        config.nodes = config.nodes.iter().flat_map(NodeConfig::votes).collect();
         // Leases of a try-out can be shorter than the default.
         let max_ttl = config.max_ttl.unwrap_or(NodeSettings::MAX_TTL);
         let mut given = config.clone();
@@ -110,10 +111,11 @@ impl NodeSettings {
     /// The ttl of a client to which none was given.
     pub(crate) const TTL: Duration = Duration::from_secs(10);
 
-    /// Returns the key that a resource has at the nodes.
-    pub(crate) fn lock_key(&self, resource: &str) -> Result<String, CommandError> {
+    /// Returns a resource, of which every node has a key.
+    pub(crate) fn key(&self, resource: &str) -> Result<ResourceKey, CommandError> {
         let key: ResourceKey = resource.parse()?;
-        Ok(self.keys.lock(&key)?)
+        self.keys.lock(&key)?;
+        Ok(key)
     }
 
     /// Describes a client.
@@ -151,7 +153,17 @@ impl NodeSettings {
         } else {
             ""
         };
-        format!("{all}~{{{}}}:*", self.own_namespace())
+        let namespace = self.own_namespace();
+        if self
+            .config
+            .nodes
+            .iter()
+            .any(|node| self.keys.on(node) != self.keys)
+        {
+            // Each vote of a Cluster has its own tag behind the namespace.
+            return format!("~{{{namespace}:*");
+        }
+        format!("{all}~{{{namespace}}}:*")
     }
 
     /// Returns the key under which a node remembers with which policy clients use the namespace.

@@ -106,7 +106,7 @@ type KeyList = (Vec<HeldKey>, Vec<(Arc<str>, String)>);
 
 /// Asks all nodes at once which keys they have.
 pub(crate) async fn list(places: &[ProbedNode], settings: &NodeSettings, prefix: &str) -> KeyList {
-    let all = places.iter().map(|place| on_node(place, settings, prefix));
+    let all = places.iter().map(|place| on_node(place, prefix));
     let found = join_all(all).await;
     let mut locks: BTreeMap<String, Vec<(Owner, Option<Duration>)>> = BTreeMap::new();
     let mut silent = Vec::new();
@@ -176,13 +176,12 @@ impl HeldKey {
 /// Returns the resources whose keys one node has, with the owner of each and how long it lasts.
 async fn on_node(
     place: &ProbedNode,
-    settings: &NodeSettings,
     prefix: &str,
 ) -> Result<Vec<(String, Owner, Option<Duration>)>, String> {
     let mut probe = place.probe.clone()?;
     let mut found = Vec::new();
-    for key in probe.keys(settings.keys.pattern(), "ls").await? {
-        let Some(name) = settings.keys.resource(&key) else {
+    for key in probe.keys(place.keys.pattern(), "ls").await? {
+        let Some(name) = place.keys.resource(&key) else {
             continue;
         };
         if !name.starts_with(prefix) {
@@ -199,7 +198,7 @@ async fn on_node(
 pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> CommandResult {
     let settings = args.connection.settings().await?;
     let places = probe::connect(&settings).await;
-    let (key, said) = lookup::find(&places, &settings, &args.key).await?;
+    let (keys, said) = lookup::find(&places, &settings, &args.key).await?;
     let output = context.output;
 
     let claims = claims(&said);
@@ -252,12 +251,12 @@ pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> Comm
     }
 
     let mut released = 0;
-    for (place, said) in places.iter().zip(&said) {
+    for ((place, key), said) in places.iter().zip(&keys).zip(&said) {
         let (Some(owner), Ok(probe)) = (said.owner(), &place.probe) else {
             continue;
         };
         let node = &place.name;
-        let done = lookup::take_away(&mut probe.clone(), &key, owner).await;
+        let done = lookup::take_away(&mut probe.clone(), key, owner).await;
         released += usize::from(matches!(done, Ok(true)));
         if output.is_json() {
             continue;

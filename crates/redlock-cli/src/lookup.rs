@@ -139,7 +139,7 @@ impl SharedValue {
     }
 }
 
-/// Asks all nodes at once about a resource, and returns its key and what each of them says of it.
+/// Asks all nodes at once about a resource, and returns its key on each of them and what that says of it.
 ///
 /// `ls` shows a hash for a name that is too long for a key.
 /// The name is taken for such a hash if no resource of this name is held.
@@ -147,24 +147,26 @@ pub(crate) async fn find(
     places: &[ProbedNode],
     settings: &NodeSettings,
     resource: &str,
-) -> Result<(String, Vec<KeyState>), CommandError> {
-    let key = settings.lock_key(resource)?;
-    let said = ask(places, &key).await;
+) -> Result<(Vec<String>, Vec<KeyState>), CommandError> {
+    let name = settings.key(resource)?;
+    let keys = places.iter().map(|place| place.keys.lock(&name));
+    let keys = keys.collect::<Result<Vec<_>, _>>()?;
+    let said = ask(places, &keys).await;
     let is_held = |said: &KeyState| said.owner().is_some();
-    if !said.iter().any(is_held)
-        && let Some(hashed) = settings.keys.lock_of_hash(resource)
-    {
+    if !said.iter().any(is_held) {
+        let hashed = places.iter().map(|place| place.keys.lock_of_hash(resource));
+        let hashed: Vec<String> = hashed.flatten().collect();
         let of_hash = ask(places, &hashed).await;
         if of_hash.iter().any(is_held) {
             return Ok((hashed, of_hash));
         }
     }
-    Ok((key, said))
+    Ok((keys, said))
 }
 
 /// Asks all nodes at once.
-async fn ask(places: &[ProbedNode], key: &str) -> Vec<KeyState> {
-    let all = places.iter().map(|place| async move {
+async fn ask(places: &[ProbedNode], keys: &[String]) -> Vec<KeyState> {
+    let all = places.iter().zip(keys).map(|(place, key)| async move {
         match &place.probe {
             Ok(probe) => state(&mut probe.clone(), key).await,
             Err(why) => KeyState::Unknown(why.clone()),

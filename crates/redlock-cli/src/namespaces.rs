@@ -111,7 +111,12 @@ fn of_mark(mark: &str, run: &str) -> Option<NamespaceMark> {
 
 /// Returns the namespace whose mark a key is, if it may be one.
 fn namespace(key: &str) -> Option<&str> {
-    let namespace = key.strip_prefix('{')?.strip_suffix(BEHIND)?;
+    let tag = key.strip_prefix('{')?.strip_suffix(BEHIND)?;
+    let namespace = match tag.split_once(':') {
+        // One vote of a Cluster has its own tag.
+        Some((namespace, vote)) if vote.starts_with(|c: char| c.is_ascii_digit()) => namespace,
+        _ => tag,
+    };
     (!namespace.contains(['{', '}'])).then_some(namespace)
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct StatusArgs {
 pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> CommandResult {
     let settings = args.connection.settings().await?;
     // An invalid key is reported before the command asks any node.
-    settings.lock_key(&args.key)?;
+    settings.key(&args.key)?;
     let processes = args.processes.addresses()?;
     let (_client, reports) = nodes::connect(context, &settings).await?;
     let places = probe::connect(&settings).await;

@@ -3,10 +3,10 @@ use std::{cell::RefCell, sync::Arc};
 use redlock_proto::{KeySet, NodeKey};
 use sha2::{Digest, Sha256};
 
-use crate::{InvalidKey, ResourceKey, ResourceKeys, key::SlotsOf};
+use crate::{InvalidKey, NodeConfig, ResourceKey, ResourceKeys, key::SlotsOf};
 
 /// How the name of a resource becomes a key on the nodes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum KeyScheme {
     /// `{namespace}:lock:name`, with the namespace as hash tag.
     Namespace(Namespace),
@@ -15,7 +15,7 @@ pub(crate) enum KeyScheme {
 }
 
 /// 1 to 32 letters, digits, `.`, `_` or `-`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Namespace(Arc<str>);
 
 impl Namespace {
@@ -148,12 +148,35 @@ thread_local! {
 /// assert_eq!(keys.resource(&key).as_deref(), Some("invoice:7"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NodeKeys(KeyScheme);
 
 impl NodeKeys {
     pub(crate) const fn new(key_space: KeyScheme) -> Self {
         Self(key_space)
+    }
+
+    /// Returns the names on this node, which differ from other nodes' if it is [one vote of a Cluster](NodeConfig::votes).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{NodeConfig, Redlock};
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// let second = &NodeConfig::from("redis+cluster://c1?votes=3").votes()[1];
+    /// assert!(keys.on(second).pattern().starts_with("{billing:2of3:"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn on(&self, node: &NodeConfig) -> Self {
+        match (&self.0, node.vote()) {
+            (KeyScheme::Namespace(namespace), Some(vote)) => {
+                let tag = vote.tag(namespace.as_str()).into();
+                Self(KeyScheme::Namespace(Namespace(tag)))
+            }
+            (scheme, _) => Self(scheme.clone()),
+        }
     }
 
     /// Returns the key under which a node keeps the lock on a resource.
@@ -282,7 +305,9 @@ fn is_remembered(key: &str) -> bool {
 
 /// Returns what a key has behind a namespace, if it begins with one.
 fn behind_a_namespace(key: &str) -> Option<&str> {
-    let (namespace, rest) = key.strip_prefix('{')?.split_once("}:")?;
+    let (tag, rest) = key.strip_prefix('{')?.split_once("}:")?;
+    // One vote of a Cluster has more behind a colon.
+    let namespace = tag.split(':').next()?;
     Namespace::new(namespace).map(|_| rest)
 }
 

@@ -2,10 +2,12 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use redlock_core::{Redlock, node::RedisNode};
+use redlock_core::{NodeConfig, Redlock, node::RedisNode};
 use redlock_tests::{
-    ClientProcess, ClusterNodes, Connect, History, Load, LoadSummary, Work, eventually, now, voting,
+    ClientProcess, ClusterNodes, Connect, History, Load, LoadSummary, Work, eventually, now,
+    voting, within,
 };
+use tokio::time::sleep;
 
 use crate::sentinels::{asked_nothing, try_acquire, what_is_said};
 
@@ -32,16 +34,36 @@ enum Change {
     Reshard,
 }
 
-/// Two processes work on while the owner of the slot changes in each of these ways; returns what it cost.
-async fn change_under_load(shards: usize, changes: &[Change]) -> String {
+/// The hash tag of the default namespace.
+const NAMESPACE: &str = "{redlock}";
+
+/// The hash tag of each node that a URL means.
+fn tags_of(url: &str) -> Vec<String> {
+    let nodes = NodeConfig::from(url).votes();
+    let keys = Redlock::builder().node_keys().unwrap();
+    let patterns = nodes.iter().map(|node| keys.on(node).pattern());
+    let tags = patterns.map(|pattern| pattern.split_inclusive('}').next().unwrap().to_owned());
+    tags.collect()
+}
+
+/// Two processes work on while the owner of a vote's slot changes in each of these ways; returns what it cost.
+///
+/// Where there are several votes, each vote is back before the next one is taken away.
+async fn change_under_load(shards: usize, votes: usize, changes: &[Change]) -> String {
     let mut nodes = ClusterNodes::start(shards);
+    let url = match votes {
+        1 => nodes.url(),
+        _ => format!("{}?votes={votes}", nodes.url()),
+    };
+    let tags = tags_of(&url);
+    assert_eq!(tags.len(), votes);
     let history = History::new();
     let connect = Connect {
         max_ttl: MAX_TTL,
-        ..Connect::to(vec![nodes.url()], TTL)
+        ..Connect::to(vec![url], TTL)
     };
     // It vouches for the servers.
-    drop(connect.client().await);
+    let watch = connect.client().await;
     let outages = u32::try_from(changes.len()).unwrap();
     let clients = ["one", "two"].map(|name| {
         let load = Load {
@@ -70,25 +92,33 @@ async fn change_under_load(shards: usize, changes: &[Change]) -> String {
     };
     at_work(0).await;
     let mut changed = Vec::new();
-    for change in changes {
-        let owner = nodes.owner();
+    for (change, tag) in changes.iter().zip(tags.iter().cycle()) {
+        let owner = nodes.owner(tag);
         changed.push(now());
         match change {
             Change::Failover => nodes.fail_over(owner).unwrap(),
             Change::Kill => nodes.at_mut(owner).kill().unwrap(),
             Change::Freeze => nodes.at_mut(owner).freeze().unwrap(),
-            Change::Reshard => nodes.move_away(),
+            Change::Reshard => nodes.move_slot(tag, nodes.another_master(&tags)).unwrap(),
         }
-        nodes.succeeded(owner).await;
+        nodes.succeeded(tag, owner).await;
         if let Change::Freeze = change {
             // It takes itself for the owner until another node tells it.
             nodes.at_mut(owner).thaw().unwrap();
         }
         at_work(holds()).await;
+        if votes > 1 {
+            let moved = now();
+            let has_lost = async || voting(&watch, votes - 1, FOLLOWED).await;
+            has_lost().await;
+            voting(&watch, votes, FOLLOWED).await;
+            assert!(now() - moved > MAX_TTL, "it may have forgotten a lease");
+        }
     }
     for client in clients {
         let summary: LoadSummary = client.finish(outages * FOLLOWED + FOLLOWED).await;
         eprintln!("{summary:?}");
+        assert!(votes == 1 || summary.failed.is_empty(), "a majority votes");
     }
     let keys = || nodes.keys();
     eventually("no server has a key", FOLLOWED, keys, Vec::is_empty).await;
@@ -96,7 +126,7 @@ async fn change_under_load(shards: usize, changes: &[Change]) -> String {
     let mut begins: Vec<_> = holds.iter().map(|hold| hold.from).collect();
     begins.sort();
     let mut report = format!(
-        "{shards} x 2, holds: {}, overlaps: 0, keys left: 0",
+        "{shards} x 2, votes: {votes}, holds: {}, overlaps: 0, keys left: 0",
         holds.len()
     );
     changed.push(now());
@@ -104,6 +134,12 @@ async fn change_under_load(shards: usize, changes: &[Change]) -> String {
         let pairs = begins.windows(2).map(|pair| (pair[0], pair[1]));
         let pauses = pairs.filter(|(_, next)| (times[0]..times[1]).contains(next));
         let longest = pauses.map(|(last, next)| next - last).max().unwrap();
+        if votes > 1 {
+            let _ = write!(report, "; {change:?}: no lease for {longest:?}");
+            // Where a slot has no owner, masters of other slots refuse all commands.
+            assert!(longest < DETECTED, "{longest:?}");
+            continue;
+        }
         let bound = MAX_TTL + CONFIRMED;
         let ratio = longest.as_secs_f64() / bound.as_secs_f64();
         let _ = write!(
@@ -120,14 +156,58 @@ async fn change_under_load(shards: usize, changes: &[Change]) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failovers_under_load_leave_no_overlap_and_no_key() {
     let changes = [Change::Failover, Change::Kill];
-    println!("{}", change_under_load(3, &changes).await);
+    println!("{}", change_under_load(3, 1, &changes).await);
+}
+
+// Shows: R7.8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_that_moves_under_load_leaves_no_overlap_and_no_key() {
+    let changes = [Change::Reshard, Change::Freeze];
+    println!("{}", change_under_load(5, 1, &changes).await);
 }
 
 // Shows: E11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slot_that_moves_under_load_leaves_no_overlap_and_no_key() {
-    let changes = [Change::Reshard, Change::Freeze];
-    println!("{}", change_under_load(5, &changes).await);
+async fn a_cluster_of_three_votes_goes_on_while_each_of_them_fails_over() {
+    let changes = [Change::Failover, Change::Kill, Change::Freeze];
+    println!("{}", change_under_load(3, 3, &changes).await);
+}
+
+// Shows: R7.8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_of_three_votes_goes_on_while_a_slot_moves() {
+    println!("{}", change_under_load(5, 3, &[Change::Reshard]).await);
+}
+
+/// Two votes on one server would fail together.
+// Shows: R7.9.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_votes_on_one_master_are_one() {
+    let nodes = ClusterNodes::start(3);
+    let url = format!("{}?votes=3", nodes.url());
+    let tags = tags_of(&url);
+    let connect = Connect {
+        max_ttl: MAX_TTL,
+        ..Connect::to(vec![url], TTL)
+    };
+    let redlock = connect.client().await;
+    let (first, third) = (nodes.owner(&tags[0]), nodes.owner(&tags[2]));
+    nodes.move_slot(&tags[2], first).unwrap();
+    voting(&redlock, 2, FOLLOWED).await;
+    let is_said = || async {
+        let report = redlock.node_reports().await.swap_remove(2).to_string();
+        report.contains("the same server as nodes[0]")
+    };
+    let said = async {
+        while !is_said().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within("the reason", FOLLOWED, said).await;
+    sleep(MAX_TTL + CONFIRMED + Duration::from_secs(1)).await;
+    voting(&redlock, 2, Duration::from_secs(1)).await;
+    nodes.move_slot(&tags[2], third).unwrap();
+    voting(&redlock, 3, FOLLOWED).await;
 }
 
 /// A majority of masters alone would not do: the old owner and the promoted one each have one with the others.
@@ -154,7 +234,7 @@ async fn an_owner_that_no_majority_of_the_nodes_confirms_is_asked_nothing() {
 async fn a_shard_that_is_down_takes_the_vote_and_gives_it_back_without_a_quarantine() {
     let mut nodes = ClusterNodes::start(3);
     let redlock = Connect::to(vec![nodes.url()], TTL).client().await;
-    let owner = nodes.owner();
+    let owner = nodes.owner(NAMESPACE);
     let shard = usize::from(nodes.masters[0].port() == owner);
     nodes.masters[shard].kill().unwrap();
     nodes.replicas[shard].kill().unwrap();
@@ -200,7 +280,7 @@ async fn what_a_cluster_does_not_say_is_said() {
     let alone = redlock_tests::Nodes::start(1);
     let alone = line(&format!("redis+cluster://{}", alone[0].address())).await;
     assert!(alone.contains("is no part of a Cluster"), "{alone}");
-    let owner = nodes.owner();
+    let owner = nodes.owner(NAMESPACE);
     let slot = nodes
         .at(owner)
         .command(&["CLUSTER", "KEYSLOT", "{redlock}"]);

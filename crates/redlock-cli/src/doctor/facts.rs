@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::{
+    NodeKeys,
     deadpool_redis::redis::{Cmd, RedisError, Value, cmd, from_redis_value},
     node::RedisNode,
 };
@@ -102,7 +103,7 @@ fn unexamined(node: &Arc<str>, why: &str, findings: &mut Findings) {
 
 async fn at(place: &ProbedNode, settings: &NodeSettings) -> Result<Facts, String> {
     let mut probe = place.probe.clone()?;
-    let facts = of(&mut probe, settings).await?;
+    let facts = of(&mut probe, &place.keys, settings).await?;
     // What had no answer would look as if nothing were wrong with it.
     match probe.unanswered() {
         Some(why) => Err(why.to_owned()),
@@ -110,7 +111,11 @@ async fn at(place: &ProbedNode, settings: &NodeSettings) -> Result<Facts, String
     }
 }
 
-async fn of(probe: &mut NodeProbe, settings: &NodeSettings) -> Result<Facts, String> {
+async fn of(
+    probe: &mut NodeProbe,
+    keys: &NodeKeys,
+    settings: &NodeSettings,
+) -> Result<Facts, String> {
     let first = probe.read_clock(CLOCK_READINGS).await;
     let begun = clock::now();
     let info = probe.info().await.map_err(|error| words(&error))?;
@@ -118,7 +123,7 @@ async fn of(probe: &mut NodeProbe, settings: &NodeSettings) -> Result<Facts, Str
     let mut script = cmd("EVAL");
     script.arg("return 0").arg(0);
     let script = probe.measure(&script).await;
-    let rights = rights_of(probe, settings).await;
+    let rights = rights_of(probe, keys, settings).await;
     let mut unverified = Vec::new();
     let syncs = setting(probe, "appendfsync").await;
     let saves = setting(probe, "save").await;
@@ -217,13 +222,10 @@ pub(super) struct Rights {
 }
 
 /// Tries every right; nothing is left behind, and what a lost connection leaves there ends by itself.
-async fn rights_of(probe: &mut NodeProbe, settings: &NodeSettings) -> Rights {
+async fn rights_of(probe: &mut NodeProbe, keys: &NodeKeys, settings: &NodeSettings) -> Rights {
     let mut rights = Rights::default();
     let name = format!("redlock-doctor:{}", Uuid::new_v4().simple());
-    let key = name
-        .parse()
-        .ok()
-        .and_then(|name| settings.keys.lock(&name).ok());
+    let key = name.parse().ok().and_then(|name| keys.lock(&name).ok());
     let Some(key) = key else {
         return rights;
     };

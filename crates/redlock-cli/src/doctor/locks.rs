@@ -3,7 +3,7 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use redlock_core::{
-    AcquireErrorKind, AcquireOptions, Redlock, Renewal, Wait,
+    AcquireErrorKind, AcquireOptions, NodeKeys, Redlock, Renewal, Wait,
     deadpool_redis::redis::{RedisResult, Value, cmd},
 };
 use uuid::Uuid;
@@ -26,7 +26,7 @@ pub(super) async fn check_keys(
             // The check of whether the node can be reached has reported it.
             continue;
         };
-        match look(&mut probe.clone(), settings).await {
+        match look(&mut probe.clone(), &place.keys, settings).await {
             Ok(keys) => report(&place.name, keys, settings.max_ttl(), findings),
             Err(why) => {
                 let found = format!("its keys cannot be looked at: {}", words(&why));
@@ -64,13 +64,17 @@ fn report(
 }
 
 /// Counts the locks of a node that never end, those that last too long, and the keys that are no lock's.
-async fn look(probe: &mut NodeProbe, settings: &NodeSettings) -> RedisResult<[usize; 3]> {
+async fn look(
+    probe: &mut NodeProbe,
+    names: &NodeKeys,
+    settings: &NodeSettings,
+) -> RedisResult<[usize; 3]> {
     let (mut endless, mut too_long, mut foreign) = (0, 0, 0);
     let mut scan = Scan::new(None);
     while let Some(keys) = scan.next(probe).await? {
         for key in keys {
             match key.as_deref() {
-                Some(key) if settings.keys.resource(key).is_some() => {
+                Some(key) if names.resource(key).is_some() => {
                     match probe.ask(cmd("PTTL").arg(key)).await {
                         Ok(Value::Int(-1)) => endless += 1,
                         Ok(Value::Int(left)) => {

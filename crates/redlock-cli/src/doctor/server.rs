@@ -374,7 +374,7 @@ const RECENT: Duration = Duration::from_secs(60 * 60);
 mod tests {
     use std::time::Duration;
 
-    use redlock_core::NodeConfig;
+    use redlock_core::{NodeConfig, Redlock};
 
     use super::{Findings, ProbedNode, is_local, security};
 
@@ -387,6 +387,7 @@ mod tests {
             let place = ProbedNode {
                 name: "node".into(),
                 follows_failovers: false,
+                keys: Redlock::builder().node_keys().unwrap(),
                 info: located.ok(),
                 probe: Err(String::new()),
             };

@@ -86,7 +86,7 @@ pub(crate) async fn list(
     places: &[ProbedNode],
     settings: &NodeSettings,
 ) -> Result<JobList, SilentNodes> {
-    let found = join_all(places.iter().map(|place| on_node(place, settings))).await;
+    let found = join_all(places.iter().map(|place| on_node(place))).await;
     let (mut jobs, mut has_nameless) = (BTreeSet::new(), false);
     let mut silent = Vec::new();
     for (place, found) in places.iter().zip(found) {
@@ -121,10 +121,10 @@ pub(crate) async fn list(
 }
 
 /// Returns the resources under which a node remembers something.
-async fn on_node(place: &ProbedNode, settings: &NodeSettings) -> Result<Vec<String>, String> {
+async fn on_node(place: &ProbedNode) -> Result<Vec<String>, String> {
     let mut probe = place.probe.clone()?;
-    let keys = probe.keys(settings.keys.job_pattern(), "jobs").await?;
-    let jobs = keys.iter().filter_map(|key| settings.keys.job_of(key));
+    let keys = probe.keys(place.keys.job_pattern(), "jobs").await?;
+    let jobs = keys.iter().filter_map(|key| place.keys.job_of(key));
     Ok(jobs.collect())
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 use futures_util::future::join_all;
 use redlock_core::{
-    NodeConfig,
+    NodeConfig, NodeKeys,
     deadpool_redis::redis::{
         AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, RedisError, RedisResult,
         Value,
@@ -40,6 +40,8 @@ pub(crate) struct ProbedNode {
     pub(crate) name: Arc<str>,
     /// Whether Sentinels or a Cluster name its server, and promote another when that fails.
     pub(crate) follows_failovers: bool,
+    /// The names of resources there.
+    pub(crate) keys: NodeKeys,
     /// How the command connects to it.
     pub(crate) info: Option<ConnectionInfo>,
     /// The connection, or why there is none.
@@ -80,6 +82,7 @@ async fn place(settings: &NodeSettings, index: usize, node: &NodeConfig) -> Prob
     ProbedNode {
         name,
         follows_failovers: node.follows_failovers(),
+        keys: settings.keys.on(node),
         info,
         probe,
     }

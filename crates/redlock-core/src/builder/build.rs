@@ -62,7 +62,7 @@ impl RedlockBuilder {
     pub async fn build(self) -> Result<Redlock, BuildError> {
         let settings = self.settings()?;
         let key_space = self.key_space()?;
-        let nodes = self.open_nodes(settings.connect_timeout, &key_space)?;
+        let nodes = self.open_nodes(&settings, &key_space)?;
         let Some(count) = NonZeroUsize::new(nodes.len()) else {
             let message = "no node is given; give one, or better three or five, independent masters, such as in REDLOCK_NODES";
             return Err(BuildError::misuse("nodes", message));
@@ -145,7 +145,7 @@ impl RedlockBuilder {
     pub fn check(&self) -> Result<(), BuildError> {
         let settings = self.settings()?;
         let key_space = self.key_space()?;
-        self.open_nodes(settings.connect_timeout, &key_space)?;
+        self.open_nodes(&settings, &key_space)?;
         Ok(())
     }
 
@@ -226,27 +226,32 @@ impl RedlockBuilder {
 
     fn open_nodes(
         &self,
-        connect_timeout: Duration,
+        settings: &Settings,
         key_space: &KeyScheme,
     ) -> Result<Vec<Arc<dyn Node>>, BuildError> {
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         let mut identities = Vec::new();
         let encoder = Arc::default();
+        let keyspace = Keyspace::new(&key_space.prefix(), settings.quarantine());
         let namespace = match key_space {
-            KeyScheme::Namespace(namespace) => Some(namespace.as_str()),
+            KeyScheme::Namespace(namespace) => Some((namespace.as_str(), &keyspace)),
             KeyScheme::Verbatim => None,
         };
         let is_best_effort = self.config.guarantee == Some(Guarantee::BestEffort);
-        if is_best_effort && self.config.nodes.len() > 1 {
+        let nodes_of_all = self.config.nodes.iter().flat_map(NodeConfig::votes);
+        let configs: Vec<NodeConfig> = nodes_of_all.collect();
+        if is_best_effort && configs.len() > 1 {
             let message = "is given with several nodes; give the one server, or leave it out: a majority of independent masters needs no best effort";
             return Err(BuildError::misuse("best_effort", message));
         }
-        for (index, NodeConfig(spec)) in self.config.nodes.iter().enumerate() {
+        for (index, NodeConfig(spec)) in configs.iter().enumerate() {
             let field = format!("nodes[{index}]");
             let (node, identity) = match spec {
                 NodeSpec::Redis(config) => {
-                    let (node, identity) = RedisNode::new(config, namespace, connect_timeout)
-                        .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
+                    let (node, identity) =
+                        RedisNode::new(config, namespace, settings.connect_timeout).map_err(
+                            |RedisNodeError(message)| BuildError::misuse(&*field, message),
+                        )?;
                     (node.encoding_by(&encoder), Some(identity))
                 }
                 NodeSpec::Pool { name, pool } => {

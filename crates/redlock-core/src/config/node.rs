@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_redis::{Pool, redis::ConnectionInfo};
+use redlock_proto::ClusterVote;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -133,11 +134,11 @@ impl NodeConfig {
 
     /// Returns whether others name the node's server, and another one after a failover: Sentinels, as with a URL like
     /// `redis+sentinel://user:password@s1:26379,s2:26379,s3:26379/orders/0`, or the nodes of a Cluster, as with
-    /// `redis+cluster://user:password@c1:6379,c2:6379`.
+    /// `redis+cluster://user:password@c1:6379,c2:6379`, with several [votes](Self::votes) or one.
     ///
     /// The client asks them before each connection and once a second, and counts on the server that a majority of them
     /// names.
-    /// In a Cluster, that is the owner of the slot of the namespace, and masters and replicas are asked alike.
+    /// In a Cluster, that is the owner of the slot of the vote, and masters and replicas are asked alike.
     /// If no majority answers for five seconds, the node does not vote.
     /// A server that takes another's place does not vote for `max_ttl` and a little more, and five seconds longer.
     /// All clients of a namespace must reach such a node in this way.
@@ -153,6 +154,42 @@ impl NodeConfig {
     /// ```
     pub fn follows_failovers(&self) -> bool {
         matches!(self.location(), Some(Ok(Location::Directory(_))))
+    }
+
+    /// Returns the nodes that a URL of a Cluster with several votes means, such as `redis+cluster://c1,c2?votes=3`; for
+    /// any other node, only that.
+    ///
+    /// Each vote has its keys in a slot of its own, on another master where the masters have as many slots each in their
+    /// order.
+    /// All clients of a namespace must give the same number, an odd one from 3 to 9; a Cluster needs as many masters.
+    /// The builder takes such a URL as it is; this is for tools that ask each node.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::NodeConfig;
+    ///
+    /// let votes = NodeConfig::from("redis+cluster://c1,c2?votes=3").votes();
+    /// let names: Vec<_> = votes.iter().filter_map(|node| node.name()).collect();
+    /// assert_eq!(names.join(" "), "1of3@c1:6379 2of3@c1:6379 3of3@c1:6379");
+    /// ```
+    pub fn votes(&self) -> Vec<Self> {
+        let url = match &self.0 {
+            NodeSpec::Redis(config) if config.connection.is_none() => config.url.as_deref(),
+            _ => None,
+        };
+        match url.and_then(Directory::urls_of_votes) {
+            Some(urls) => urls.into_iter().map(Self::from).collect(),
+            None => vec![self.clone()],
+        }
+    }
+
+    /// Returns the vote that the node is of its Cluster, if that has several.
+    pub(crate) fn vote(&self) -> Option<ClusterVote> {
+        match self.location()?.ok()? {
+            Location::Directory(directory) => directory.vote(),
+            Location::Address(_) => None,
+        }
     }
 
     /// Returns what is wrong with an address.

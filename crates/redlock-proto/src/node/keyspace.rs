@@ -7,6 +7,8 @@ pub struct Keyspace {
     fence: NodeKey,
     horizon: NodeKey,
     tombstones: String,
+    /// What stands in place of the namespace on this node, with its braces, if there is something.
+    place: Option<String>,
     quarantine: Quarantine,
 }
 
@@ -18,7 +20,27 @@ impl Keyspace {
             fence: format!("{prefix}:counters").into(),
             horizon: format!("{prefix}:horizon").into(),
             tombstones: format!("{prefix}:tomb:"),
+            place: None,
             quarantine,
+        }
+    }
+
+    /// Returns the keyspace of a node that has keys under another hash tag than the namespace.
+    pub fn under(&self, tag: &str) -> Self {
+        let place = format!("{{{tag}}}");
+        Self {
+            place: Some(place.clone()),
+            ..Self::new(&place, self.quarantine)
+        }
+    }
+
+    /// Returns the parts of which a resource's key consists on the node.
+    pub fn parts_of<'a>(&'a self, key: &'a NodeKey) -> [&'a str; 2] {
+        let key = key.as_str();
+        match &self.place {
+            // invariant: a namespace has no brace
+            Some(place) => [place, key.find('}').map_or(key, |end| &key[end + 1..])],
+            None => ["", key],
         }
     }
 

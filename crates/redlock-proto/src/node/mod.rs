@@ -1,5 +1,6 @@
 //! A node: what it can be asked and what it answers, and a model of what it does.
 
+mod cluster_vote;
 mod keyspace;
 mod outcome;
 mod quarantine;
@@ -9,6 +10,7 @@ mod store;
 mod transaction;
 
 pub use self::{
+    cluster_vote::{ClusterVote, slot_of},
     keyspace::Keyspace,
     outcome::{GiveBack, NodeOutcome, RequestError},
     quarantine::Quarantine,

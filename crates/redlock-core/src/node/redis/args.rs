@@ -31,6 +31,21 @@ impl Args {
         self
     }
 
+    /// Adds one that consists of two parts.
+    pub(super) fn push_parts(&mut self, parts: [&str; 2]) -> &mut Self {
+        write_head(
+            b'$',
+            (parts[0].len() + parts[1].len()) as u64,
+            &mut self.bytes,
+        );
+        for part in parts {
+            self.bytes.extend_from_slice(part.as_bytes());
+        }
+        self.bytes.extend_from_slice(END);
+        self.count += 1;
+        self
+    }
+
     /// Adds a number, in decimal digits.
     pub(super) fn push_number(&mut self, number: u64) -> &mut Self {
         let mut room = [0; MOST_DIGITS];

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use deadpool_redis::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, parse_redis_url};
+use redlock_proto::ClusterVote;
 
 use super::{Address, address, refused_url, with_user};
 
@@ -22,7 +23,18 @@ pub(super) enum Subject {
     /// The master that Sentinels call by this name.
     Master(String),
     /// The owner of the slot in which a Cluster has the keys of the namespace.
-    SlotOwner,
+    SlotOwner(Votes),
+}
+
+/// The votes of a Cluster, as its URL says.
+#[derive(Clone, Copy)]
+pub(super) enum Votes {
+    /// It is one node.
+    One,
+    /// It has this number of votes, and the URL means all of them.
+    All(u8),
+    /// It is one of several nodes of the Cluster.
+    This(ClusterVote),
 }
 
 impl Subject {
@@ -30,7 +42,7 @@ impl Subject {
     pub(super) const fn informants(&self) -> &'static str {
         match self {
             Self::Master(_) => "its Sentinels",
-            Self::SlotOwner => "the nodes of its Cluster",
+            Self::SlotOwner(_) => "the nodes of its Cluster",
         }
     }
 }
@@ -98,19 +110,16 @@ impl Directory {
         if !matches!(parts.path, "" | "0") {
             return Err(DATABASE.to_owned());
         }
-        let query = match parts.query {
-            "" => String::new(),
-            query => format!("?{query}"),
-        };
+        let (votes, others) = votes_of(parts.query)?;
         let nodes = parts.hosts()?.into_iter().map(|host| {
-            let url = parts.url(scheme, &with_port(host, 6379), "", &query);
+            let url = parts.url(scheme, &with_port(host, 6379), "", &others);
             info_of(&url)
         });
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             settings: nodes[0].clone(),
             informants: nodes,
-            subject: Subject::SlotOwner,
+            subject: Subject::SlotOwner(votes),
         })
     }
 
@@ -142,8 +151,46 @@ impl Directory {
         self.settings.clone().set_addr(address)
     }
 
-    pub(super) const fn needs_namespace(&self) -> bool {
-        matches!(self.subject, Subject::SlotOwner)
+    /// Returns the hash tag of the keys of a namespace; `None` if no Cluster distributes them.
+    ///
+    /// # Errors
+    ///
+    /// The URL means several nodes.
+    pub(super) fn tag(&self, namespace: &str) -> Result<Option<String>, String> {
+        match self.subject {
+            Subject::Master(_) => Ok(None),
+            Subject::SlotOwner(Votes::One) => Ok(Some(namespace.to_owned())),
+            Subject::SlotOwner(Votes::This(vote)) => Ok(Some(vote.tag(namespace))),
+            Subject::SlotOwner(Votes::All(_)) => Err(SEVERAL.to_owned()),
+        }
+    }
+
+    /// Returns the vote that it is of its Cluster, if that has several.
+    pub(crate) const fn vote(&self) -> Option<ClusterVote> {
+        match self.subject {
+            Subject::SlotOwner(Votes::This(vote)) => Some(vote),
+            _ => None,
+        }
+    }
+
+    /// Returns the URL of each node that this URL means, if it means several.
+    pub(crate) fn urls_of_votes(url: &str) -> Option<Vec<String>> {
+        let Subject::SlotOwner(Votes::All(of)) = Self::read(url)?.ok()?.subject else {
+            return None;
+        };
+        let all = format!("votes={of}");
+        let (start, query) = url.split_once('?')?;
+        let url_of = |vote: ClusterVote| {
+            let its = format!("vote={vote}");
+            let options = query.split('&');
+            let options = options.map(|option| if option == all { &*its } else { option });
+            format!("{start}?{}", options.collect::<Vec<_>>().join("&"))
+        };
+        Some(ClusterVote::all(of)?.map(url_of).collect())
+    }
+
+    pub(super) const fn is_cluster(&self) -> bool {
+        matches!(self.subject, Subject::SlotOwner(_))
     }
 
     pub(super) fn has_tls(&self) -> bool {
@@ -153,7 +200,8 @@ impl Directory {
     fn name_at(&self, address: &str) -> String {
         match &self.subject {
             Subject::Master(name) => format!("{name}@{address}"),
-            Subject::SlotOwner => format!("cluster@{address}"),
+            Subject::SlotOwner(Votes::This(vote)) => format!("{vote}@{address}"),
+            Subject::SlotOwner(_) => format!("cluster@{address}"),
         }
     }
 }
@@ -214,35 +262,67 @@ struct SentinelOptions {
 
 impl SentinelOptions {
     fn read(query: &str) -> Result<Self, String> {
-        let url = parse_redis_url(&format!("redis://host?{query}"));
         let mut options = Self::default();
-        let mut others = Vec::new();
-        for (name, value) in url.iter().flat_map(|url| url.query_pairs()) {
-            let is_new = match &*name {
-                "sentinel_user" => options.user.replace(value.into_owned()).is_none(),
-                "sentinel_password" => options.password.replace(value.into_owned()).is_none(),
+        options.others = others_of(query, |name, value| {
+            Ok(Some(match name {
+                "sentinel_user" => options.user.replace(value.to_owned()).is_none(),
+                "sentinel_password" => options.password.replace(value.to_owned()).is_none(),
                 "sentinel_tls" => {
-                    let tls = match &*value {
+                    let tls = match value {
                         "yes" => true,
                         "no" => false,
                         _ => return Err(SENTINEL_TLS.to_owned()),
                     };
                     options.tls.replace(tls).is_none()
                 }
-                _ => {
-                    others.push(format!("{name}={value}"));
-                    true
-                }
-            };
-            if !is_new {
-                return Err("has a parameter twice".to_owned());
-            }
-        }
-        if !others.is_empty() {
-            options.others = format!("?{}", others.join("&"));
-        }
+                _ => return Ok(None),
+            }))
+        })?;
         Ok(options)
     }
+}
+
+/// Reads the votes of a Cluster from the parameters of its URL, and returns the other parameters as they were.
+fn votes_of(query: &str) -> Result<(Votes, String), String> {
+    let mut votes = Votes::One;
+    let others = others_of(query, |name, value| {
+        let read = match name {
+            "votes" => {
+                let of = value
+                    .parse()
+                    .ok()
+                    .filter(|of| ClusterVote::all(*of).is_some());
+                of.map(Votes::All)
+            }
+            "vote" => ClusterVote::read(value).map(Votes::This),
+            _ => return Ok(None),
+        };
+        let is_new = matches!(votes, Votes::One);
+        votes = read.ok_or_else(|| VOTES.to_owned())?;
+        Ok(Some(is_new))
+    })?;
+    Ok((votes, others))
+}
+
+/// Reads the parameters of a URL by `read`, which returns whether one is new, or `None` if it is another's; returns the
+/// others as they were.
+fn others_of(
+    query: &str,
+    mut read: impl FnMut(&str, &str) -> Result<Option<bool>, String>,
+) -> Result<String, String> {
+    let url = parse_redis_url(&format!("redis://host?{query}"));
+    let mut others = Vec::new();
+    for (name, value) in url.iter().flat_map(|url| url.query_pairs()) {
+        match read(&name, &value)? {
+            Some(true) => {}
+            Some(false) => return Err("has a parameter twice".to_owned()),
+            None => others.push(format!("{name}={value}")),
+        }
+    }
+    Ok(match &*others {
+        [] => String::new(),
+        others => format!("?{}", others.join("&")),
+    })
 }
 
 /// Returns a host with its port.
@@ -272,6 +352,9 @@ fn is_port(text: &str) -> bool {
 const NO_MASTER: &str = "names no master: write redis+sentinel://host:26379,host:26379/master, with the name by which the Sentinels know it";
 const NO_HOST: &str = "has an address that cannot be read: write host:26379 for a Sentinel or host:6379 for a node of a Cluster, with commas between them";
 const DATABASE: &str = "has a database or another path, which a Cluster has not: write redis+cluster://host:6379,host:6379";
+const VOTES: &str = "has votes that cannot be: write ?votes=3 for a Cluster of three masters, or 5, 7 or 9, and nothing for one node";
+const SEVERAL: &str =
+    "means several nodes, and stands for one: give it in a list, as NodeConfig::list reads it";
 const SENTINEL_TLS: &str = "has a sentinel_tls that is neither yes nor no";
 
 #[cfg(test)]
@@ -324,7 +407,7 @@ mod tests {
         let cluster = read("REDIS+Cluster://app:p%40w@c1,c2:7000,[::1]?protocol=resp3").unwrap();
         assert_eq!(addresses(&cluster), ["c1:6379", "c2:7000", "[::1]:6379"]);
         assert_eq!(cluster.to_string(), "cluster@c1:6379");
-        assert!(matches!(cluster.subject, Subject::SlotOwner));
+        assert!(matches!(cluster.subject, Subject::SlotOwner(Votes::One)));
         for info in [&cluster.informants[1], &cluster.at("10.0.0.9", 6379)] {
             let settings = info.redis_settings();
             assert_eq!(
@@ -334,6 +417,24 @@ mod tests {
         }
         let same = read("redis+cluster://c2:7000,[::1]:6379,c1/").unwrap();
         assert_eq!(same.identity(), cluster.identity());
+    }
+
+    #[test]
+    fn a_url_of_several_votes_is_as_many_nodes() {
+        let url = "redis+cluster://:p%40w@c1,c2?protocol=resp3&votes=3";
+        assert!(read(url).unwrap().tag("a").is_err());
+        let urls = Directory::urls_of_votes(url).unwrap();
+        assert_eq!(
+            urls[1],
+            "redis+cluster://:p%40w@c1,c2?protocol=resp3&vote=2of3"
+        );
+        let nodes: Vec<_> = urls.iter().map(|url| read(url).unwrap()).collect();
+        assert_eq!(nodes[2].to_string(), "3of3@c1:6379");
+        assert_ne!(nodes[0].identity(), nodes[1].identity());
+        let tag = nodes[1].tag("billing").unwrap().unwrap();
+        assert!(tag.starts_with("billing:2of3:"), "{tag}");
+        assert_eq!(Directory::urls_of_votes(&urls[0]), None);
+        assert_eq!(Directory::urls_of_votes("redis://c1?votes=3"), None);
     }
 
     #[cfg(feature = "tls-rustls")]
@@ -365,6 +466,9 @@ mod tests {
             ("redis+cluster://", "host:6379"),
             ("redis+cluster://c1,c2/2", "redis+cluster://host:6379"),
             ("redis+cluster://c1?db=2", "redis://host/2"),
+            ("redis+cluster://c1?votes=2", "?votes=3"),
+            ("redis+cluster://c1?vote=4of3", "?votes=3"),
+            ("redis+cluster://c1?votes=3&vote=1of3", "twice"),
             ("redis+sentinel://s1/m?sentinel_tls=maybe", "sentinel_tls"),
             ("redis+sentinel://s1/m?timeout=5s", "connect_timeout"),
             (

@@ -18,7 +18,7 @@ use deadpool_redis::redis::{
     aio::MultiplexedConnection, cmd,
 };
 use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
-use redlock_proto::{Instant, Quarantine};
+use redlock_proto::{Instant, Quarantine, slot_of};
 use tokio::{
     task::AbortHandle,
     time::{self, sleep, timeout_at},
@@ -39,7 +39,8 @@ impl Directory {
         namespace: &str,
         limit: Duration,
     ) -> Result<ConnectionInfo, Arc<str>> {
-        let mut inquiry = Inquiry::new(Arc::new(self), namespace.into());
+        let slot = self.tag(namespace)?.as_deref().map(slot_of);
+        let mut inquiry = Inquiry::new(Arc::new(self), slot);
         let server = inquiry.named(limit / 2, Until::Majority).await?;
         Ok(inquiry.directory.at(&server.host, server.port))
     }
@@ -48,23 +49,23 @@ impl Directory {
 /// The informants of a node, and how long they have.
 pub(super) struct Informants {
     directory: Arc<Directory>,
-    namespace: Arc<str>,
+    /// Whose owner is asked for, in a Cluster.
+    slot: Option<u16>,
     pub(super) connect_timeout: Duration,
 }
 
 impl Informants {
-    pub(super) fn new(directory: Directory, namespace: &str, connect_timeout: Duration) -> Self {
+    pub(super) fn new(directory: Directory, slot: Option<u16>, connect_timeout: Duration) -> Self {
         Self {
             directory: Arc::new(directory),
-            namespace: namespace.into(),
+            slot,
             connect_timeout,
         }
     }
 
     /// Returns how to connect to the server that they name, and what shows from now on whether they still name it.
     pub(super) async fn server(&self) -> Result<(ConnectionInfo, Confirmation), Arc<str>> {
-        let (directory, namespace) = (Arc::clone(&self.directory), Arc::clone(&self.namespace));
-        let mut inquiry = Inquiry::new(directory, namespace);
+        let mut inquiry = Inquiry::new(Arc::clone(&self.directory), self.slot);
         let limit = self.connect_timeout / 2;
         let asked_at = CLOCK.now();
         let server = inquiry.named(limit, Until::Majority).await?;
@@ -160,7 +161,7 @@ impl Drop for Confirmation {
 /// Connections to the informants of a node, to ask them where its server is.
 struct Inquiry {
     directory: Arc<Directory>,
-    namespace: Arc<str>,
+    slot: Option<u16>,
     /// Those of the URL first, and then those of which others have told.
     informants: Vec<Informant>,
 }
@@ -182,12 +183,12 @@ enum Until {
 }
 
 impl Inquiry {
-    fn new(directory: Arc<Directory>, namespace: Arc<str>) -> Self {
+    fn new(directory: Arc<Directory>, slot: Option<u16>) -> Self {
         let informants = directory.informants.iter().cloned();
         let informants = informants.map(Informant::at).collect();
         Self {
             directory,
-            namespace,
+            slot,
             informants,
         }
     }
@@ -196,12 +197,14 @@ impl Inquiry {
     async fn named(&mut self, limit: Duration, until: Until) -> Result<NamedServer, Arc<str>> {
         let Self {
             directory,
-            namespace,
+            slot,
             informants,
         } = self;
+        // Sentinels are asked for no slot.
+        let slot = slot.unwrap_or_default();
         let end = time::Instant::now() + limit;
         let ask = async |place: usize, informant: Informant| {
-            let answer = timeout_at(end, informant.ask(directory, namespace, limit)).await;
+            let answer = timeout_at(end, informant.ask(directory, slot, limit)).await;
             let answer = answer.unwrap_or_else(|_| Err("it does not answer".into()));
             (place, answer)
         };
@@ -264,7 +267,7 @@ impl Informant {
     async fn ask(
         self,
         directory: &Directory,
-        namespace: &str,
+        slot: u16,
         limit: Duration,
     ) -> Result<(MultiplexedConnection, Testimony), Arc<str>> {
         let connection = match self.connection {
@@ -278,9 +281,10 @@ impl Informant {
                 made.await.map_err(|error| reason(&error))?
             }
         };
-        let (mut one, mut other) = (connection.clone(), connection.clone());
+        let mut one = connection.clone();
         let testimony = match &directory.subject {
             Subject::Master(name) => {
+                let mut other = connection.clone();
                 let (mut identity, mut question) = (cmd("SENTINEL"), cmd("SENTINEL"));
                 identity.arg("MYID");
                 question.arg("MASTER").arg(name);
@@ -291,16 +295,10 @@ impl Informant {
                 let (id, answer) = asked.await.map_err(|error| why_no_sentinel(&error))?;
                 Testimony::of_sentinel(id, &answer)
             }
-            Subject::SlotOwner => {
-                let (mut which, mut question) = (cmd("CLUSTER"), cmd("CLUSTER"));
-                which.arg("KEYSLOT").arg(format!("{{{namespace}}}"));
-                question.arg("NODES");
-                let asked = try_join(
-                    which.query_async(&mut one),
-                    question.query_async(&mut other),
-                );
-                let (slot, answer): (_, String) =
-                    asked.await.map_err(|error| why_no_cluster(&error))?;
+            Subject::SlotOwner(_) => {
+                let mut question = cmd("CLUSTER");
+                let asked = question.arg("NODES").query_async(&mut one).await;
+                let answer: String = asked.map_err(|error| why_no_cluster(&error))?;
                 let host = match self.info.addr() {
                     ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host,
                     _ => "",

@@ -24,6 +24,7 @@ use deadpool_redis::{
     redis::{ConnectionInfo, IntoConnectionInfo},
 };
 use futures_util::{FutureExt, future::BoxFuture};
+use redlock_proto::{Keyspace, slot_of};
 
 use self::{
     address::Address,
@@ -97,7 +98,7 @@ impl RedisNode {
 
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) on all nodes of a Cluster, where the URL names
     /// one.
-    pub const RIGHTS_FOR_CLUSTERS: &str = "+cluster|nodes +cluster|keyslot";
+    pub const RIGHTS_FOR_CLUSTERS: &str = "+cluster|nodes";
 
     /// Makes a node at this URL, with a limit of one second to connect.
     ///
@@ -130,9 +131,10 @@ impl RedisNode {
     /// A Cluster has all keys of a namespace on one server, and has none for a client without one.
     pub(crate) fn new(
         config: &deadpool_redis::Config,
-        namespace: Option<&str>,
+        namespace: Option<(&str, &Keyspace)>,
         connect_timeout: Duration,
     ) -> Result<(Self, String), RedisNodeError> {
+        let mut encoder = Encoder::default();
         let (name, identity, place) = match Location::of(config)? {
             Location::Address(info) => {
                 let address = Address::of(&info).to_string();
@@ -140,38 +142,50 @@ impl RedisNode {
                 (address.clone(), address, Place::Fixed(Box::new(server)))
             }
             Location::Directory(directory) => {
-                let namespace = match namespace {
-                    Some(namespace) => namespace,
-                    None if directory.needs_namespace() => {
-                        return Err(RedisNodeError(NO_NAMESPACE.to_owned()));
-                    }
-                    None => "",
+                let tag = match namespace {
+                    Some((namespace, _)) => directory.tag(namespace),
+                    None if directory.is_cluster() => Err(NO_NAMESPACE.to_owned()),
+                    None => Ok(None),
                 };
+                let tag = tag.map_err(RedisNodeError)?;
+                if let (Some(tag), Some(_), Some((_, keyspace))) =
+                    (&tag, directory.vote(), namespace)
+                {
+                    encoder = Encoder::under(tag, keyspace);
+                }
+                let slot = tag.as_deref().map(slot_of);
                 let (name, identity) = (directory.to_string(), directory.identity());
-                let informants = Informants::new(*directory, namespace, connect_timeout);
+                let informants = Informants::new(*directory, slot, connect_timeout);
                 (name, identity, Place::Named(Arc::new(informants)))
             }
         };
-        Ok((Self::of(name.into(), place), identity))
+        let node = Self::of(name.into(), place, encoder);
+        Ok((node, identity))
     }
 
     /// Makes a node whose connections a ready pool makes; it cannot be asked for its address.
     pub(crate) fn from_pool(name: Arc<str>, pool: Pool) -> Self {
-        Self::of(name, Place::Fixed(Box::new(Server::of_pool(pool))))
+        let place = Place::Fixed(Box::new(Server::of_pool(pool)));
+        Self::of(name, place, Encoder::default())
     }
 
-    fn of(name: Arc<str>, place: Place) -> Self {
+    fn of(name: Arc<str>, place: Place, encoder: Encoder) -> Self {
         Self {
             name,
             place,
             functions: true,
-            encoder: Arc::default(),
+            encoder: Arc::new(encoder),
             predecessor: Predecessor::default(),
         }
     }
 
-    /// Returns the node of a client, which shares its encoder with the client's other nodes.
+    /// Returns the node of a client, which shares its encoder with the client's other nodes if their keys are the same.
     pub(crate) fn encoding_by(self, encoder: &Arc<Encoder>) -> Arc<dyn Node> {
+        let encoder = if self.encoder.is_for_all() {
+            encoder
+        } else {
+            &self.encoder
+        };
         let encoder = Arc::clone(encoder);
         Arc::new(Self { encoder, ..self })
     }

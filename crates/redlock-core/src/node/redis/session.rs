@@ -117,9 +117,10 @@ impl Session for RedisSession {
         if let Some(refusal) = self.refusal() {
             return ready(Err(refusal)).boxed();
         }
-        if self.forms.wait_for_functions(keyspace) {
+        let keyspace = Arc::clone(self.encoder.keyspace(keyspace));
+        if self.forms.wait_for_functions(&keyspace) {
             // Only a function can tell whether the first call over a connection is the first one that looks at the mark.
-            let (mut session, keyspace) = (self.clone(), Arc::clone(keyspace));
+            let mut session = self.clone();
             let requests = requests.to_vec();
             return async move {
                 let connection = session.connection.clone();
@@ -129,14 +130,14 @@ impl Session for RedisSession {
             .boxed();
         }
         let form = self.forms.pick(keyspace.quarantine());
-        let args = self.encoder.call(form.head(), keyspace, requests);
+        let args = self.encoder.call(form.head(), &keyspace, requests);
         let mut attempt = Attempt {
             connection: self.connection.clone(),
             forms: Arc::clone(&self.forms),
             encoder: Arc::clone(&self.encoder),
             calls: Arc::clone(&self.calls),
             number: self.calls.fetch_add(1, Ordering::Relaxed) + 1,
-            keyspace: Arc::clone(keyspace),
+            keyspace,
             requests: requests.to_vec(),
             form,
         };
@@ -179,9 +180,10 @@ impl Session for RedisSession {
             return self.call(keyspace, requests);
         }
         let keep = self.forms.keep();
-        let block = Block::of(keyspace, requests, keep);
+        let keyspace = Arc::clone(self.encoder.keyspace(keyspace));
+        let block = Block::of(&keyspace, requests, keep);
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let (keyspace, requests) = (Arc::clone(keyspace), requests.to_vec());
+        let requests = requests.to_vec();
         let (mut connection, forms) = (self.connection.clone(), Arc::clone(&self.forms));
         async move {
             match connection.ask_all(&block).await {
@@ -221,7 +223,7 @@ impl Session for RedisSession {
         let mut connection = self.connection.clone();
         let mut delete = cmd("DEL");
         for job in jobs {
-            delete.arg(job.as_str());
+            delete.arg(self.encoder.parts_of(job).concat());
         }
         async move {
             let deleted = connection.ask(&delete).await;

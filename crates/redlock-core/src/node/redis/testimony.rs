@@ -189,7 +189,7 @@ impl Tally {
             Subject::Master(name) => {
                 format!("fewer than {needed} of {known} Sentinels name one server as {name}")
             }
-            Subject::SlotOwner => format!(
+            Subject::SlotOwner(_) => format!(
                 "fewer than {needed} of {known} nodes of the Cluster name one owner of the namespace's slot"
             ),
         };
@@ -206,7 +206,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::directory::Votes, *};
 
     #[test]
     fn the_address_that_a_sentinel_names_is_read() {
@@ -287,7 +287,7 @@ eee 10.0.0.5:7004@17004 handshake - 0 0 0 connected
         assert_eq!(tally.count(says("d", "new", 6)), None);
         assert!(
             tally
-                .failure(&Subject::SlotOwner)
+                .failure(&Subject::SlotOwner(Votes::One))
                 .starts_with("fewer than 4 of 6 nodes")
         );
         assert_eq!(tally.count(says("e", "new", 6)).unwrap().id, "new");

@@ -2,14 +2,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use redlock_proto::{Keyspace, Lock, NodeVerb, Quarantine, Verb};
+use redlock_proto::{Keyspace, Lock, NodeKey, NodeVerb, Quarantine, Verb};
 
 use super::{super::args::Args, encoded::Encoded, request::encode, values::millis};
 use crate::node::Request;
 
 /// What makes calls out of requests; the nodes of a client share one, so that each request is encoded once.
 #[derive(Default)]
-pub(crate) struct Encoder(Mutex<CallParts>);
+pub(crate) struct Encoder {
+    /// The keyspace of the node, if it has keys of its own there.
+    own: Option<Arc<Keyspace>>,
+    parts: Mutex<CallParts>,
+}
 
 #[derive(Default)]
 struct CallParts {
@@ -24,6 +28,35 @@ struct CallParts {
 }
 
 impl Encoder {
+    /// Makes the encoder of a node that has its keys under this hash tag.
+    pub(in super::super) fn under(tag: &str, keyspace: &Keyspace) -> Self {
+        Self {
+            own: Some(Arc::new(keyspace.under(tag))),
+            parts: Mutex::default(),
+        }
+    }
+
+    /// Returns whether another node may have the same.
+    pub(in super::super) const fn is_for_all(&self) -> bool {
+        self.own.is_none()
+    }
+
+    /// Returns the keyspace of the node, for a client with that one.
+    pub(in super::super) fn keyspace<'a>(
+        &'a self,
+        of_client: &'a Arc<Keyspace>,
+    ) -> &'a Arc<Keyspace> {
+        self.own.as_ref().unwrap_or(of_client)
+    }
+
+    /// Returns the parts of which a resource's key consists on the node.
+    pub(in super::super) fn parts_of<'a>(&'a self, key: &'a NodeKey) -> [&'a str; 2] {
+        match &self.own {
+            Some(keyspace) => keyspace.parts_of(key),
+            None => ["", key.as_str()],
+        }
+    }
+
     /// Returns a call with these requests, behind its head, which says by what they are done.
     ///
     /// A key may occur twice.
@@ -34,7 +67,7 @@ impl Encoder {
         requests: &[Request],
     ) -> Args {
         // What was left by a panic is cleared first.
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         state.gather(keyspace, requests);
         let has_twins = have_twins(&mut state.hashes);
         state.call(head, keyspace, requests, has_twins)

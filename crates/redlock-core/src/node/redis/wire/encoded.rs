@@ -33,8 +33,14 @@ impl Encoded {
         self.args.clear();
     }
 
-    pub(super) fn push_key(&mut self, key: &NodeKey) {
-        self.add_key(key.as_str());
+    /// Adds the key of a resource.
+    pub(super) fn push_key(&mut self, keyspace: &Keyspace, key: &NodeKey) {
+        self.add_key(keyspace.parts_of(key));
+    }
+
+    /// Adds a key of the node itself.
+    pub(super) fn push_own_key(&mut self, key: &NodeKey) {
+        self.add_key(["", key.as_str()]);
     }
 
     /// Adds the key that says that this owner has given up.
@@ -42,14 +48,14 @@ impl Encoded {
         let mut key = std::mem::take(&mut self.text);
         key.clear();
         keyspace.write_tombstone(owner, &mut key);
-        self.add_key(&key);
+        self.add_key(["", &key]);
         self.text = key;
     }
 
-    fn add_key(&mut self, key: &str) {
-        self.keys.push(key);
+    fn add_key(&mut self, parts: [&str; 2]) {
+        self.keys.push_parts(parts);
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        self.hashes.push(hasher.hash_one(key));
+        self.hashes.push(hasher.hash_one(parts[1]));
     }
 
     /// Adds an owner to the arguments.

@@ -14,16 +14,16 @@ use super::{
 pub(super) fn add_keys(keyspace: &Keyspace, verb: &JobVerb, job: &NodeKey, to: &mut Encoded) {
     match verb {
         JobVerb::Claim { lock, owner, .. } => {
-            to.push_key(lock);
+            to.push_key(keyspace, lock);
             to.push_tombstone(keyspace, **owner);
-            to.push_key(job);
-            to.push_key(keyspace.horizon());
+            to.push_key(keyspace, job);
+            to.push_own_key(keyspace.horizon());
         }
         JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => {
-            to.push_key(lock);
-            to.push_key(job);
+            to.push_key(keyspace, lock);
+            to.push_key(keyspace, job);
         }
-        JobVerb::Record { .. } | JobVerb::Withdraw { .. } => to.push_key(job),
+        JobVerb::Record { .. } | JobVerb::Withdraw { .. } => to.push_key(keyspace, job),
     }
 }
 

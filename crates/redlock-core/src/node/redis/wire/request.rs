@@ -18,7 +18,7 @@ pub(super) fn encode(keyspace: &Keyspace, request: &Request, encoded: &mut Encod
 /// Adds the keys of a request, in the order in which the script expects them.
 fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Encoded) {
     match request {
-        Request::Node(NodeVerb::Open { .. }) => keys.push_key(keyspace.horizon()),
+        Request::Node(NodeVerb::Open { .. }) => keys.push_own_key(keyspace.horizon()),
         Request::Node(_) => {}
         Request::Job { verb, job } => jobs::add_keys(keyspace, verb, job, keys),
         Request::Lock { verb, lock } => {
@@ -28,7 +28,7 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Encoded) {
                 owner,
             } = &**lock;
             for key in locked {
-                keys.push_key(key.key());
+                keys.push_key(keyspace, key.key());
             }
             match verb {
                 Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Tombstone { .. } => {
@@ -37,7 +37,7 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Encoded) {
                 Verb::Extend { .. } | Verb::Release { .. } => {}
             }
             if let Some(slots) = slots_of(*verb, *mode, locked) {
-                keys.push_key(slots.place());
+                keys.push_key(keyspace, slots.place());
             }
         }
     }

@@ -38,12 +38,12 @@ impl Block {
             block.add("MULTI");
             block.add("TIME");
         }
-        block.keep(requests, keep);
+        block.keep(keyspace, requests, keep);
         block.take(keyspace, requests);
         if looks {
             let found = block.add("MGET").push(keyspace.mark().as_str());
             for (lock, ..) in acquires(requests) {
-                found.push(lock.keys.first().as_str());
+                found.push_parts(keyspace.parts_of(lock.keys.first()));
             }
             block.add("INFO").push("replication");
             block.add("EXEC");
@@ -51,7 +51,7 @@ impl Block {
         block
     }
 
-    fn keep(&mut self, requests: &[Request], keep: [&'static str; 2]) {
+    fn keep(&mut self, keyspace: &Keyspace, requests: &[Request], keep: [&'static str; 2]) {
         let others = || requests.iter().filter_map(kept);
         let count = others().count();
         if count == 0 {
@@ -60,7 +60,7 @@ impl Block {
         let [word, script] = keep;
         let call = self.add(word).push(script).push_number(count as u64);
         for (lock, _) in others() {
-            call.push(lock.keys.first().as_str());
+            call.push_parts(keyspace.parts_of(lock.keys.first()));
         }
         let mut text = String::new();
         for (lock, ttl) in others() {
@@ -79,7 +79,8 @@ impl Block {
         for (lock, ttl, ..) in acquires(requests) {
             text.clear();
             lock.owner.write(&mut text);
-            let set = self.add("SET").push(lock.keys.first().as_str());
+            let key = keyspace.parts_of(lock.keys.first());
+            let set = self.add("SET").push_parts(key);
             set.push(&text).push("NX").push("PX").push_number(ttl);
         }
         if acquires(requests).next().is_none() {
