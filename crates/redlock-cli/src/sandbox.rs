@@ -26,7 +26,7 @@ pub(crate) struct SandboxArgs {
     #[arg(long)]
     sentinel: bool,
 
-    /// Make them the masters of one Cluster, which is one node, and give each of them a replica
+    /// Make them the masters of one Cluster, with a replica for each, and votes on as many as make an odd number
     #[arg(long, conflicts_with = "sentinel")]
     cluster: bool,
 
@@ -54,7 +54,11 @@ pub(crate) async fn run(args: SandboxArgs, context: &CommandContext) -> CommandR
         (urls, vec![set.sentinels, set.replicas, set.masters])
     } else if args.cluster {
         let set = ClusterSet::start(&binary, nodes).map_err(|error| wrong(&error))?;
-        (vec![set.url()], vec![set.replicas, set.masters])
+        let url = match (nodes - 1) / 2 * 2 + 1 {
+            1 => set.url(),
+            votes => format!("{}?votes={}", set.url(), votes.min(9)),
+        };
+        (vec![url], vec![set.replicas, set.masters])
     } else {
         let options = ServerOptions::default();
         let set = ServerSet::start(&binary, nodes, &options).map_err(|error| wrong(&error))?;

@@ -69,13 +69,15 @@ fn a_doctor_finds_masters_that_sentinels_name_healthy() {
 
 #[test]
 fn a_doctor_finds_a_cluster_healthy() {
-    let doctor = "\"$REDLOCK\" doctor --strict";
+    let shell = "\"$REDLOCK\" doctor --strict && \"$REDLOCK\" run job -- \"$REDLOCK\" ls";
     let mut command = redlock(&["sandbox", "--cluster", "--nodes", "3", "--", "sh", "-c"]);
-    command.arg(doctor);
+    command.arg(shell);
     let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
-    assert!(done.out.contains("1 of 1 nodes vote"), "{done:?}");
-    assert!(done.out.contains("cluster@127.0.0.1:"), "{done:?}");
-    assert!(!done.out.contains("fail"), "{done:?}");
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.contains("3 of 3 nodes vote"), "{done:?}");
+    assert!(done.out.contains("2of3@127.0.0.1:"), "{done:?}");
+    assert!(!done.out.contains("warn"), "{done:?}");
+    assert!(done.out.contains("job  "), "{done:?}");
 }
 
 #[test]
