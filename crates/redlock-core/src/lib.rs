@@ -63,6 +63,7 @@ pub use self::{
 pub use process::VirtualProcess;
 
 // Its types are in this crate's signatures.
+#[cfg(feature = "deadpool-redis")]
 pub use deadpool_redis;
 #[cfg(feature = "test-util")]
 pub use redlock_proto::FanOut;

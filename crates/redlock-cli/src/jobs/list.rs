@@ -86,7 +86,7 @@ pub(crate) async fn list(
     places: &[ProbedNode],
     settings: &NodeSettings,
 ) -> Result<JobList, SilentNodes> {
-    let found = join_all(places.iter().map(|place| on_node(place))).await;
+    let found = join_all(places.iter().map(on_node)).await;
     let (mut jobs, mut has_nameless) = (BTreeSet::new(), false);
     let mut silent = Vec::new();
     for (place, found) in places.iter().zip(found) {

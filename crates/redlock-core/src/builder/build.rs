@@ -254,6 +254,7 @@ impl RedlockBuilder {
                         )?;
                     (node.encoding_by(&encoder), Some(identity))
                 }
+                #[cfg(feature = "deadpool-redis")]
                 NodeSpec::Pool { name, pool } => {
                     let name = name
                         .clone()

@@ -4,19 +4,21 @@ use super::RedlockBuilder;
 use crate::{Config, Guarantee, MemoryNode, NodeConfig};
 
 impl RedlockBuilder {
-    /// Adds a node: a URL, a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or a [`MemoryNode`].
+    /// Adds a node: a URL or a [`MemoryNode`]; with the feature `deadpool-redis`, also a `deadpool_redis::Config` or a
+    /// ready `deadpool_redis::Pool`.
     ///
     /// A URL has one of these forms:
     ///
     /// * `redis://[user[:password]@]host[:port][/db]`;
     /// * the same with `rediss://`, for TLS, which needs the feature `tls-rustls`;
-    /// * `unix:///path[?db=2&user=name&pass=password]`.
+    /// * `unix:///path[?db=2&user=name&pass=password]`;
+    /// * a URL of servers that [name the node's server](NodeConfig::follows_failovers).
     ///
     /// Each may have the parameter `protocol=resp3`.
     /// `build` refuses other parameters, fragments and paths, because redis-rs ignores them: `?db=2` would lock in
     /// database 0.
     /// TLS checks certificates against those of the platform, or against those in the file that `SSL_CERT_FILE` names.
-    /// A client certificate needs a [pool](NodeConfig::pool) of your own.
+    /// A client certificate needs a pool of your own (`NodeConfig::pool`, by the feature `deadpool-redis`).
     ///
     /// Each node must be an independent master: a vote from a replica, or two votes from one server, would
     /// allow two holders at once.
@@ -24,12 +26,12 @@ impl RedlockBuilder {
     /// # Examples
     ///
     /// ```
-    /// use redlock_core::{Redlock, deadpool_redis};
+    /// use redlock_core::Redlock;
     ///
     /// let builder = Redlock::builder()
     ///     .node("redis://10.0.0.1")
     ///     .node("redis://:secret@10.0.0.2:6380/1")
-    ///     .node(deadpool_redis::Config::from_url("unix:///run/redis.sock"));
+    ///     .node("unix:///run/redis.sock");
     /// # drop(builder);
     /// ```
     pub fn node(mut self, node: impl Into<NodeConfig>) -> Self {

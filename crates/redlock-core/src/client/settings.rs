@@ -144,6 +144,10 @@ impl Settings {
             let message = "has dangerous_trust_persistence or dangerous_trust_delayed_restarts, and Sentinels or a Cluster name a node's server: one that they promote has forgotten leases and would vote at once; leave the setting out";
             return Err(BuildError::misuse("expert", message));
         }
+        if expert.accept_replicas && expert.dangerous_trust_persistence {
+            let message = "has accept_replicas and dangerous_trust_persistence: a replica that takes its master's place may have forgotten leases and would vote at once; leave one of the settings out";
+            return Err(BuildError::misuse("expert", message));
+        }
         self.timing(self.ttl, Duration::ZERO)
             .map_err(|invalid| BuildError::misuse("ttl", invalid.message()))?;
         Ok(self)

@@ -66,6 +66,7 @@ pub struct Expert {
     /// With `no-appendfsync-on-rewrite yes`, a server does not do that while it rewrites its file.
     /// With `appendfsync everysec`, a single `kill -9` has lost thousands of acknowledged writes.
     /// All clients of a namespace must use the same setting; a node with `appendonly no` does not vote under it.
+    /// The client refuses it together with `accept_replicas`.
     pub dangerous_trust_persistence: bool,
 
     /// Lets a master that began a new run without data vote at once, because it has delayed its restart for long

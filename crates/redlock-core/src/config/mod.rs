@@ -15,7 +15,7 @@ use crate::BuildError;
 ///
 /// A missing setting has the builder's default.
 /// A duration is written as `"30s"` or `"250ms"`.
-/// A node is a URL, or a table that [`deadpool_redis::Config`] can read.
+/// A node is a URL, or a table that `deadpool_redis::Config` can read.
 /// `Debug` shows no password.
 ///
 /// # Examples

@@ -1,5 +1,6 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
+#[cfg(feature = "deadpool-redis")]
 use deadpool_redis::{Pool, redis::ConnectionInfo};
 use redlock_proto::ClusterVote;
 use serde::{
@@ -14,8 +15,8 @@ use crate::{
 
 /// One node: its address, or the node itself.
 ///
-/// It is made `From` a URL, a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or a
-/// [`MemoryNode`].
+/// It is made `From` a URL or a [`MemoryNode`], and with the feature `deadpool-redis` from a `deadpool_redis::Config` or a
+/// ready `deadpool_redis::Pool`.
 /// `Debug` shows no credentials.
 ///
 /// # Examples
@@ -34,7 +35,11 @@ pub struct NodeConfig(pub(crate) NodeSpec);
 #[derive(Clone)]
 pub(crate) enum NodeSpec {
     Redis(Box<deadpool_redis::Config>),
-    Pool { name: Option<Arc<str>>, pool: Pool },
+    #[cfg(feature = "deadpool-redis")]
+    Pool {
+        name: Option<Arc<str>>,
+        pool: Pool,
+    },
     Memory(MemoryNode),
     Other(Arc<dyn Node>),
 }
@@ -59,6 +64,7 @@ impl NodeConfig {
     /// # drop(builder);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
+    #[cfg(feature = "deadpool-redis")]
     pub fn pool(name: impl Into<Arc<str>>, pool: Pool) -> Self {
         Self(NodeSpec::Pool {
             name: Some(name.into()),
@@ -113,7 +119,12 @@ impl NodeConfig {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn locate(&self, namespace: &str, limit: Duration) -> Result<ConnectionInfo, String> {
+    #[cfg(feature = "deadpool-redis")]
+    pub async fn locate(
+        &self,
+        namespace: &str,
+        limit: std::time::Duration,
+    ) -> Result<ConnectionInfo, String> {
         match self.location() {
             Some(Ok(Location::Address(info))) => Ok(*info),
             Some(Ok(Location::Directory(directory))) => {
@@ -209,6 +220,7 @@ impl NodeConfig {
                 let location = Location::of(config).ok()?;
                 Some(location.to_string().into())
             }
+            #[cfg(feature = "deadpool-redis")]
             NodeSpec::Pool { name, .. } => name.clone(),
             NodeSpec::Memory(node) => Some(node.name()),
             NodeSpec::Other(node) => Some(node.name()),
@@ -277,13 +289,14 @@ fn urls_of(list: &str) -> Vec<String> {
 
 impl From<&str> for NodeConfig {
     fn from(url: &str) -> Self {
-        deadpool_redis::Config::from_url(url).into()
+        url.to_owned().into()
     }
 }
 
 impl From<String> for NodeConfig {
     fn from(url: String) -> Self {
-        deadpool_redis::Config::from_url(url).into()
+        let config = deadpool_redis::Config::from_url(url);
+        Self(NodeSpec::Redis(Box::new(config)))
     }
 }
 
@@ -293,12 +306,14 @@ impl From<&String> for NodeConfig {
     }
 }
 
+#[cfg(feature = "deadpool-redis")]
 impl From<deadpool_redis::Config> for NodeConfig {
     fn from(config: deadpool_redis::Config) -> Self {
         Self(NodeSpec::Redis(Box::new(config)))
     }
 }
 
+#[cfg(feature = "deadpool-redis")]
 impl From<Pool> for NodeConfig {
     fn from(pool: Pool) -> Self {
         Self(NodeSpec::Pool { name: None, pool })
@@ -315,6 +330,7 @@ impl fmt::Debug for NodeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
             NodeSpec::Redis(_) => "NodeConfig(redis, ..)",
+            #[cfg(feature = "deadpool-redis")]
             NodeSpec::Pool { .. } => "NodeConfig(pool, ..)",
             NodeSpec::Memory(_) => "NodeConfig(memory)",
             NodeSpec::Other(_) => "NodeConfig(other)",
@@ -326,29 +342,13 @@ impl<'de> Deserialize<'de> for NodeConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct UrlOrTable;
 
-        /// A [`deadpool_redis::Config`], of which no field is passed over: it may be a password.
+        /// A configuration of deadpool-redis, of which no field is passed over: it may be a password.
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Table {
             url: Option<String>,
             connection: Option<deadpool_redis::ConnectionInfo>,
             pool: Option<deadpool_redis::PoolConfig>,
-        }
-
-        impl From<Table> for NodeConfig {
-            fn from(table: Table) -> Self {
-                let Table {
-                    url,
-                    connection,
-                    pool,
-                } = table;
-                deadpool_redis::Config {
-                    url,
-                    connection,
-                    pool,
-                }
-                .into()
-            }
         }
 
         impl<'de> Visitor<'de> for UrlOrTable {
@@ -365,7 +365,17 @@ impl<'de> Deserialize<'de> for NodeConfig {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NodeConfig, A::Error> {
-                Table::deserialize(MapAccessDeserializer::new(map)).map(NodeConfig::from)
+                let Table {
+                    url,
+                    connection,
+                    pool,
+                } = Table::deserialize(MapAccessDeserializer::new(map))?;
+                let config = deadpool_redis::Config {
+                    url,
+                    connection,
+                    pool,
+                };
+                Ok(NodeConfig(NodeSpec::Redis(Box::new(config))))
             }
         }
 

@@ -134,7 +134,36 @@ async fn what_trusts_a_restart_is_refused_where_sentinels_promote_replicas() {
         assert!(error.to_string().contains("Sentinels"), "{error}");
         let plain = Redlock::builder().node("redis://10.0.0.1").expert(set);
         assert!(plain.check().is_ok());
+        let cluster = Redlock::builder().node("redis+cluster://c1,c2");
+        let error = refused(cluster.expert(set)).await;
+        assert!(error.to_string().contains("a Cluster"), "{error}");
     }
+    let both = Redlock::builder()
+        .node("redis://10.0.0.1")
+        .expert(|expert| {
+            expert.accept_replicas = true;
+            expert.dangerous_trust_persistence = true;
+        });
+    let error = refused(both).await;
+    assert!(error.to_string().contains("accept_replicas"), "{error}");
+}
+
+#[tokio::test]
+async fn a_cluster_is_refused_where_it_cannot_be_meant() {
+    let url = "redis+cluster://c1,c2?votes=3";
+    let verbatim = Redlock::builder().node(url);
+    let verbatim = verbatim.expert(|expert| expert.verbatim_keys = true);
+    let error = refused(verbatim).await;
+    assert!(error.to_string().contains("verbatim_keys"), "{error}");
+    let error = refused(Redlock::builder().best_effort(url)).await;
+    assert_eq!(error.field(), "best_effort");
+    let twice = Redlock::builder().nodes([url, "redis+cluster://c2,c1?vote=2of3"]);
+    let error = refused(twice).await;
+    assert_eq!(error.field(), "nodes[3]");
+    let alone = redlock_core::node::RedisNode::at(url).unwrap_err();
+    assert!(alone.to_string().contains("namespace"), "{alone}");
+    let two = Redlock::builder().node("redis+cluster://c1?votes=2");
+    assert!(refused(two).await.to_string().contains("?votes=3"));
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use deadpool_redis::redis::{
     aio::MultiplexedConnection, cmd,
 };
 use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
-use redlock_proto::{Instant, Quarantine, slot_of};
+use redlock_proto::{Instant, Quarantine};
 use tokio::{
     task::AbortHandle,
     time::{self, sleep, timeout_at},
@@ -32,6 +32,7 @@ use super::{
 };
 use crate::clock::Clock;
 
+#[cfg(feature = "deadpool-redis")]
 impl Directory {
     /// Asks where the server is that has the keys of this namespace.
     pub(crate) async fn locate(
@@ -39,7 +40,7 @@ impl Directory {
         namespace: &str,
         limit: Duration,
     ) -> Result<ConnectionInfo, Arc<str>> {
-        let slot = self.tag(namespace)?.as_deref().map(slot_of);
+        let slot = self.tag(namespace)?.as_deref().map(redlock_proto::slot_of);
         let mut inquiry = Inquiry::new(Arc::new(self), slot);
         let server = inquiry.named(limit / 2, Until::Majority).await?;
         Ok(inquiry.directory.at(&server.host, server.port))

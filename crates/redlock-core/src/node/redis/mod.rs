@@ -19,10 +19,9 @@ mod wire;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use deadpool_redis::{
-    Pool,
-    redis::{ConnectionInfo, IntoConnectionInfo},
-};
+#[cfg(feature = "deadpool-redis")]
+use deadpool_redis::Pool;
+use deadpool_redis::redis::{ConnectionInfo, IntoConnectionInfo};
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_proto::{Keyspace, slot_of};
 
@@ -164,6 +163,7 @@ impl RedisNode {
     }
 
     /// Makes a node whose connections a ready pool makes; it cannot be asked for its address.
+    #[cfg(feature = "deadpool-redis")]
     pub(crate) fn from_pool(name: Arc<str>, pool: Pool) -> Self {
         let place = Place::Fixed(Box::new(Server::of_pool(pool)));
         Self::of(name, place, Encoder::default())
