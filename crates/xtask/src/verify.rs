@@ -9,7 +9,8 @@ use crate::{
     step::{Failed, Step},
 };
 
-/// Runs the simulation, the exhaustive model and the long comparison of nodes with their model, one after the other.
+/// Runs the simulation, the exhaustive model, the search among inputs and the long comparison of nodes with their model, one
+/// after the other.
 ///
 /// # Errors
 ///
@@ -50,8 +51,17 @@ fn aside(step: Step) -> Result<(), Failed> {
 
 fn searches() -> impl Iterator<Item = Step> {
     let searches = SEARCHES.iter();
-    searches.map(|(name, command)| Step::cargo(name, command))
+    let inputs = Step::cargo("inputs from outside", INPUTS).variable("PROPTEST_CASES", CASES);
+    searches
+        .map(|(name, command)| Step::cargo(name, command))
+        .chain([inputs])
 }
+
+/// What servers, files, variables and callers may say, whatever it is.
+const INPUTS: &str = "test --locked --workspace --all-features --lib any_";
+
+/// As many of each kind as take a minute.
+const CASES: &str = "5000";
 
 const SEARCHES: [(&str, &str); 10] = [
     (

@@ -192,7 +192,35 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_file_is_read_or_refused_without_its_password(
+            name in prop::sample::select(&["nodes", "ttl", "max_ttl", "expert.verbatim_keys", "namespace", "guarantee"][..]),
+            value in "[\\[\\]\"{}=,a-z0-9:/ ]{0,24}",
+        ) {
+            let file = format!("nodes = [{{ url = \"redis://:hunter2@h\" }}]\n{name} = {value}\n");
+            if let Ok(config) = toml::from_str::<Config>(&file) {
+                let said = format!("{config:?}");
+                prop_assert!(!said.contains("hunter2"), "{}", said);
+            }
+        }
+
+        #[test]
+        fn any_variable_is_read_or_refused(
+            name in prop::sample::select(&["NODES", "TTL", "MAX_TTL", "WAIT", "GUARANTEE", "LABEL", "NAMESPACE"][..]),
+            value in "\\PC{0,24}",
+        ) {
+            let name = format!("REDLOCK_{name}");
+            let read = from_vars(&[(&name, &value)]);
+            if let Err(refused) = read {
+                prop_assert!(refused.to_string().contains(&name), "{}", refused);
+            }
+        }
+    }
 
     fn from_vars(vars: &[(&str, &str)]) -> Result<Config, BuildError> {
         Config::from_vars(|name| {

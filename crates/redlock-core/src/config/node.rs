@@ -204,7 +204,7 @@ impl NodeConfig {
     }
 
     /// Returns what is wrong with an address.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         match self.location() {
             Some(Err(RedisNodeError(message))) => Err(message),
             _ => Ok(()),

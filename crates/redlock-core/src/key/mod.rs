@@ -343,6 +343,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_name_is_a_key_or_refused(name in "\\PC{0,600}") {
+            match name.parse::<ResourceKey>() {
+                Ok(key) => prop_assert_eq!(key.as_str(), &name),
+                Err(refused) => prop_assert!(!refused.to_string().is_empty()),
+            }
+        }
+
         /// rslock joined parts without a separator: ["user", "1admin"] and ["user1", "admin"] were one.
         #[test]
         fn s20_two_resources_are_never_one_key(

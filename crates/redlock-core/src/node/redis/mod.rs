@@ -1,6 +1,8 @@
 //! Nodes that are Redis or Valkey masters.
 
 mod address;
+#[cfg(test)]
+mod any_input;
 mod args;
 mod directory;
 mod error;

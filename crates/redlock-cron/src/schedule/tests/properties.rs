@@ -385,3 +385,20 @@ proptest! {
         prop_assert!(schedule.to_string().contains("in the zone"));
     }
 }
+
+proptest! {
+    #[test]
+    fn any_pattern_is_read_or_refused(
+        pattern in prop_oneof!["\\PC{0,40}", "([0-9*?/,LW#A-Z-]{0,6} ){4,6}[0-9*?/,LW#A-Z-]{0,6}"],
+        start in 0_i64..4_102_444_800,
+    ) {
+        let start = DateTime::from_timestamp(start, 0).unwrap();
+        if let Ok(schedule) = Schedule::cron(&pattern, Tz::Europe__Berlin) {
+            let mut last = start;
+            for tick in schedule.ticks_after(start).take(3) {
+                prop_assert!(tick > last, "{}", pattern);
+                last = tick.to_utc();
+            }
+        }
+    }
+}
