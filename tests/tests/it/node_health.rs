@@ -145,3 +145,22 @@ async fn a_node_that_was_just_made_a_replica() {
     };
     stands(&redlock, OVER, |answer| *answer == replica).await;
 }
+
+#[tokio::test]
+async fn an_idle_client_sends_as_little_as_its_heartbeat_says() {
+    let nodes = Nodes::start(2);
+    let client = |node: usize| Redlock::builder().node(nodes[node].url());
+    let usual = client(0).build().await.unwrap();
+    let seldom = client(1).heartbeat(Duration::from_secs(60));
+    let seldom = seldom.build().await.unwrap();
+    for redlock in [&usual, &seldom] {
+        redlock.dangerous_bless().await;
+    }
+    let calls = |node| nodes.calls(node, "evalsha");
+    let before = [calls(0), calls(1)];
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let sent = [calls(0) - before[0], calls(1) - before[1]];
+    assert!((6..=9).contains(&sent[0]), "{sent:?}");
+    assert!(sent[1] <= 1, "{sent:?}");
+    seldom.acquire("a").await.unwrap().release().await.unwrap();
+}

@@ -93,6 +93,7 @@ impl RedlockBuilder {
                 keyspace,
                 retry: settings.retry,
                 node_timeout: settings.node_timeout,
+                inspect_every: settings.heartbeat.max(ClientConfig::INSPECT_EVERY),
                 fan_out: self.fan_out,
                 most_unsent: MOST_UNSENT,
             },
@@ -101,7 +102,10 @@ impl RedlockBuilder {
             namespace: key_space.name(),
             seed: self.seed,
         };
-        let links = LinkConfig::new(settings.connect_timeout, settings.node_timeout);
+        let links = LinkConfig {
+            heartbeat: settings.heartbeat,
+            ..LinkConfig::new(settings.connect_timeout, settings.node_timeout)
+        };
         let detector = PauseDetector::start();
         let (engine, mut states) = engine::start(config, links, nodes.clone(), placement)?;
         if !self.connect_lazily {
@@ -186,6 +190,7 @@ impl RedlockBuilder {
                 .node_timeout
                 .unwrap_or_else(|| (ttl / 10).clamp(50 * ms, longest)),
             connect_timeout: config.connect_timeout.unwrap_or(Duration::from_secs(1)),
+            heartbeat: config.heartbeat.unwrap_or(Duration::from_secs(1)),
             retry: RetryPolicy::new(10 * ms, 100 * ms).expect("0 < 10 ms <= 100 ms"),
             max_waiters_per_key: self.max_waiters_per_key,
             expert: config.expert,

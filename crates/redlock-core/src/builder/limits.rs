@@ -179,6 +179,35 @@ impl RedlockBuilder {
         self
     }
 
+    /// Sets after how long without another call the client tries the connection to a node: from 100 ms to 60 s.
+    ///
+    /// Default: 1 s.
+    /// A service that is paid by the command wants a longer one: with 10 s, an idle client sends a node a tenth of the
+    /// commands.
+    /// Every call that grants or keeps a lease looks at the node by itself, so a longer one harms no lease.
+    /// But an idle client then learns as much later that a connection is dead, or that a master has become a replica; the
+    /// first acquire after it may have to wait for `node_timeout`.
+    /// Where [others name a node's server](NodeConfig::follows_failovers), the client asks them once a second all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use std::time::Duration;
+    ///
+    /// let seldom = Duration::from_secs(10);
+    /// let redlock = Redlock::builder().in_memory_nodes(3).heartbeat(seldom).build().await?;
+    /// # assert!(redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn heartbeat(mut self, after: Duration) -> Self {
+        self.config.heartbeat = Some(after);
+        self
+    }
+
     /// Sets by how much the rate of any clock involved may be off: from 0 to 0.25.
     ///
     /// Default: 0.01, which is one per cent.

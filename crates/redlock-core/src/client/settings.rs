@@ -18,6 +18,7 @@ pub(crate) struct Settings {
     pub(crate) clock_rate_error: f64,
     pub(crate) node_timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    pub(crate) heartbeat: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) max_waiters_per_key: usize,
     pub(crate) expert: Expert,
@@ -134,6 +135,7 @@ impl Settings {
         }
         range("node_timeout", self.node_timeout, ms, 60 * second)?;
         range("connect_timeout", self.connect_timeout, ms, 60 * second)?;
+        range("heartbeat", self.heartbeat, 100 * ms, 60 * second)?;
         if !(0.0..=0.25).contains(&self.clock_rate_error) {
             let message = format!("{} is not between 0 and 0.25", self.clock_rate_error);
             return Err(BuildError::misuse("clock_rate_error", message));

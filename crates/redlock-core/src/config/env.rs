@@ -14,6 +14,7 @@ const KNOWN: &[&str] = &[
     "REDLOCK_QUORUM_WAIT",
     "REDLOCK_NODE_TIMEOUT",
     "REDLOCK_CONNECT_TIMEOUT",
+    "REDLOCK_HEARTBEAT",
 ];
 
 /// Settings that are not taken from the environment, and where they are set.

@@ -66,6 +66,9 @@ pub struct Config {
     /// As [`RedlockBuilder::connect_timeout`](crate::RedlockBuilder::connect_timeout).
     #[serde(with = "humantime_serde")]
     pub connect_timeout: Option<Duration>,
+    /// As [`RedlockBuilder::heartbeat`](crate::RedlockBuilder::heartbeat).
+    #[serde(with = "humantime_serde")]
+    pub heartbeat: Option<Duration>,
     /// As [`RedlockBuilder::clock_rate_error`](crate::RedlockBuilder::clock_rate_error).
     pub clock_rate_error: Option<f64>,
     /// Rare and dangerous settings.
@@ -106,6 +109,7 @@ impl Config {
             quorum_wait: other.quorum_wait.or(self.quorum_wait),
             node_timeout: other.node_timeout.or(self.node_timeout),
             connect_timeout: other.connect_timeout.or(self.connect_timeout),
+            heartbeat: other.heartbeat.or(self.heartbeat),
             clock_rate_error: other.clock_rate_error.or(self.clock_rate_error),
             expert: self.expert.union(other.expert),
         }
@@ -114,8 +118,9 @@ impl Config {
     /// Reads the settings from the environment.
     ///
     /// `REDLOCK_NODES` is a list of URLs with commas between them, as [`NodeConfig::list`] reads it (a comma in a password
-    /// is written `%2C`); `REDLOCK_GUARANTEE` is `quorum` or `best_effort`; `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
-    /// `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT` and `REDLOCK_CONNECT_TIMEOUT` are durations such as `30s`.
+    /// is written `%2C`); `REDLOCK_GUARANTEE` is `quorum` or `best_effort`; `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are
+    /// text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`, `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT`,
+    /// `REDLOCK_CONNECT_TIMEOUT` and `REDLOCK_HEARTBEAT` are durations such as `30s`.
     /// An empty variable counts as not set.
     /// It refuses a variable whose name differs from one of these by a slip or two.
     /// It also refuses a variable that names a setting which only a file or the builder has.
@@ -184,6 +189,7 @@ impl Config {
             quorum_wait: duration("REDLOCK_QUORUM_WAIT")?,
             node_timeout: duration("REDLOCK_NODE_TIMEOUT")?,
             connect_timeout: duration("REDLOCK_CONNECT_TIMEOUT")?,
+            heartbeat: duration("REDLOCK_HEARTBEAT")?,
             clock_rate_error: None,
             expert: Expert::default(),
         })

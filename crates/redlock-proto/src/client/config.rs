@@ -19,11 +19,18 @@ pub struct ClientConfig {
     pub retry: RetryPolicy,
     /// The longest time for which a node may say nothing though it owes an answer, counted from when a request was written.
     pub node_timeout: Duration,
+    /// The time after which a node that votes is asked again what it is.
+    pub inspect_every: Duration,
     /// The number of nodes that an acquire asks at once.
     pub fan_out: FanOut,
     /// The number of requests that may wait to be sent to a node; while more do so, new attempts wait, and renewals and
     /// releases do not.
     pub most_unsent: usize,
+}
+
+impl ClientConfig {
+    /// The default of [`inspect_every`](Self::inspect_every).
+    pub const INSPECT_EVERY: Duration = Duration::from_secs(5);
 }
 
 /// A reading of the client's clocks.

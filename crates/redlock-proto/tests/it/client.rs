@@ -44,6 +44,7 @@ impl Bench {
             retry: RetryPolicy::new(Duration::from_millis(5), Duration::from_millis(50))
                 .expect("0 < 5 <= 50"),
             node_timeout: Duration::from_millis(200),
+            inspect_every: ClientConfig::INSPECT_EVERY,
             fan_out: FanOut::All,
             most_unsent: 1024,
         };

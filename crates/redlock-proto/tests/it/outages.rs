@@ -76,6 +76,7 @@ impl World {
             retry: RetryPolicy::new(Duration::from_millis(10), Duration::from_millis(100))
                 .expect("0 < 10 <= 100"),
             node_timeout: (ttl / 10).max(Duration::from_millis(50)),
+            inspect_every: ClientConfig::INSPECT_EVERY,
             fan_out: FanOut::default(),
             most_unsent: 1024,
         };

@@ -48,6 +48,7 @@ impl Bench {
             keyspace: keyspace.clone(),
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("0 < 5 <= 50"),
             node_timeout: 200 * MS,
+            inspect_every: ClientConfig::INSPECT_EVERY,
             fan_out: FanOut::All,
             most_unsent: MOST,
         };

@@ -177,6 +177,7 @@ pub(super) fn config(setup: &Setup, client: usize) -> ClientConfig {
         keyspace: setup.space_of(client).clone(),
         retry: setup.retry,
         node_timeout: Duration::from_micros(setup.node_timeout),
+        inspect_every: ClientConfig::INSPECT_EVERY,
         fan_out: setup.fan_outs[client % 2],
         most_unsent: setup.most_unsent,
     }

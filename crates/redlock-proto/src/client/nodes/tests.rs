@@ -14,6 +14,7 @@ pub(super) fn three_nodes() -> Nodes {
         keyspace: Keyspace::new("{test}", quarantine),
         retry: RetryPolicy::new(Duration::from_millis(1), Duration::from_millis(1)).unwrap(),
         node_timeout: Duration::from_millis(50),
+        inspect_every: ClientConfig::INSPECT_EVERY,
         fan_out: FanOut::All,
         most_unsent: 1,
     })

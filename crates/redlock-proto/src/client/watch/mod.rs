@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use self::end_of_quarantine::ask_all;
 pub(super) use self::end_of_quarantine::{opened, opening_over, surveyed};
-use super::{Ask, Now, context::Context, rounds::RoundKind, timers::Timer};
+use super::{Ask, ClientConfig, Now, context::Context, rounds::RoundKind, timers::Timer};
 use crate::{Lock, LockMode, MarkState, NodeVerb, OwnerId, Request, ServerInfo, Survey, Verb};
 
 /// Takes in that a connection to a node was made, and the node said what it is.
@@ -51,9 +51,10 @@ pub(super) fn on_standing(node: usize, cx: &mut Context, now: Now) {
 /// Looks at a node because it is time.
 pub(super) fn on_timer(node: usize, cx: &mut Context, now: Now) {
     let is_unexamined = cx.nodes.is_unexamined(node);
+    let inspect_every = cx.config.inspect_every;
     let watch = cx.nodes.watch(node);
     watch.timer = None;
-    let due = watch.inspected + INSPECT_EVERY;
+    let due = watch.inspected + inspect_every;
     let verb = if now.clock >= due || is_unexamined {
         watch.inspected = now.clock;
         NodeVerb::Inspect
@@ -83,7 +84,9 @@ fn set_timer(node: usize, cx: &mut Context, now: Now) {
         Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {
             cx.config.keyspace.quarantine().step() / 2
         }
-        Some(_) => INSPECT_EVERY,
+        // It may be over at any moment.
+        Some(_) if cx.nodes.refuses_writes(node) => ClientConfig::INSPECT_EVERY,
+        Some(_) => cx.config.inspect_every,
         None => return,
     };
     let at = now.clock + every;
@@ -119,6 +122,3 @@ fn probe(node: usize, cx: &mut Context, now: Now) {
 
 /// How soon a node is asked what it is that may be another than before.
 const EXAMINE_WITHIN: Duration = Duration::from_millis(25);
-
-/// How often a node that votes is asked what it is.
-const INSPECT_EVERY: Duration = Duration::from_secs(5);

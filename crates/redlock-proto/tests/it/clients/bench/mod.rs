@@ -103,6 +103,7 @@ impl Bench {
             keyspace: keyspace.clone(),
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
+            inspect_every: ClientConfig::INSPECT_EVERY,
             fan_out,
             most_unsent: 1024,
         };
@@ -145,6 +146,7 @@ impl Bench {
             keyspace: self.keyspace.clone(),
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
+            inspect_every: ClientConfig::INSPECT_EVERY,
             fan_out: FanOut::All,
             most_unsent: 1024,
         };
