@@ -9,7 +9,8 @@ use std::{
 };
 
 use redlock_sandbox::{
-    Process, SERVER_VARIABLE, Server, ServerBinary, ServerOptions, ServerSet, Value,
+    ClusterSet, Process, SERVER_VARIABLE, SentinelSet, Server, ServerBinary, ServerOptions,
+    ServerSet, Value,
 };
 use tempfile::TempDir;
 
@@ -122,6 +123,27 @@ fn servers_that_are_given_are_used_and_not_stopped() {
     let beginning = format!("axum-orders: ok: {RIGHT}; 1 late write refused; 409 and no 503 told");
     assert!(last.starts_with(&beginning), "{last}");
     assert!(servers.iter().all(Server::is_running));
+}
+
+#[test]
+fn each_kind_of_servers_is_one_line_of_the_environment() {
+    let watched = SentinelSet::start(&binary(), 3).expect("they start");
+    let cluster = ClusterSet::start(&binary(), 3).expect("they start");
+    let one = &watched.masters[0];
+    let kinds = [
+        (watched.urls().join(","), "quorum"),
+        (format!("{}?votes=3", cluster.url()), "quorum"),
+        (one.url(), "best_effort"),
+    ];
+    for (nodes, guarantee) in kinds {
+        one.command(&["FLUSHALL"]).expect("it answers");
+        let mut command = axum_orders();
+        command.env("REDLOCK_NODES", &nodes);
+        command.env("REDLOCK_GUARANTEE", guarantee);
+        let last = verdict(&command.output().expect("it starts"), 0);
+        let beginning = format!("axum-orders: ok: {RIGHT}; 1 late write refused");
+        assert!(last.starts_with(&beginning), "{nodes}: {last}");
+    }
 }
 
 #[test]
