@@ -30,6 +30,7 @@ mod jobs_lost_lease;
 mod jobs_overlap;
 mod jobs_shares;
 mod lease_times;
+mod managed;
 mod moved_names;
 mod network;
 mod node_checks;

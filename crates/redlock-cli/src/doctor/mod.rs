@@ -3,6 +3,7 @@
 mod facts;
 mod finding;
 mod locks;
+mod managed;
 mod server;
 mod set;
 
@@ -55,6 +56,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &CommandContext) -> CommandRe
     set::check_votes(&reports, &mut findings);
     let facts = facts::gather(&mut places, &settings, &mut findings).await;
     set::check(&places, &facts, votes, &settings, &mut findings);
+    managed::check(&places, &facts, &mut findings);
     for (place, facts) in known(&places, &facts) {
         server::check(place, facts, &settings, &mut findings);
     }

@@ -5,6 +5,7 @@ mod data;
 mod examined;
 mod healthy;
 mod limits;
+mod managed;
 mod quorum;
 mod rights;
 mod roles;
