@@ -158,7 +158,7 @@ impl NodeSettings {
             .config
             .nodes
             .iter()
-            .any(|node| self.keys.on(node) != self.keys)
+            .any(|node| node.node_keys(&self.keys) != self.keys)
         {
             // Each vote of a Cluster has its own tag behind the namespace.
             return format!("~{{{namespace}:*");

@@ -1,9 +1,9 @@
 use std::{cell::RefCell, sync::Arc};
 
-use redlock_proto::{KeySet, NodeKey};
+use redlock_proto::{ClusterVote, KeySet, NodeKey};
 use sha2::{Digest, Sha256};
 
-use crate::{InvalidKey, NodeConfig, ResourceKey, ResourceKeys, key::SlotsOf};
+use crate::{InvalidKey, ResourceKey, ResourceKeys, key::SlotsOf};
 
 /// How the name of a resource becomes a key on the nodes.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -156,26 +156,14 @@ impl NodeKeys {
         Self(key_space)
     }
 
-    /// Returns the names on this node, which differ from other nodes' if it is [one vote of a Cluster](NodeConfig::votes).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::{NodeConfig, Redlock};
-    ///
-    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
-    /// let second = &NodeConfig::from("redis+cluster://c1?votes=3").votes()[1];
-    /// assert!(keys.on(second).pattern().starts_with("{billing:2of3:"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn on(&self, node: &NodeConfig) -> Self {
-        match (&self.0, node.vote()) {
-            (KeyScheme::Namespace(namespace), Some(vote)) => {
+    /// Returns the names under one vote of a Cluster.
+    pub(crate) fn of_vote(&self, vote: ClusterVote) -> Self {
+        match &self.0 {
+            KeyScheme::Namespace(namespace) => {
                 let tag = vote.tag(namespace.as_str()).into();
                 Self(KeyScheme::Namespace(Namespace(tag)))
             }
-            (scheme, _) => Self(scheme.clone()),
+            KeyScheme::Verbatim => self.clone(),
         }
     }
 

@@ -41,7 +41,7 @@ const NAMESPACE: &str = "{redlock}";
 fn tags_of(url: &str) -> Vec<String> {
     let nodes = NodeConfig::from(url).votes();
     let keys = Redlock::builder().node_keys().unwrap();
-    let patterns = nodes.iter().map(|node| keys.on(node).pattern());
+    let patterns = nodes.iter().map(|node| node.node_keys(&keys).pattern());
     let tags = patterns.map(|pattern| pattern.split_inclusive('}').next().unwrap().to_owned());
     tags.collect()
 }

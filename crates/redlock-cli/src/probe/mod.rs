@@ -82,7 +82,7 @@ async fn place(settings: &NodeSettings, index: usize, node: &NodeConfig) -> Prob
     ProbedNode {
         name,
         follows_failovers: node.follows_failovers(),
-        keys: settings.keys.on(node),
+        keys: node.node_keys(&settings.keys),
         info,
         probe,
     }

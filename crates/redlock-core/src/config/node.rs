@@ -2,14 +2,13 @@ use std::{fmt, sync::Arc};
 
 #[cfg(feature = "deadpool-redis")]
 use deadpool_redis::{Pool, redis::ConnectionInfo};
-use redlock_proto::ClusterVote;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
 use crate::{
-    MemoryNode,
+    MemoryNode, NodeKeys,
     node::{Directory, Location, Node, RedisNodeError},
 };
 
@@ -195,12 +194,25 @@ impl NodeConfig {
         }
     }
 
-    /// Returns the vote that the node is of its Cluster, if that has several.
-    pub(crate) fn vote(&self) -> Option<ClusterVote> {
-        match self.location()?.ok()? {
-            Location::Directory(directory) => directory.vote(),
-            Location::Address(_) => None,
-        }
+    /// Returns the names of resources on this node, which are others than a client's usual ones if it is
+    /// [one vote of a Cluster](Self::votes).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{NodeConfig, Redlock};
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// let second = &NodeConfig::from("redis+cluster://c1?votes=3").votes()[1];
+    /// assert!(second.node_keys(&keys).pattern().starts_with("{billing:2of3:"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn node_keys(&self, keys: &NodeKeys) -> NodeKeys {
+        let vote = match self.location() {
+            Some(Ok(Location::Directory(directory))) => directory.vote(),
+            _ => None,
+        };
+        vote.map_or_else(|| keys.clone(), |vote| keys.of_vote(vote))
     }
 
     /// Returns what is wrong with an address.
