@@ -102,7 +102,7 @@ const SERVICES: [Service; 10] = [
     Service {
         name: "Upstash",
         hosts: &[".upstash.io"],
-        matters: "a failover may forget leases, and a client that is idle sends a command each second, which may cost money",
+        matters: "a failover may forget leases, and an idle client sends a command each second, which may cost money: set REDLOCK_HEARTBEAT",
     },
     Service {
         name: "Redis Cloud",
