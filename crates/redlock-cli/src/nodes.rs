@@ -34,8 +34,10 @@ pub(crate) async fn connect(
 /// Looks until each node that can be reached has said where it stands, which takes a moment after it was reached.
 pub(crate) async fn settled(client: &Redlock, settings: &NodeSettings) -> Vec<NodeReport> {
     let limit = settings.connect_timeout();
+    // By best effort, a new server votes from the second look on.
+    let votes_now = |report: &NodeReport| ready_in(report) == Some(Duration::ZERO);
     sample_until(client, Duration::from_millis(20), |reports, waited| {
-        are_known(reports) || waited > limit
+        are_known(reports) && !reports.iter().any(votes_now) || waited > limit
     })
     .await
 }

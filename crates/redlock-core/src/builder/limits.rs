@@ -187,7 +187,7 @@ impl RedlockBuilder {
     /// Every call that grants or keeps a lease looks at the node by itself, so a longer one harms no lease.
     /// But an idle client then learns as much later that a connection is dead, or that a master has become a replica; the
     /// first acquire after it may have to wait for `node_timeout`.
-    /// Where [others name a node's server](NodeConfig::follows_failovers), the client asks them once a second all the same.
+    /// Where [others name a node's server](crate::NodeConfig::follows_failovers), the client asks them once a second all the same.
     ///
     /// # Examples
     ///

@@ -87,3 +87,12 @@ async fn an_interrupted_doctor_holds_nothing() {
         assert!(keys.is_empty(), "{keys:?} {before:?}");
     }
 }
+
+#[test]
+fn a_new_server_by_best_effort_votes_at_once() {
+    let nodes = Nodes::start(1);
+    let mut doctor = nodes.command(&["doctor"]);
+    let done = run(doctor.env("REDLOCK_GUARANTEE", "best_effort"));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.contains("1 of 1 nodes vote"), "{done:?}");
+}
