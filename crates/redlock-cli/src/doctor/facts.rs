@@ -215,6 +215,8 @@ pub(super) fn known<'a>(
 pub(super) struct Rights {
     /// In the words of `ACL SETUSER`.
     pub(super) missing: Vec<String>,
+    /// Those without which clients call the node by the script only.
+    pub(super) missing_for_transactions: Vec<&'static str>,
     /// Whether it may not use the namespace's keys.
     pub(super) lacks_keys: bool,
     /// The code with which the node refuses to write.
@@ -251,7 +253,33 @@ async fn rights_of(probe: &mut NodeProbe, keys: &NodeKeys, settings: &NodeSettin
             drop(probe.ask(cmd("DEL").arg(&key)).await);
         }
     }
+    rights.missing_for_transactions = missing_for_transactions(probe, &key).await;
     rights
+}
+
+async fn missing_for_transactions(probe: &mut NodeProbe, key: &str) -> Vec<&'static str> {
+    let mut missing = Vec::new();
+    // From the last on: a transaction is begun only if it can be ended; if not, both rights are named.
+    for right in RedisNode::RIGHTS_FOR_TRANSACTIONS.split_whitespace().rev() {
+        let begins = right == "+multi";
+        if begins && missing.contains(&"+exec") {
+            missing.push(right);
+            continue;
+        }
+        let Some(command) = trial(right, key) else {
+            continue;
+        };
+        match probe.ask(&command).await {
+            // A server gives the second in place of the first for EXEC.
+            Err(error) if matches!(error.code(), Some("NOPERM" | "EXECABORT")) => {
+                missing.push(right);
+            }
+            Ok(_) if begins => drop(probe.ask(&cmd("EXEC")).await),
+            _ => {}
+        }
+    }
+    missing.reverse();
+    missing
 }
 
 impl Rights {
@@ -275,8 +303,9 @@ fn trial(right: &str, key: &str) -> Option<Cmd> {
         command.arg(word);
     }
     match name.as_str() {
-        // Without the right to `EXEC`, a server still says of each command behind `MULTI` whether it is allowed.
-        "PING" | "INFO" | "TIME" | "MULTI" | "EXEC" => {}
+        "PING" | "INFO" | "TIME" | "MULTI" | "EXEC" | "CLIENT|ID" => {}
+        // No connection has this number.
+        "CLIENT|KILL" => drop(command.arg("ID").arg(u32::MAX)),
         "FCALL" => drop(command.arg("redlock_doctor").arg(0)),
         // No library is loaded from this.
         "FUNCTION|LOAD" => drop(command.arg("")),

@@ -161,6 +161,19 @@ impl Examined<'_> {
             let found = format!("its user {user} lacks rights that a client needs");
             let advice = format!("ACL SETUSER {user} {keys} {missing}");
             self.fail("rights", found, advice);
+        } else if !rights.missing_for_transactions.is_empty()
+            && !self.settings.config.expert.verbatim_keys
+        {
+            let user = user(self.place);
+            let missing = rights.missing_for_transactions.join(" ");
+            let found = format!(
+                "its user {user} lacks rights without which most calls cost the server three times as much"
+            );
+            self.note(
+                "transactions",
+                found,
+                format!("ACL SETUSER {user} {missing}"),
+            );
         }
         if let Some(code) = rights.refuses_writes.as_deref()
             && !self.has("writes")

@@ -144,3 +144,24 @@ async fn writes_that_are_refused_are_told_of_with_what_to_change() {
     );
     assert_eq!(examined.code, 2);
 }
+
+#[tokio::test]
+async fn rights_without_which_calls_cost_more_are_noted_and_the_line_gives_them() {
+    for missing in ["+multi +exec", "+exec", "+client|id +client|kill", "+time"] {
+        let mut rights = vec!["~{redlock}:*"];
+        rights.extend(RedisNode::RIGHTS.split(' '));
+        let more = RedisNode::RIGHTS_FOR_TRANSACTIONS.split(' ');
+        rights.extend(more.filter(|right| !missing.contains(right)));
+        let nodes = with_user(&rights.join(" ")).await;
+        let examined = nodes.doctor(&["--strict"]);
+        examined.one("transactions", &["note", "ACL SETUSER", missing]);
+        assert_eq!(examined.code, 0, "{examined:?}");
+    }
+    let all = format!(
+        "~{{redlock}}:* {} {}",
+        RedisNode::RIGHTS,
+        RedisNode::RIGHTS_FOR_TRANSACTIONS
+    );
+    let examined = with_user(&all).await.doctor(&[]);
+    assert!(examined.found("transactions").is_empty(), "{examined:?}");
+}
