@@ -1,6 +1,6 @@
 //! Acquires: one key or several, with the client's defaults or with options.
 
-use redlock_proto::Acquire;
+use redlock_proto::{Acquire, LeaseTerms};
 use tokio::select;
 
 use super::Redlock;
@@ -310,7 +310,7 @@ impl Redlock {
                 guarantee: client.settings.guarantee,
                 keys: keys.clone(),
                 class: options.class,
-                timing,
+                terms: LeaseTerms::of(&acquire),
                 meter,
                 place: None,
             },

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use redlock_proto::{LeaseTerms, NoPlace, RunRecord, Ticket};
+use redlock_proto::{NoPlace, RunRecord, Ticket};
 use tokio::select;
 
 use super::ClientShared;
@@ -86,10 +86,9 @@ impl ClientShared {
         request.subject.place = Some(turn.ticket());
         // A claim takes no parked lease over: that was acquired without the tick.
         let parked = turn.inherit().filter(|_| request.claim.is_none());
-        let terms = LeaseTerms::of(&request.acquire);
         let subject = || request.subject.clone();
         if let Some(parked) = parked
-            && let Some(held) = parked.take_over(subject(), terms, self.clock)
+            && let Some(held) = parked.take_over(subject(), self.clock)
         {
             return Ok((LockGuard::new(held.with_turn(turn)), None));
         }
@@ -129,7 +128,7 @@ impl ClientShared {
             // A parked lease is exclusive; dropping it releases it.
             drop(turn.inherit());
         }
-        let terms = LeaseTerms::of(&request.acquire);
+        let terms = request.subject.terms;
         // The end of a scope releases its leases, so callers outside of the scope do not join them.
         let is_joined = !request.is_scoped;
         if is_joined && let Some(guard) = self.readers.join(&keys, &terms, self.clock.now()) {

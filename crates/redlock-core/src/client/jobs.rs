@@ -1,6 +1,6 @@
 //! Claims of ticks, and what nodes remember of them.
 
-use redlock_proto::{Acquire, Window};
+use redlock_proto::{Acquire, LeaseTerms, Window};
 
 use super::Redlock;
 use crate::{
@@ -138,7 +138,7 @@ impl Redlock {
                 guarantee: client.settings.guarantee,
                 keys,
                 class: Some(JOB.into()),
-                timing,
+                terms: LeaseTerms::of(&acquire),
                 meter: client.meter.lock(Some(JOB)),
                 place: None,
             },

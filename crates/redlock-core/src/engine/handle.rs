@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{LeaseTerms, NodeAnswer, NodeKey, NodeTime, Slab};
+use redlock_proto::{NodeAnswer, NodeKey, NodeTime, Slab};
 use tokio::{
     runtime::Handle,
     sync::{
@@ -132,28 +132,22 @@ impl EngineHandle {
             ..
         } = request;
         let limit = wait + acquire.timing.key_ttl();
-        let terms = LeaseTerms::of(&acquire);
         let command = |id, caller| Command::Acquire {
             id,
             acquire,
             claim,
             caller,
         };
-        self.win(limit, subject, terms, is_part, command).await
+        self.win(limit, subject, is_part, command).await
     }
 
-    /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number and these terms.
+    /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number.
     ///
     /// Dropping the future at any point leaves the shared lease as it is, and nothing else behind.
-    pub(super) async fn upgrade(
-        &self,
-        lease: u64,
-        subject: Subject,
-        terms: LeaseTerms,
-    ) -> AcquireAnswer {
-        let limit = subject.timing.key_ttl();
+    pub(super) async fn upgrade(&self, lease: u64, subject: Subject) -> AcquireAnswer {
+        let limit = subject.terms.timing().key_ttl();
         let command = |id, caller| Command::Upgrade { id, lease, caller };
-        self.win(limit, subject, terms, false, command).await
+        self.win(limit, subject, false, command).await
     }
 
     /// Sends a command that begins an acquisition, which the protocol ends within `limit` and a little more.
@@ -161,14 +155,12 @@ impl EngineHandle {
         &self,
         limit: Duration,
         subject: Subject,
-        terms: LeaseTerms,
         is_part: bool,
         command: impl FnOnce(u64, AcquireCaller) -> Command,
     ) -> AcquireAnswer {
         let (answer, answered) = oneshot::channel();
         let caller = AcquireCaller {
             subject,
-            terms,
             attempts: 1,
             is_part,
             answer,
@@ -315,8 +307,8 @@ mod tests {
     /// Asks for an upgrade of a lease without a driver.
     async fn upgrade(engine: &EngineHandle) -> String {
         let (held, ..) = HeldLease::for_tests();
-        let (subject, terms) = (held.lease().subject().clone(), held.terms());
-        let (_, result) = engine.upgrade(7, subject, terms).await;
+        let subject = held.lease().subject().clone();
+        let (_, result) = engine.upgrade(7, subject).await;
         let error = result.map(drop).map_err(NotWon::into_error);
         error.unwrap_err().to_string()
     }

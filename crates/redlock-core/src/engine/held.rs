@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, LeaseTerms, ParkedLease, TokenBlock, Word};
+use redlock_proto::{Instant, ParkedLease, TokenBlock, Word};
 use tracing::Span;
 
 use super::{Command, NotWon, handle::EngineHandle};
@@ -27,7 +27,6 @@ pub(crate) struct HeldLease {
     lease: Lease,
     engine: EngineHandle,
     tokens: TokenBlock,
-    terms: LeaseTerms,
     /// How many guards there are.
     guards: AtomicUsize,
     stage: Mutex<HeldStage>,
@@ -60,19 +59,12 @@ pub(crate) trait Scoped: Send + Sync {
 struct HolderTurn(Mutex<Option<Turn<Parked>>>);
 
 impl HeldLease {
-    pub(super) fn new(
-        id: u64,
-        lease: Lease,
-        engine: EngineHandle,
-        tokens: TokenBlock,
-        terms: LeaseTerms,
-    ) -> Self {
+    pub(super) fn new(id: u64, lease: Lease, engine: EngineHandle, tokens: TokenBlock) -> Self {
         Self {
             id,
             lease,
             engine,
             tokens,
-            terms,
             guards: AtomicUsize::new(1),
             stage: Mutex::default(),
             turn: Arc::default(),
@@ -186,14 +178,14 @@ impl HeldLease {
     /// `None` if it was given up.
     pub(crate) fn upgrade(&self) -> Option<impl Future<Output = Result<Self, NotWon>> + use<>> {
         let lease = self.while_held(|lease| lease)?;
-        let (engine, terms) = (self.engine.clone(), self.terms);
+        let engine = self.engine.clone();
         let subject = Subject {
             mode: Mode::Exclusive,
             place: None,
             ..self.lease.subject().clone()
         };
         Some(async move {
-            let (_, won) = engine.upgrade(lease, subject, terms).await;
+            let (_, won) = engine.upgrade(lease, subject).await;
             won.map(|(held, _)| held)
         })
     }
@@ -316,7 +308,7 @@ impl HeldLease {
     /// Returns what the next holder in this process may have; `None` if the lease is lost or cannot be handed over.
     fn to_hand_over(&self) -> Option<ParkedLease> {
         let deadline = self.lease.valid_until();
-        let parked = ParkedLease::new(self.tokens, self.terms, deadline);
+        let parked = ParkedLease::new(self.tokens, self.lease.subject().terms, deadline);
         parked.filter(|_| self.lease.loss().is_none())
     }
 
@@ -418,18 +410,13 @@ pub(crate) struct Parked {
 }
 
 impl Parked {
-    /// Returns the lease, for a caller that asks for it on these terms, if enough of it is left.
-    pub(crate) fn take_over(
-        mut self,
-        subject: Subject,
-        terms: LeaseTerms,
-        clock: Clock,
-    ) -> Option<HeldLease> {
+    /// Returns the lease, for a caller that asks for it on the same terms, if enough of it is left.
+    pub(crate) fn take_over(mut self, subject: Subject, clock: Clock) -> Option<HeldLease> {
         let was_lost = || self.before.was_lost();
         if was_lost() {
             return None;
         }
-        let tokens = self.lease.take_over(&terms, clock.now())?;
+        let tokens = self.lease.take_over(&subject.terms, clock.now())?;
         let engine = self.engine.clone();
         let next = (self.before).handed_over(subject, self.deadline, tokens.first());
         if engine.hand_overs().resume(self.id, next.clone()) {
@@ -441,7 +428,7 @@ impl Parked {
             return None;
         }
         self.claimed = true;
-        Some(HeldLease::new(self.id, next, engine, tokens, terms))
+        Some(HeldLease::new(self.id, next, engine, tokens))
     }
 }
 
@@ -458,7 +445,7 @@ impl Drop for Parked {
 
 #[cfg(test)]
 mod fixtures {
-    use redlock_proto::{Acquire, KeySet, Timing};
+    use redlock_proto::{Acquire, KeySet, LeaseTerms, Timing};
     use tokio::sync::mpsc::UnboundedReceiver;
 
     use super::*;
@@ -476,12 +463,8 @@ mod fixtures {
             let tokens = TokenBlock::new(1, 3).unwrap();
             let deadline = clock.now() + TTL;
             let lease = Lease::new(0, subject(), clock, deadline, None, tokens.first());
-            let held = Self::new(7, lease, engine, tokens, terms());
+            let held = Self::new(7, lease, engine, tokens);
             (held, commands, clock)
-        }
-
-        pub(in super::super) fn terms(&self) -> LeaseTerms {
-            self.terms
         }
     }
 
@@ -492,17 +475,17 @@ mod fixtures {
             mode: Mode::Exclusive,
             guarantee: crate::Guarantee::Quorum,
             class: None,
-            timing: Timing::new(TTL, 0.01, TTL / 10).unwrap(),
+            terms: terms(),
             meter: LockMeter::none(),
             place: None,
         }
     }
 
-    pub(super) fn terms() -> LeaseTerms {
+    fn terms() -> LeaseTerms {
         LeaseTerms::of(&Acquire {
             mode: Mode::Exclusive.into(),
             keys: KeySet::from("key"),
-            timing: subject().timing,
+            timing: Timing::new(TTL, 0.01, TTL / 10).unwrap(),
             renew: true,
             max_hold: None,
             tokens: 3,
@@ -525,7 +508,7 @@ mod tests {
     use tokio::sync::mpsc::UnboundedReceiver;
 
     use super::{
-        fixtures::{TTL, subject, terms},
+        fixtures::{TTL, subject},
         *,
     };
     use crate::{ResourceKeys, queue::Queue};
@@ -614,12 +597,12 @@ mod tests {
     async fn a_hand_over_wakes_the_driver_only_if_it_has_seen_the_lease_parked() {
         let (holding, mut commands, clock) = HeldLease::for_tests();
         let parked = park(&holding);
-        let holding = parked.take_over(subject(), terms(), clock).unwrap();
+        let holding = parked.take_over(subject(), clock).unwrap();
         assert!(commands.is_empty());
 
         let parked = park(&holding);
         assert_eq!(parked.engine.hand_overs().take().len(), 1);
-        let holding = parked.take_over(subject(), terms(), clock).unwrap();
+        let holding = parked.take_over(subject(), clock).unwrap();
         let command = commands.try_recv();
         assert!(matches!(command, Ok(Command::SeeHandOvers)), "{command:?}");
         drop(holding);
@@ -632,7 +615,7 @@ mod tests {
         let lease = holding.to_hand_over().unwrap();
         holding.lease.end(LossReason::Revoked);
         let parked = holding.park(lease);
-        assert!(parked.take_over(subject(), terms(), clock).is_none());
+        assert!(parked.take_over(subject(), clock).is_none());
         let command = commands.try_recv();
         assert!(
             matches!(command, Ok(Command::Release { lease: 7, .. })),
@@ -647,7 +630,7 @@ mod tests {
         let lease = holding.to_hand_over().unwrap();
         holding.lease.extend_to(clock.now() + 3 * TTL);
         let parked = holding.park(lease);
-        let next = parked.take_over(subject(), terms(), clock).unwrap();
+        let next = parked.take_over(subject(), clock).unwrap();
         assert_eq!(next.lease().remaining(), 3 * TTL);
     }
 }

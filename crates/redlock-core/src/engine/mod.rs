@@ -22,8 +22,7 @@ mod tasks;
 use std::time::Duration;
 
 use redlock_proto::{
-    Acquire, JobState, LeaseTerms, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim,
-    Word,
+    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim, Word,
 };
 use tokio::sync::oneshot::Sender;
 
@@ -104,7 +103,6 @@ enum Command {
 #[derive(Debug)]
 struct AcquireCaller {
     subject: Subject,
-    terms: LeaseTerms,
     /// How many attempts were begun.
     attempts: u32,
     /// Whether it is a part of a search for a slot.

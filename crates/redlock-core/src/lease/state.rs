@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, Ticket, Timing};
+use redlock_proto::{Instant, LeaseTerms, Ticket};
 use tokio::sync::Notify;
 
 use super::Lease;
@@ -42,14 +42,14 @@ impl From<Mode> for redlock_proto::LockMode {
     }
 }
 
-/// What a lease is on, and how long it is asked for at a time.
+/// What a lease is on, and the terms on which it is asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) keys: ResourceKeys,
     pub(crate) mode: Mode,
     pub(crate) guarantee: Guarantee,
     pub(crate) class: Option<Arc<str>>,
-    pub(crate) timing: Timing,
+    pub(crate) terms: LeaseTerms,
     pub(crate) meter: LockMeter,
     /// Its place in the local queue, once it has the turn.
     pub(crate) place: Option<Ticket>,
@@ -273,7 +273,7 @@ impl Lease {
     /// Returns how much longer the lease is not in danger.
     pub(super) fn safe_for(&self) -> Duration {
         self.remaining()
-            .saturating_sub(self.shared.subject.timing.warning())
+            .saturating_sub(self.shared.subject.terms.timing().warning())
     }
 
     /// Returns the state as of now; ends the lease if another holder has seen a loss, or if the deadline has passed.

@@ -25,6 +25,11 @@ impl LeaseTerms {
         }
     }
 
+    /// Returns the lengths of time of the lease.
+    pub const fn timing(&self) -> Timing {
+        self.timing
+    }
+
     /// Returns whether others may hold the lease too.
     pub(super) const fn is_shared(&self) -> bool {
         self.is_shared
