@@ -1,6 +1,6 @@
 //! From a request to its lease: the turn in this process, what the holder before has left, the nodes.
 
-use std::pin::pin;
+use std::{pin::pin, sync::Arc};
 
 use redlock_proto::{NoPlace, RunRecord, Ticket};
 use tokio::select;
@@ -139,7 +139,8 @@ impl ClientShared {
         }
         let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
         span.attempted(attempts);
-        let guard = LockGuard::new(won.map_err(ahead)?.0);
+        let (held, _) = won.map_err(ahead)?;
+        let guard = LockGuard::new(Arc::new(held));
         if is_joined {
             self.readers.open(&keys, &guard, terms, self.clock.now());
         }

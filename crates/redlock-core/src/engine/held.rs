@@ -30,11 +30,12 @@ pub(crate) struct HeldLease {
     /// How many guards there are.
     guards: AtomicUsize,
     stage: Mutex<HeldStage>,
-    turn: Arc<HolderTurn>,
+    /// The holder's turn in the local queue, until the guard takes it or the lease is lost; a reader has none.
+    turn: Mutex<Option<Turn<Parked>>>,
     /// Whether the key stays on the nodes when it is given up.
     stays: AtomicBool,
-    /// Its span, which ends with it.
-    span: OnceLock<Span>,
+    /// Its span, which ends with it; in a box, because most programs have no use for spans.
+    span: OnceLock<Box<Span>>,
     /// What ends it, and must know the lease that takes its place.
     scope: OnceLock<Weak<dyn Scoped>>,
 }
@@ -54,10 +55,6 @@ pub(crate) trait Scoped: Send + Sync {
     fn has_got(&self, held: &Arc<HeldLease>);
 }
 
-/// The holder's turn in the local queue, until the guard takes it or the lease is lost; a reader has none.
-#[derive(Debug, Default)]
-struct HolderTurn(Mutex<Option<Turn<Parked>>>);
-
 impl HeldLease {
     pub(super) fn new(id: u64, lease: Lease, engine: EngineHandle, tokens: TokenBlock) -> Self {
         Self {
@@ -67,7 +64,7 @@ impl HeldLease {
             tokens,
             guards: AtomicUsize::new(1),
             stage: Mutex::default(),
-            turn: Arc::default(),
+            turn: Mutex::default(),
             stays: AtomicBool::new(false),
             span: OnceLock::new(),
             scope: OnceLock::new(),
@@ -75,11 +72,13 @@ impl HeldLease {
     }
 
     /// Keeps the turn of the holder until the lease ends; the first guard of the lease is made after that.
-    pub(crate) fn with_turn(self, turn: Turn<Parked>) -> Self {
-        *self.turn.lock() = Some(turn);
+    pub(crate) fn with_turn(mut self, turn: Turn<Parked>) -> Arc<Self> {
+        self.turn = Mutex::new(Some(turn));
+        let held = Arc::new(self);
         // A loss passes the turn on, however busy or idle the holder is.
-        self.lease.keep(Arc::clone(&self.turn) as Arc<dyn Kept>);
-        self
+        let kept: Weak<Self> = Arc::downgrade(&held);
+        held.lease.keep(kept);
+        held
     }
 
     pub(crate) const fn lease(&self) -> &Lease {
@@ -125,7 +124,13 @@ impl HeldLease {
 
     /// Goes on in this span, unless it has one already: of a lease that others join, the first guard's stays.
     pub(crate) fn watch(&self, span: impl FnOnce() -> Span) {
-        self.span.get_or_init(span);
+        if self.span.get().is_none() {
+            let span = span();
+            if !span.is_disabled() {
+                // The first stays.
+                let _ = self.span.set(Box::new(span));
+            }
+        }
     }
 
     /// Records the outcome of the run under a lease that was claimed.
@@ -165,7 +170,7 @@ impl HeldLease {
             return Err(ExtendError::lost(Vec::new()));
         };
         // Other readers of this process ask now, behind this request on each connection. No caller inherits the lease.
-        drop(self.turn.take());
+        drop(self.take_turn());
         match downgrading {
             Some(answered) => confirmed(answered.await),
             None if self.lease.is_held() => Ok(()),
@@ -229,7 +234,7 @@ impl HeldLease {
             self.leave();
             return Ok(());
         }
-        let turn = self.turn.take();
+        let turn = self.take_turn();
         if turn.as_ref().is_some_and(|turn| self.pass_on(turn)) {
             return Ok(());
         }
@@ -251,7 +256,7 @@ impl HeldLease {
     pub(crate) fn end_with_its_scope(&self) -> bool {
         let stays = self.stays();
         // First, so that the loss does not pass the turn on: it does that by itself once the release is on its way.
-        let turn = self.turn.take();
+        let turn = self.take_turn();
         let stage = self.stage();
         // The first reason stays.
         let over =
@@ -278,7 +283,7 @@ impl HeldLease {
         if self.stays() {
             return self.leave();
         }
-        let turn = self.turn.take();
+        let turn = self.take_turn();
         // If no caller of this process waits for it, the lease is released before the turn passes on.
         if !turn.as_ref().is_some_and(|turn| self.pass_on(turn)) {
             self.release_unconfirmed();
@@ -292,7 +297,6 @@ impl HeldLease {
             return false;
         }
         if let Some(span) = self.span.get()
-            && !span.is_disabled()
             && let Some(reason) = self.lease.loss()
         {
             span.record("lost", tracing::field::display(reason));
@@ -329,7 +333,7 @@ impl HeldLease {
 
     /// Ends the lease on this side only.
     fn leave(&self) {
-        let _turn = self.turn.take();
+        let _turn = self.take_turn();
         self.end_views();
         self.engine.send(Command::Leave { lease: self.id });
     }
@@ -356,6 +360,13 @@ impl HeldLease {
         (!stage.is_given_up).then(|| ask(self.id))
     }
 
+    /// `None` if the lease was lost, or a reader has it.
+    fn take_turn(&self) -> Option<Turn<Parked>> {
+        // A turn is there or not at every moment.
+        let turn = self.turn.lock();
+        turn.unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     fn stage(&self) -> MutexGuard<'_, HeldStage> {
         // Each field is whole at every moment.
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
@@ -370,21 +381,9 @@ impl Drop for HeldLease {
     }
 }
 
-impl HolderTurn {
-    /// `None` if the lease was lost.
-    fn take(&self) -> Option<Turn<Parked>> {
-        self.lock().take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Turn<Parked>>> {
-        // A turn is there or not at every moment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Kept for HolderTurn {
+impl Kept for HeldLease {
     fn let_go(&self) -> Option<Telling> {
-        let turn = self.take()?;
+        let turn = self.take_turn()?;
         Some(Box::new(turn.end()))
     }
 }
@@ -540,7 +539,7 @@ mod tests {
         let keys = ResourceKeys::new(keys).unwrap();
         let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
         let next = queue.enter(&keys, Vec::new(), 2).unwrap().turn();
-        let held = Arc::new(held.with_turn(turn));
+        let held = held.with_turn(turn);
         let view = held.lease().clone();
         let (mut next, mut over) = (Box::pin(next), Box::pin(async move { view.lost().await }));
         let (looked, looks) = mpsc::channel();

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -104,7 +104,7 @@ pub(super) struct Validity {
     /// Whether it was counted that it is over.
     is_counted: bool,
     /// What the holder must not keep beyond a loss, even if it is never polled.
-    kept: Option<Arc<dyn Kept>>,
+    kept: Option<Weak<dyn Kept>>,
 }
 
 impl Lease {
@@ -226,8 +226,8 @@ impl Lease {
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
         // Under the lock, so that a caller that sees the end finds the turn passed on. A guard that passes a lease on
         // takes the queue's lock first and then this one, but has taken its own turn before that.
-        let kept = validity.kept.take();
-        let next = kept.and_then(|kept| kept.let_go());
+        let kept = validity.kept.take().and_then(|kept| kept.upgrade());
+        let next = kept.as_ref().and_then(|kept| kept.let_go());
         drop(validity);
         Over {
             next,
@@ -237,14 +237,14 @@ impl Lease {
     }
 
     /// Releases `kept` when the lease ends, or now if it has ended.
-    pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
+    pub(crate) fn keep(&self, kept: Weak<dyn Kept>) {
         let mut validity = self.look();
         // invariant: something is kept only while the driver may still report a loss
         if validity.over.is_none() {
             validity.kept = Some(kept);
         } else {
             drop(validity);
-            drop(kept.let_go());
+            drop(kept.upgrade().and_then(|kept| kept.let_go()));
         }
     }
 

@@ -339,7 +339,8 @@ impl<K: Clone + Eq + Hash, P> Default for LocalQueue<K, P> {
 impl<P> KeyQueue<P> {
     fn new(now: Instant) -> Self {
         Self {
-            places: VecDeque::new(),
+            // Of most queues it is the only one ever.
+            places: VecDeque::with_capacity(1),
             parked: None,
             streak: Streak::default(),
             idle_since: now,
