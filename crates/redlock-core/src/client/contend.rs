@@ -83,7 +83,7 @@ impl ClientShared {
         let turn =
             turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys)))?;
         span.has_its_turn();
-        request.subject.place = Some(turn.ticket());
+        request.subject.place = turn.ticket();
         // A claim takes no parked lease over: that was acquired without the tick.
         let parked = turn.inherit().filter(|_| request.claim.is_none());
         let subject = || request.subject.clone();
@@ -172,12 +172,13 @@ impl ClientShared {
             None => {}
         }
         let place = self.enter(keys, held, most_waiting)?;
-        select! {
+        let turn = select! {
             biased;
-            () = self.closing.cancelled() => Err(AcquireError::closed()),
-            turn = place.turn() => Ok(turn),
-            () = tokio::time::sleep(wait.duration()) => Err(AcquireError::contended_locally()),
-        }
+            turn = place.turn() => turn,
+            () = tokio::time::sleep(wait.duration()) => return Err(AcquireError::contended_locally()),
+        };
+        let turn = turn.filter(|_| !self.closing.is_cancelled());
+        turn.ok_or_else(AcquireError::closed)
     }
 
     fn enter(

@@ -47,6 +47,8 @@ struct HeldStage {
     is_given_up: bool,
     /// Set when the driver hears of that, or the lease waits for its next holder.
     is_over: bool,
+    /// Set when the next holder has it.
+    is_taken_over: bool,
 }
 
 /// What ends the leases that were acquired in it.
@@ -223,7 +225,7 @@ impl HeldLease {
     }
 
     /// Releases the lease for the last of its guards.
-    pub(crate) async fn release(&self) -> Result<(), ReleaseError> {
+    pub(crate) async fn release(self: &Arc<Self>) -> Result<(), ReleaseError> {
         if !self.give_up() {
             return Err(match self.lease.loss() {
                 Some(LossReason::ScopeEnded) => ReleaseError::scope_ended(),
@@ -234,10 +236,10 @@ impl HeldLease {
             self.leave();
             return Ok(());
         }
-        let turn = self.take_turn();
-        if turn.as_ref().is_some_and(|turn| self.pass_on(turn)) {
-            return Ok(());
-        }
+        let turn = match self.pass_on() {
+            Ok(()) => return Ok(()),
+            Err(turn) => turn,
+        };
         let lost = self.end_views();
         let confirmed = self.engine.ask(|answer| Command::Release {
             lease: self.id,
@@ -276,19 +278,18 @@ impl HeldLease {
     }
 
     /// Ends the lease because the last of its guards is gone.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(self: &Arc<Self>) {
         if !self.give_up() {
             return;
         }
         if self.stays() {
             return self.leave();
         }
-        let turn = self.take_turn();
-        // If no caller of this process waits for it, the lease is released before the turn passes on.
-        if !turn.as_ref().is_some_and(|turn| self.pass_on(turn)) {
+        if let Err(turn) = self.pass_on() {
             self.release_unconfirmed();
+            // No caller of this process waits for the lease, or none takes it over; the release is on its way now.
+            drop(turn);
         }
-        drop(turn);
     }
 
     /// Gives the lease up, in whatever way it ends; returns whether no other holder has. Its span says if it was lost.
@@ -304,31 +305,34 @@ impl HeldLease {
         true
     }
 
-    /// Leaves the lease to the next caller of this process; returns whether that has it, else it is to be released.
-    fn pass_on(&self, turn: &Turn<Parked>) -> bool {
-        turn.pass_on(|| self.to_hand_over(), |lease| self.park(lease))
+    /// Leaves the lease and the turn to the next caller of this process.
+    ///
+    /// # Errors
+    ///
+    /// The lease is to be released, and then the turn to be dropped, if the holder has it.
+    fn pass_on(self: &Arc<Self>) -> Result<(), Option<Turn<Parked>>> {
+        let turn = self.take_turn().ok_or(None)?;
+        let next = turn.pass_on(|| self.fits_another(), || self.park());
+        next.map(drop).map_err(Some)
     }
 
-    /// Returns what the next holder in this process may have; `None` if the lease is lost or cannot be handed over.
-    fn to_hand_over(&self) -> Option<ParkedLease> {
-        let deadline = self.lease.valid_until();
-        let parked = ParkedLease::new(self.tokens, self.lease.subject().terms, deadline);
-        parked.filter(|_| self.lease.loss().is_none())
+    /// Returns whether a next holder in this process may have the lease: it is not lost, and can be handed over.
+    fn fits_another(&self) -> bool {
+        let deadline = self.lease.held_until();
+        deadline.is_some_and(|deadline| self.to_hand_over(deadline).is_some())
+    }
+
+    /// Returns what the next holder may have of the lease, which is valid up to `deadline`.
+    fn to_hand_over(&self, deadline: Instant) -> Option<ParkedLease> {
+        ParkedLease::new(self.tokens, self.lease.subject().terms, deadline)
     }
 
     /// Ends this holder's lease and keeps it for the next holder in this process.
-    fn park(&self, lease: ParkedLease) -> Parked {
+    fn park(self: &Arc<Self>) -> Parked {
         // First, so that whatever the driver tells this holder too late to be passed on, it tells the next one.
         self.engine.hand_overs().park(self.id);
         self.end_views();
-        Parked {
-            id: self.id,
-            engine: self.engine.clone(),
-            deadline: self.lease.valid_until(),
-            lease,
-            before: self.lease.clone(),
-            claimed: false,
-        }
+        Parked(Arc::clone(self))
     }
 
     /// Ends the lease on this side only.
@@ -349,9 +353,7 @@ impl HeldLease {
     /// Views learn of the end before the first node does; returns the reason if there was one before.
     fn end_views(&self) -> Option<LossReason> {
         self.stage().is_over = true;
-        let lost = self.lease.loss();
-        self.lease.end(LossReason::Released);
-        lost
+        self.lease.is_over(LossReason::Released).before
     }
 
     /// Asks the driver for something, unless the lease was given up.
@@ -395,30 +397,26 @@ fn confirmed(answer: Option<Result<(), ExtendError>>) -> Result<(), ExtendError>
     answer.unwrap_or_else(|| Err(ExtendError::unconfirmed(Vec::new())))
 }
 
-/// A lease between two holders of this process; dropping it releases the lease.
+/// A lease between two holders of this process: its last holder's; dropping it releases the lease.
 #[derive(Debug)]
-pub(crate) struct Parked {
-    id: u64,
-    engine: EngineHandle,
-    lease: ParkedLease,
-    /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
-    deadline: Instant,
-    /// The lease of the previous holder; it has a loss, whichever holder the driver tells of it.
-    before: Lease,
-    claimed: bool,
-}
+pub(crate) struct Parked(Arc<HeldLease>);
 
 impl Parked {
     /// Returns the lease, for a caller that asks for it on the same terms, if enough of it is left.
-    pub(crate) fn take_over(mut self, subject: Subject, clock: Clock) -> Option<HeldLease> {
-        let was_lost = || self.before.was_lost();
+    pub(crate) fn take_over(self, subject: Subject, clock: Clock) -> Option<HeldLease> {
+        let before = &self.0;
+        let (id, engine) = (before.id, &before.engine);
+        // It has a loss, whichever holder the driver tells of it.
+        let was_lost = || before.lease.was_lost();
         if was_lost() {
             return None;
         }
-        let tokens = self.lease.take_over(&subject.terms, clock.now())?;
-        let engine = self.engine.clone();
-        let next = (self.before).handed_over(subject, self.deadline, tokens.first());
-        if engine.hand_overs().resume(self.id, next.clone()) {
+        // An extension may have been confirmed since it was parked.
+        let deadline = before.lease.valid_until();
+        let parked = before.to_hand_over(deadline)?;
+        let tokens = parked.take_over(&subject.terms, clock.now())?;
+        let next = before.lease.handed_over(subject, deadline, tokens.first());
+        if engine.hand_overs().resume(id, next.clone()) {
             engine.send(Command::SeeHandOvers);
         }
         // If the driver knows of a loss already, no holder has lost the lease.
@@ -426,16 +424,16 @@ impl Parked {
             next.end(LossReason::Released);
             return None;
         }
-        self.claimed = true;
-        Some(HeldLease::new(self.id, next, engine, tokens))
+        before.stage().is_taken_over = true;
+        Some(HeldLease::new(id, next, engine.clone(), tokens))
     }
 }
 
 impl Drop for Parked {
     fn drop(&mut self) {
-        if !self.claimed {
-            self.engine.send(Command::Release {
-                lease: self.id,
+        if !self.0.stage().is_taken_over {
+            self.0.engine.send(Command::Release {
+                lease: self.0.id,
                 answer: None,
             });
         }
@@ -537,7 +535,12 @@ mod tests {
         let (held, _commands, clock) = HeldLease::for_tests();
         let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
         let keys = ResourceKeys::new(keys).unwrap();
-        let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
+        let turn = queue
+            .enter(&keys, Vec::new(), 2)
+            .unwrap()
+            .turn()
+            .await
+            .unwrap();
         let next = queue.enter(&keys, Vec::new(), 2).unwrap().turn();
         let held = held.with_turn(turn);
         let view = held.lease().clone();
@@ -572,7 +575,12 @@ mod tests {
         let (held, sent, clock) = HeldLease::for_tests();
         let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
         let keys = ResourceKeys::new(keys).unwrap();
-        let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
+        let turn = queue
+            .enter(&keys, Vec::new(), 2)
+            .unwrap()
+            .turn()
+            .await
+            .unwrap();
         let mut next = pin!(queue.enter(&keys, Vec::new(), 2).unwrap().turn());
         let woken = Arc::new(Woken(sent, AtomicUsize::new(usize::MAX)));
         let waker = Arc::clone(&woken).into();
@@ -586,21 +594,21 @@ mod tests {
         assert_eq!(woken.1.load(Ordering::Relaxed), 1);
     }
 
-    fn park(holding: &HeldLease) -> Parked {
-        let lease = holding.to_hand_over().expect("it is valid");
-        holding.park(lease)
+    fn park(holding: HeldLease) -> Parked {
+        assert!(holding.fits_another(), "it is valid");
+        Arc::new(holding).park()
     }
 
     // Shows: T1.11.
     #[tokio::test(start_paused = true)]
     async fn a_hand_over_wakes_the_driver_only_if_it_has_seen_the_lease_parked() {
         let (holding, mut commands, clock) = HeldLease::for_tests();
-        let parked = park(&holding);
+        let parked = park(holding);
         let holding = parked.take_over(subject(), clock).unwrap();
         assert!(commands.is_empty());
 
-        let parked = park(&holding);
-        assert_eq!(parked.engine.hand_overs().take().len(), 1);
+        let parked = park(holding);
+        assert_eq!(parked.0.engine.hand_overs().take().len(), 1);
         let holding = parked.take_over(subject(), clock).unwrap();
         let command = commands.try_recv();
         assert!(matches!(command, Ok(Command::SeeHandOvers)), "{command:?}");
@@ -611,9 +619,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_lost_at_the_moment_of_its_hand_over_is_nobodys() {
         let (holding, mut commands, clock) = HeldLease::for_tests();
-        let lease = holding.to_hand_over().unwrap();
+        assert!(holding.fits_another());
         holding.lease.end(LossReason::Revoked);
-        let parked = holding.park(lease);
+        let parked = Arc::new(holding).park();
         assert!(parked.take_over(subject(), clock).is_none());
         let command = commands.try_recv();
         assert!(
@@ -626,9 +634,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_extension_that_is_confirmed_at_the_moment_of_a_hand_over_is_the_next_holders() {
         let (holding, _commands, clock) = HeldLease::for_tests();
-        let lease = holding.to_hand_over().unwrap();
+        assert!(holding.fits_another());
         holding.lease.extend_to(clock.now() + 3 * TTL);
-        let parked = holding.park(lease);
+        let parked = Arc::new(holding).park();
         let next = parked.take_over(subject(), clock).unwrap();
         assert_eq!(next.lease().remaining(), 3 * TTL);
     }

@@ -205,6 +205,12 @@ impl Lease {
         matches!(validity.over, None | Some(LossReason::Released))
     }
 
+    /// Returns up to when the lease is valid, on the client's clock; `None` if it is over.
+    pub(crate) fn held_until(&self) -> Option<Instant> {
+        let validity = self.look();
+        validity.over.is_none().then_some(validity.deadline)
+    }
+
     /// Returns up to when the lease is valid, or was, on the client's clock.
     pub(crate) fn valid_until(&self) -> Instant {
         self.look().deadline
@@ -222,6 +228,7 @@ impl Lease {
             let _ = self.shared.fate.set(reason);
         }
         let mut validity = self.look();
+        let before = validity.over;
         let reason = *validity.over.get_or_insert(reason);
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
         // Under the lock, so that a caller that sees the end finds the turn passed on. A guard that passes a lease on
@@ -230,6 +237,7 @@ impl Lease {
         let next = kept.as_ref().and_then(|kept| kept.let_go());
         drop(validity);
         Over {
+            before,
             next,
             lease: self.clone(),
             counted: (!was_counted).then_some(reason),
@@ -238,7 +246,7 @@ impl Lease {
 
     /// Releases `kept` when the lease ends, or now if it has ended.
     pub(crate) fn keep(&self, kept: Weak<dyn Kept>) {
-        let mut validity = self.look();
+        let mut validity = self.state();
         // invariant: something is kept only while the driver may still report a loss
         if validity.over.is_none() {
             validity.kept = Some(kept);
@@ -278,12 +286,7 @@ impl Lease {
 
     /// Returns the state as of now; ends the lease if another holder has seen a loss, or if the deadline has passed.
     pub(super) fn look(&self) -> MutexGuard<'_, Validity> {
-        // Nothing panics while the lock is held, and a state is whole at every moment.
-        let validity = self.shared.validity.lock();
-        let mut validity = validity.unwrap_or_else(PoisonError::into_inner);
-        if validity.over.is_none() {
-            validity.over = self.shared.fate.get().copied();
-        }
+        let mut validity = self.state();
         if validity.over.is_none() && self.shared.clock.now() >= validity.deadline {
             validity.over = Some(match validity.ends {
                 Some(ends) if validity.deadline >= ends => LossReason::MaxHold,
@@ -292,11 +295,24 @@ impl Lease {
         }
         validity
     }
+
+    /// Returns the state, whatever the clock shows; ends the lease if another holder has seen a loss.
+    fn state(&self) -> MutexGuard<'_, Validity> {
+        // Nothing panics while the lock is held, and a state is whole at every moment.
+        let validity = self.shared.validity.lock();
+        let mut validity = validity.unwrap_or_else(PoisonError::into_inner);
+        if validity.over.is_none() {
+            validity.over = self.shared.fate.get().copied();
+        }
+        validity
+    }
 }
 
 /// The end of a lease; dropping it notifies the tasks that wait for the end or for the turn.
 #[must_use = "dropping it notifies the tasks that wait"]
 pub(crate) struct Over {
+    /// The reason for which it was over before.
+    pub(crate) before: Option<LossReason>,
     next: Option<Telling>,
     lease: Lease,
     /// The reason that is counted, unless an end was counted before.

@@ -35,7 +35,8 @@ async fn turns_come_in_order_and_leave_nothing() {
         .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
-        .await;
+        .await
+        .unwrap();
     let mut second = pin!(
         queue
             .enter(&key("a"), Vec::new(), MOST_WAITING)
@@ -52,7 +53,7 @@ async fn turns_come_in_order_and_leave_nothing() {
     assert!(poll!(third.as_mut()).is_pending());
     drop(first);
     assert!(poll!(third.as_mut()).is_pending());
-    let Poll::Ready(second) = poll!(second.as_mut()) else {
+    let Poll::Ready(Some(second)) = poll!(second.as_mut()) else {
         panic!("not its turn")
     };
     drop(second);
@@ -67,7 +68,8 @@ async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
         .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
-        .await;
+        .await
+        .unwrap();
     let mut second = Box::pin(
         queue
             .enter(&key("a"), Vec::new(), MOST_WAITING)
@@ -120,7 +122,7 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
         let keys = ResourceKeys::new(names.iter().copied()).unwrap();
         Box::pin(queue.enter(&keys, Vec::new(), MOST_WAITING).unwrap().turn())
     };
-    let first = enter(&["a"]).await;
+    let first = enter(&["a"]).await.unwrap();
     let mut second = enter(&["a"]);
     let mut third = enter(&["a", "b"]);
     let released = Arc::new(AtomicBool::new(false));
@@ -132,8 +134,7 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
     assert!(poll!(second.as_mut()).is_pending());
     let polled = third.as_mut().poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
-    assert!(first.pass_on(|| Some(()), |()| Parked(released)));
-    drop(first);
+    assert!(first.pass_on(|| true, || Parked(released)).is_ok());
     // The second caller was woken, and gives up before it takes the lease; a caller of several keys takes over none.
     drop(second);
     assert_eq!(waiting.was_released.get(), Some(&true));
@@ -146,7 +147,8 @@ async fn a_turn_that_comes_before_it_is_waited_for_is_not_missed() {
         .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
-        .await;
+        .await
+        .unwrap();
     let second = queue
         .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
