@@ -281,10 +281,12 @@ impl Redlock {
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = self.wait_of(&options);
+        let now = client.clock.now();
         let class = class_of(options.class.as_deref(), &keys);
         let meter = client.meter.lock(class);
         let acquire = Acquire {
-            label: client.settings.label_for(class),
+            // An attempt at the nodes has one.
+            label: None,
             mode: options.mode.into(),
             keys: match &options.slots {
                 Some(slots) => client.key_space.encode_slot(keys.first(), slots)?,
@@ -299,7 +301,7 @@ impl Redlock {
             } else {
                 HAND_OVERS + 1
             },
-            wait_until: client.clock.now() + wait.duration(),
+            wait_until: now + wait.duration(),
             quorum_wait: Some(options.quorum_wait.unwrap_or(client.settings.quorum_wait)),
         };
         let most_waiting = options.max_waiters_per_key;
@@ -314,7 +316,8 @@ impl Redlock {
                 meter,
                 place: None,
             },
-            acquire: Box::new(acquire),
+            acquire,
+            asked_at: now,
             is_scoped: scopes.is_some(),
             is_part: search.is_some(),
             claim: None,

@@ -2,16 +2,16 @@
 
 use std::{pin::pin, sync::Arc};
 
-use redlock_proto::{NoPlace, RunRecord, Ticket};
+use redlock_proto::{NoPlace, RunRecord};
 use tokio::select;
 
 use super::ClientShared;
 use crate::{
-    AcquireError, LockGuard, Mode, ResourceKeys, Wait,
+    AcquireError, LockGuard, Mode, Wait,
     acquire_span::{self, AcquireSpan},
-    engine::{AcquireRequest, NotWon, Parked},
+    engine::{AcquireAnswer, AcquireRequest, NotWon, Parked},
     meter::LockMeter,
-    queue::{QueuePlace, Turn},
+    queue::Turn,
     scope::{self, Scopes},
 };
 
@@ -78,10 +78,11 @@ impl ClientShared {
         most_waiting: usize,
         span: &AcquireSpan,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
-        let keys = &request.subject.keys;
-        let turn = self.turn(keys, request.is_scoped, wait, most_waiting).await;
-        let turn =
-            turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys)))?;
+        let turn = self.turn(&request, wait, most_waiting).await;
+        let turn = turn.map_err(|error| {
+            let callers = self.queue.callers_of(&request.subject.keys);
+            NotWon::Failed(error).ahead(callers)
+        })?;
         span.has_its_turn();
         request.subject.place = turn.ticket();
         // A claim takes no parked lease over: that was acquired without the tick.
@@ -93,7 +94,7 @@ impl ClientShared {
             return Ok((LockGuard::new(held.with_turn(turn)), None));
         }
         turn.leave_a_gap(request.acquire.wait_until).await;
-        let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
+        let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
         let (held, last) = won.map_err(|why| why.ahead(turn.behind()))?;
         turn.won();
@@ -118,7 +119,7 @@ impl ClientShared {
             Wait::Never if self.closing.is_cancelled() => Err(AcquireError::closed()),
             Wait::Never => Ok(None),
             Wait::UpTo(_) => {
-                let turn = self.turn(&keys, request.is_scoped, wait, most_waiting);
+                let turn = self.turn(&request, wait, most_waiting);
                 turn.await.map(Some)
             }
         };
@@ -137,7 +138,7 @@ impl ClientShared {
         if let Some(turn) = &turn {
             turn.leave_a_gap(request.acquire.wait_until).await;
         }
-        let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
+        let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
         let (held, _) = won.map_err(ahead)?;
         let guard = LockGuard::new(Arc::new(held));
@@ -150,28 +151,35 @@ impl ClientShared {
     /// Waits for the turn of all keys in this process.
     async fn turn(
         &self,
-        keys: &ResourceKeys,
-        is_scoped: bool,
+        request: &AcquireRequest,
         wait: Wait,
         most_waiting: usize,
     ) -> Result<Turn<Parked>, AcquireError> {
         if self.closing.is_cancelled() {
             return Err(AcquireError::closed());
         }
+        let keys = &request.subject.keys;
+        let enter = |held, most_waiting| {
+            let place = (self.queue).enter(keys, held, most_waiting, request.asked_at);
+            place.map_err(|why| match why {
+                NoPlace::Full => AcquireError::overloaded("the resource's local queue is full"),
+                NoPlace::Deadlock => AcquireError::deadlock(),
+            })
+        };
         if let Wait::Never = wait {
             // A single attempt waits for no other caller: it does not count against the limit, and it closes no circle,
             // whichever turns it holds.
-            let place = self.enter(keys, Vec::new(), usize::MAX)?;
+            let place = enter(Vec::new(), usize::MAX)?;
             return place.try_turn().ok_or_else(AcquireError::contended_locally);
         }
         let client = self.engine.client();
         let mut held = scope::places(client);
         match Scopes::current(client) {
-            Some(scopes) if is_scoped => held.extend(scopes.places_beside(keys)),
+            Some(scopes) if request.is_scoped => held.extend(scopes.places_beside(keys)),
             Some(scopes) => held.extend(scopes.places()),
             None => {}
         }
-        let place = self.enter(keys, held, most_waiting)?;
+        let place = enter(held, most_waiting)?;
         let turn = select! {
             biased;
             turn = place.turn() => turn,
@@ -181,16 +189,9 @@ impl ClientShared {
         turn.ok_or_else(AcquireError::closed)
     }
 
-    fn enter(
-        &self,
-        keys: &ResourceKeys,
-        held: Vec<Ticket>,
-        most_waiting: usize,
-    ) -> Result<QueuePlace<Parked>, AcquireError> {
-        let place = self.queue.enter(keys, held, most_waiting);
-        place.map_err(|why| match why {
-            NoPlace::Full => AcquireError::overloaded("the resource's local queue is full"),
-            NoPlace::Deadlock => AcquireError::deadlock(),
-        })
+    /// Attempts to win the lease from the nodes.
+    async fn ask_nodes(&self, mut request: AcquireRequest, wait: Wait) -> AcquireAnswer {
+        request.acquire.label = self.settings.label_for(request.subject.class());
+        self.engine.acquire(request, wait.duration()).await
     }
 }

@@ -115,6 +115,7 @@ impl Redlock {
             replica,
             not_after: options.not_after,
         };
+        let now = client.clock.now();
         let acquire = Acquire {
             mode: Mode::Exclusive.into(),
             keys: client.key_space.encode(&key)?.into(),
@@ -122,10 +123,10 @@ impl Redlock {
             renew: true,
             max_hold: options.max_hold,
             tokens: 1,
-            wait_until: client.clock.now() + options.wait,
+            wait_until: now + options.wait,
             // The tick's window limits the wait for a majority, because no user waits for the answer.
             quorum_wait: None,
-            label: client.settings.label_for(Some(JOB)),
+            label: None,
         };
         let wait = if options.wait.is_zero() {
             Wait::Never
@@ -142,7 +143,8 @@ impl Redlock {
                 meter: client.meter.lock(Some(JOB)),
                 place: None,
             },
-            acquire: Box::new(acquire),
+            acquire,
+            asked_at: now,
             is_scoped: false,
             is_part: false,
             claim: Some(Box::new(claim)),

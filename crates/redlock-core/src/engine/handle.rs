@@ -135,7 +135,7 @@ impl EngineHandle {
         let limit = wait + acquire.timing.key_ttl();
         let command = |id, caller| Command::Acquire {
             id,
-            acquire,
+            acquire: Box::new(acquire),
             claim,
             caller,
         };

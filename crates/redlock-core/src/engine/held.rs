@@ -312,13 +312,13 @@ impl HeldLease {
     /// The lease is to be released, and then the turn to be dropped, if the holder has it.
     fn pass_on(self: &Arc<Self>) -> Result<(), Option<Turn<Parked>>> {
         let turn = self.take_turn().ok_or(None)?;
-        let next = turn.pass_on(|| self.fits_another(), || self.park());
+        let next = turn.pass_on(|now| self.fits_another(now), || self.park());
         next.map(drop).map_err(Some)
     }
 
-    /// Returns whether a next holder in this process may have the lease: it is not lost, and can be handed over.
-    fn fits_another(&self) -> bool {
-        let deadline = self.lease.held_until();
+    /// Returns whether a next holder in this process may have the lease: it is valid at `now`, and can be handed over.
+    fn fits_another(&self, now: Instant) -> bool {
+        let deadline = self.lease.held_until(now);
         deadline.is_some_and(|deadline| self.to_hand_over(deadline).is_some())
     }
 
@@ -536,12 +536,15 @@ mod tests {
         let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
         let keys = ResourceKeys::new(keys).unwrap();
         let turn = queue
-            .enter(&keys, Vec::new(), 2)
+            .enter(&keys, Vec::new(), 2, clock.now())
             .unwrap()
             .turn()
             .await
             .unwrap();
-        let next = queue.enter(&keys, Vec::new(), 2).unwrap().turn();
+        let next = queue
+            .enter(&keys, Vec::new(), 2, clock.now())
+            .unwrap()
+            .turn();
         let held = held.with_turn(turn);
         let view = held.lease().clone();
         let (mut next, mut over) = (Box::pin(next), Box::pin(async move { view.lost().await }));
@@ -576,12 +579,17 @@ mod tests {
         let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
         let keys = ResourceKeys::new(keys).unwrap();
         let turn = queue
-            .enter(&keys, Vec::new(), 2)
+            .enter(&keys, Vec::new(), 2, clock.now())
             .unwrap()
             .turn()
             .await
             .unwrap();
-        let mut next = pin!(queue.enter(&keys, Vec::new(), 2).unwrap().turn());
+        let mut next = pin!(
+            queue
+                .enter(&keys, Vec::new(), 2, clock.now())
+                .unwrap()
+                .turn()
+        );
         let woken = Arc::new(Woken(sent, AtomicUsize::new(usize::MAX)));
         let waker = Arc::clone(&woken).into();
         assert!(
@@ -595,7 +603,7 @@ mod tests {
     }
 
     fn park(holding: HeldLease) -> Parked {
-        assert!(holding.fits_another(), "it is valid");
+        assert!(holding.fits_another(Instant::ORIGIN), "it is valid");
         Arc::new(holding).park()
     }
 
@@ -619,7 +627,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_lost_at_the_moment_of_its_hand_over_is_nobodys() {
         let (holding, mut commands, clock) = HeldLease::for_tests();
-        assert!(holding.fits_another());
+        assert!(holding.fits_another(clock.now()));
         holding.lease.end(LossReason::Revoked);
         let parked = Arc::new(holding).park();
         assert!(parked.take_over(subject(), clock).is_none());
@@ -634,7 +642,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_extension_that_is_confirmed_at_the_moment_of_a_hand_over_is_the_next_holders() {
         let (holding, _commands, clock) = HeldLease::for_tests();
-        assert!(holding.fits_another());
+        assert!(holding.fits_another(clock.now()));
         holding.lease.extend_to(clock.now() + 3 * TTL);
         let parked = Arc::new(holding).park();
         let next = parked.take_over(subject(), clock).unwrap();

@@ -22,7 +22,8 @@ mod tasks;
 use std::time::Duration;
 
 use redlock_proto::{
-    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim, Word,
+    Acquire, Instant, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim,
+    Word,
 };
 use tokio::sync::oneshot::Sender;
 
@@ -114,7 +115,9 @@ struct AcquireCaller {
 #[derive(Debug)]
 pub(crate) struct AcquireRequest {
     pub(crate) subject: Subject,
-    pub(crate) acquire: Box<Acquire>,
+    pub(crate) acquire: Acquire,
+    /// When the caller asked for it.
+    pub(crate) asked_at: Instant,
     /// Whether it is made in a scope, whose end takes its leases away: others must not join them.
     pub(crate) is_scoped: bool,
     /// Whether it is one of several by which one caller looks for a slot: none of them is counted by itself.
@@ -125,7 +128,7 @@ pub(crate) struct AcquireRequest {
 
 /// After how many attempts an acquisition is over, and its result: the lease, and the newest run before it if a tick was
 /// claimed.
-type AcquireAnswer = (u32, Result<(HeldLease, Option<RunRecord>), NotWon>);
+pub(crate) type AcquireAnswer = (u32, Result<(HeldLease, Option<RunRecord>), NotWon>);
 
 /// What nodes remember of a job, if a majority said, and what each said.
 type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);

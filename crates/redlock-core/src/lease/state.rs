@@ -205,9 +205,9 @@ impl Lease {
         matches!(validity.over, None | Some(LossReason::Released))
     }
 
-    /// Returns up to when the lease is valid, on the client's clock; `None` if it is over.
-    pub(crate) fn held_until(&self) -> Option<Instant> {
-        let validity = self.look();
+    /// Returns up to when the lease is valid, on the client's clock; `None` if it is over at `now`.
+    pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
+        let validity = self.look_at(|| now);
         validity.over.is_none().then_some(validity.deadline)
     }
 
@@ -286,8 +286,12 @@ impl Lease {
 
     /// Returns the state as of now; ends the lease if another holder has seen a loss, or if the deadline has passed.
     pub(super) fn look(&self) -> MutexGuard<'_, Validity> {
+        self.look_at(|| self.shared.clock.now())
+    }
+
+    fn look_at(&self, now: impl FnOnce() -> Instant) -> MutexGuard<'_, Validity> {
         let mut validity = self.state();
-        if validity.over.is_none() && self.shared.clock.now() >= validity.deadline {
+        if validity.over.is_none() && now() >= validity.deadline {
             validity.over = Some(match validity.ends {
                 Some(ends) if validity.deadline >= ends => LossReason::MaxHold,
                 _ => LossReason::Expired,

@@ -58,15 +58,15 @@ impl<P> Queue<P> {
         })
     }
 
-    /// Takes a place behind the earlier callers, if at most `most_waiting` are there and none of them waits for a turn in
-    /// `held`.
+    /// Takes a place at `now` behind the earlier callers, if at most `most_waiting` are there and none of them waits for a
+    /// turn in `held`.
     pub(crate) fn enter(
         self: &Arc<Self>,
         keys: &ResourceKeys,
         held: Vec<Ticket>,
         most_waiting: usize,
+        now: Instant,
     ) -> Result<QueuePlace<P>, NoPlace> {
-        let now = self.clock.now();
         let entered = self
             .state()
             .queue
@@ -146,7 +146,8 @@ impl<P> QueuePlace<P> {
 impl<P> Turn<P> {
     /// Gives the turn to the next callers; dropping the result wakes them.
     pub(crate) fn end(mut self) -> NextCallers<P> {
-        self.0.leave(None)
+        let now = self.0.queue.clock.now();
+        self.0.leave(None, now)
     }
 
     /// Returns the number of the place.
@@ -185,14 +186,14 @@ impl<P> Turn<P> {
     }
 
     /// Gives the turn to the next caller of this process, and what `park` returns, if a caller waits and `may_park` says
-    /// that the lease fits; dropping the result wakes the caller.
+    /// at this moment that the lease fits; dropping the result wakes the caller.
     ///
     /// # Errors
     ///
     /// The turn, if the lease cannot be left to the next caller.
     pub(crate) fn pass_on(
         mut self,
-        may_park: impl FnOnce() -> bool,
+        may_park: impl FnOnce(Instant) -> bool,
         park: impl FnOnce() -> P,
     ) -> Result<NextCallers<P>, Self> {
         let QueuePlace { queue, .. } = &self.0;
@@ -201,11 +202,11 @@ impl<P> Turn<P> {
             let state = queue.state();
             !state.is_closed && state.queue.may_pass_on(key, now)
         };
-        if self.0.only_key().is_some_and(may_pass_on) && may_park() {
+        if self.0.only_key().is_some_and(may_pass_on) && may_park(now) {
             // The queue is not locked here: `park` notifies views and recorders, which are application code. The next
             // caller has no turn before this one ends; if no caller waits by then, the lease is released.
             let parked = park();
-            Ok(self.0.leave(Some(parked)))
+            Ok(self.0.leave(Some(parked), now))
         } else {
             Err(self)
         }
@@ -225,14 +226,13 @@ impl<P> Turn<P> {
 impl<P> QueuePlace<P> {
     /// Leaves the place, and a lease to the next caller if one is `parked`; dropping the result wakes the callers that have
     /// the turn by that.
-    fn leave(&mut self, parked: Option<P>) -> NextCallers<P> {
+    fn leave(&mut self, parked: Option<P>, now: Instant) -> NextCallers<P> {
         let Some(ticket) = self.ticket.take() else {
             return NextCallers {
                 unclaimed: parked,
                 told: Vec::new(),
             };
         };
-        let now = self.queue.clock.now();
         let mut state = self.queue.state();
         state.waiting.remove(&ticket);
         let unclaimed = match (parked, self.only_key()) {
@@ -256,7 +256,10 @@ impl<P> QueuePlace<P> {
 
 impl<P> Drop for QueuePlace<P> {
     fn drop(&mut self) {
-        drop(self.leave(None));
+        if self.ticket.is_some() {
+            let now = self.queue.clock.now();
+            drop(self.leave(None, now));
+        }
     }
 }
 
