@@ -1,6 +1,6 @@
 //! Acquires: one key or several, with the client's defaults or with options.
 
-use redlock_proto::{Acquire, LeaseTerms};
+use redlock_proto::LeaseTerms;
 use tokio::select;
 
 use super::Redlock;
@@ -284,17 +284,23 @@ impl Redlock {
         let now = client.clock.now();
         let class = class_of(options.class.as_deref(), &keys);
         let meter = client.meter.lock(class);
-        let acquire = Acquire {
-            // An attempt at the nodes has one.
-            label: None,
-            mode: options.mode.into(),
-            keys: match &options.slots {
-                Some(slots) => client.key_space.encode_slot(keys.first(), slots)?,
-                None => client.key_space.encode_all(&keys)?,
+        let request = AcquireRequest {
+            subject: Subject {
+                mode: options.mode,
+                guarantee: client.settings.guarantee,
+                keys: keys.clone(),
+                class: options.class,
+                terms: LeaseTerms {
+                    is_shared: options.mode == Mode::Shared,
+                    timing,
+                    renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
+                    max_hold: options.max_hold,
+                    slots: options.slots.as_ref().map(|slots| slots.count),
+                },
+                meter,
+                place: None,
             },
-            timing,
-            renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
-            max_hold: options.max_hold,
+            slots: options.slots,
             // Neither a lease on a set nor a shared lease is handed over.
             tokens: if keys.is_several() || options.mode == Mode::Shared {
                 1
@@ -303,25 +309,13 @@ impl Redlock {
             },
             wait_until: now + wait.duration(),
             quorum_wait: Some(options.quorum_wait.unwrap_or(client.settings.quorum_wait)),
-        };
-        let most_waiting = options.max_waiters_per_key;
-        let most_waiting = most_waiting.unwrap_or(client.settings.max_waiters_per_key);
-        let request = AcquireRequest {
-            subject: Subject {
-                mode: options.mode,
-                guarantee: client.settings.guarantee,
-                keys: keys.clone(),
-                class: options.class,
-                terms: LeaseTerms::of(&acquire),
-                meter,
-                place: None,
-            },
-            acquire,
             asked_at: now,
             is_scoped: scopes.is_some(),
             is_part: search.is_some(),
             claim: None,
         };
+        let most_waiting = options.max_waiters_per_key;
+        let most_waiting = most_waiting.unwrap_or(client.settings.max_waiters_per_key);
         let won = client.win(request, wait, most_waiting, search);
         let won = match &scopes {
             None => won.await,

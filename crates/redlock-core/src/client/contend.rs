@@ -2,14 +2,15 @@
 
 use std::{pin::pin, sync::Arc};
 
-use redlock_proto::{NoPlace, RunRecord};
+use redlock_proto::{Acquire, NoPlace, RunRecord};
 use tokio::select;
 
 use super::ClientShared;
 use crate::{
-    AcquireError, LockGuard, Mode, Wait,
+    AcquireError, InvalidKey, LockGuard, Mode, Wait,
     acquire_span::{self, AcquireSpan},
     engine::{AcquireAnswer, AcquireRequest, NotWon, Parked},
+    lease::Subject,
     meter::LockMeter,
     queue::Turn,
     scope::{self, Scopes},
@@ -93,7 +94,7 @@ impl ClientShared {
         {
             return Ok((LockGuard::new(held.with_turn(turn)), None));
         }
-        turn.leave_a_gap(request.acquire.wait_until).await;
+        turn.leave_a_gap(request.wait_until).await;
         let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
         let (held, last) = won.map_err(|why| why.ahead(turn.behind()))?;
@@ -136,7 +137,7 @@ impl ClientShared {
             return Ok(guard);
         }
         if let Some(turn) = &turn {
-            turn.leave_a_gap(request.acquire.wait_until).await;
+            turn.leave_a_gap(request.wait_until).await;
         }
         let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
@@ -190,8 +191,34 @@ impl ClientShared {
     }
 
     /// Attempts to win the lease from the nodes.
-    async fn ask_nodes(&self, mut request: AcquireRequest, wait: Wait) -> AcquireAnswer {
-        request.acquire.label = self.settings.label_for(request.subject.class());
-        self.engine.acquire(request, wait.duration()).await
+    async fn ask_nodes(&self, request: AcquireRequest, wait: Wait) -> AcquireAnswer {
+        match self.acquire_of(&request) {
+            Ok(acquire) => {
+                let acquire = Box::new(acquire);
+                self.engine.acquire(acquire, request, wait.duration()).await
+            }
+            Err(invalid) => (0, Err(NotWon::Failed(invalid.into()))),
+        }
+    }
+
+    /// Returns what the driver is asked; most turns on a busy key never come to that.
+    fn acquire_of(&self, request: &AcquireRequest) -> Result<Acquire, InvalidKey> {
+        let Subject {
+            keys, mode, terms, ..
+        } = &request.subject;
+        Ok(Acquire {
+            label: self.settings.label_for(request.subject.class()),
+            mode: (*mode).into(),
+            keys: match &request.slots {
+                Some(slots) => self.key_space.encode_slot(keys.first(), slots)?,
+                None => self.key_space.encode_all(keys)?,
+            },
+            timing: terms.timing,
+            renew: terms.renew,
+            max_hold: terms.max_hold,
+            tokens: request.tokens,
+            wait_until: request.wait_until,
+            quorum_wait: request.quorum_wait,
+        })
     }
 }

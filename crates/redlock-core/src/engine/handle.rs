@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{NodeAnswer, NodeKey, NodeTime, Slab};
+use redlock_proto::{Acquire, NodeAnswer, NodeKey, NodeTime, Slab};
 use tokio::{
     runtime::Handle,
     sync::{
@@ -124,10 +124,14 @@ impl EngineHandle {
     /// Attempts to win the lease, and the tick if one is claimed, until its `wait_until`, which is in `wait`.
     ///
     /// Dropping the future at any point leaves nothing behind, but nodes may remember the tick then.
-    pub(crate) async fn acquire(&self, request: AcquireRequest, wait: Duration) -> AcquireAnswer {
+    pub(crate) async fn acquire(
+        &self,
+        acquire: Box<Acquire>,
+        request: AcquireRequest,
+        wait: Duration,
+    ) -> AcquireAnswer {
         let AcquireRequest {
             subject,
-            acquire,
             is_part,
             claim,
             ..
@@ -135,7 +139,7 @@ impl EngineHandle {
         let limit = wait + acquire.timing.key_ttl();
         let command = |id, caller| Command::Acquire {
             id,
-            acquire: Box::new(acquire),
+            acquire,
             claim,
             caller,
         };
@@ -146,7 +150,7 @@ impl EngineHandle {
     ///
     /// Dropping the future at any point leaves the shared lease as it is, and nothing else behind.
     pub(super) async fn upgrade(&self, lease: u64, subject: Subject) -> AcquireAnswer {
-        let limit = subject.terms.timing().key_ttl();
+        let limit = subject.terms.timing.key_ttl();
         let command = |id, caller| Command::Upgrade { id, lease, caller };
         self.win(limit, subject, false, command).await
     }

@@ -35,7 +35,7 @@ pub(crate) use self::{
     log::Origin,
     tasks::{Placement, start},
 };
-use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::Subject};
+use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, key::SlotsOf, lease::Subject};
 
 /// A command of a caller to the driver, with the sender of its answer.
 ///
@@ -115,7 +115,12 @@ struct AcquireCaller {
 #[derive(Debug)]
 pub(crate) struct AcquireRequest {
     pub(crate) subject: Subject,
-    pub(crate) acquire: Acquire,
+    /// The slots of which the key is one.
+    pub(crate) slots: Option<SlotsOf>,
+    /// The number of fencing tokens to reserve.
+    pub(crate) tokens: u32,
+    pub(crate) wait_until: Instant,
+    pub(crate) quorum_wait: Option<Duration>,
     /// When the caller asked for it.
     pub(crate) asked_at: Instant,
     /// Whether it is made in a scope, whose end takes its leases away: others must not join them.

@@ -281,7 +281,7 @@ impl Lease {
     /// Returns how much longer the lease is not in danger.
     pub(super) fn safe_for(&self) -> Duration {
         self.remaining()
-            .saturating_sub(self.shared.subject.terms.timing().warning())
+            .saturating_sub(self.shared.subject.terms.timing.warning())
     }
 
     /// Returns the state as of now; ends the lease if another holder has seen a loss, or if the deadline has passed.
