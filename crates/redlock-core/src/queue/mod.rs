@@ -4,7 +4,7 @@
 mod tests;
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -30,7 +30,7 @@ struct QueueState<P> {
     /// Set when the queue parks no lease for a next caller any more.
     is_closed: bool,
     /// The callers that were polled before their turn came.
-    waiting: HashMap<Ticket, oneshot::Sender<()>>,
+    waiting: BTreeMap<Ticket, oneshot::Sender<()>>,
 }
 
 /// A place in the queues of some keys; dropping it leaves them.
@@ -53,7 +53,7 @@ impl<P> Queue<P> {
             state: Mutex::new(QueueState {
                 queue: LocalQueue::new(),
                 is_closed: false,
-                waiting: HashMap::new(),
+                waiting: BTreeMap::new(),
             }),
         })
     }

@@ -118,22 +118,19 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         let ticket = self.next_ticket;
         self.next_ticket.0 = ticket.0.saturating_add(1);
         for key in keys {
-            if !self.queues.contains_key(key) {
-                self.queues.insert(key.clone(), KeyQueue::new(now));
+            let queue = self.queues.entry(key.clone());
+            let queue = queue.or_insert_with(|| KeyQueue::new(now));
+            if queue.is_over(now) {
+                queue.streak = Streak::default();
             }
-            if let Some(queue) = self.queues.get_mut(key) {
-                if queue.is_over(now) {
-                    queue.streak = Streak::default();
-                }
-                let places = &mut queue.places;
-                // Mostly no caller is overtaken, and the search would look at all that wait.
-                let place = if overtaken.is_empty() {
-                    None
-                } else {
-                    places.iter().position(|place| overtaken.contains(place))
-                };
-                places.insert(place.unwrap_or(places.len()), ticket);
-            }
+            let places = &mut queue.places;
+            // Mostly no caller is overtaken, and the search would look at all that wait.
+            let place = if overtaken.is_empty() {
+                None
+            } else {
+                places.iter().position(|place| overtaken.contains(place))
+            };
+            places.insert(place.unwrap_or(places.len()), ticket);
         }
         if keys.len() > 1 {
             self.sets.insert(ticket, keys.to_vec());
