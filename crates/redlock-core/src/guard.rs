@@ -83,9 +83,9 @@ pub struct LockGuard {
 
 impl LockGuard {
     /// Returns the first guard of a lease.
-    pub(crate) fn new(held: HeldLease) -> Self {
+    pub(crate) fn new(held: Arc<HeldLease>) -> Self {
         Self {
-            held: Arc::new(held),
+            held,
             is_gone: false,
         }
     }
@@ -271,7 +271,8 @@ impl LockGuard {
         // No reader joins the shared lease as long as it may be upgraded.
         let only = Only::guard_of(&self.held).ok_or_else(AcquireError::contended_locally)?;
         let upgrade = self.held.upgrade().ok_or_else(AcquireError::expired)?;
-        let upgraded = Self::new(upgrade.await.map_err(NotWon::into_error)?);
+        let upgraded = upgrade.await.map_err(NotWon::into_error)?;
+        let upgraded = Self::new(Arc::new(upgraded));
         // The shared lease must still be valid now: otherwise another client may have had the resource in between.
         upgraded.still_held()?;
         self.still_held()?;

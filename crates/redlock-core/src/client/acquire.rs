@@ -1,6 +1,6 @@
 //! Acquires: one key or several, with the client's defaults or with options.
 
-use redlock_proto::Acquire;
+use redlock_proto::LeaseTerms;
 use tokio::select;
 
 use super::Redlock;
@@ -281,44 +281,41 @@ impl Redlock {
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = self.wait_of(&options);
+        let now = client.clock.now();
         let class = class_of(options.class.as_deref(), &keys);
         let meter = client.meter.lock(class);
-        let acquire = Acquire {
-            label: client.settings.label_for(class),
-            mode: options.mode.into(),
-            keys: match &options.slots {
-                Some(slots) => client.key_space.encode_slot(keys.first(), slots)?,
-                None => client.key_space.encode_all(&keys)?,
-            },
-            timing,
-            renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
-            max_hold: options.max_hold,
-            // Neither a lease on a set nor a shared lease is handed over.
-            tokens: if keys.is_several() || options.mode == Mode::Shared {
-                1
-            } else {
-                HAND_OVERS + 1
-            },
-            wait_until: client.clock.now() + wait.duration(),
-            quorum_wait: Some(options.quorum_wait.unwrap_or(client.settings.quorum_wait)),
-        };
-        let most_waiting = options.max_waiters_per_key;
-        let most_waiting = most_waiting.unwrap_or(client.settings.max_waiters_per_key);
         let request = AcquireRequest {
             subject: Subject {
                 mode: options.mode,
                 guarantee: client.settings.guarantee,
                 keys: keys.clone(),
                 class: options.class,
-                timing,
+                terms: LeaseTerms {
+                    is_shared: options.mode == Mode::Shared,
+                    timing,
+                    renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
+                    max_hold: options.max_hold,
+                    slots: options.slots.as_ref().map(|slots| slots.count),
+                },
                 meter,
                 place: None,
             },
-            acquire: Box::new(acquire),
+            slots: options.slots,
+            // Neither a lease on a set nor a shared lease is handed over.
+            tokens: if keys.is_several() || options.mode == Mode::Shared {
+                1
+            } else {
+                HAND_OVERS + 1
+            },
+            wait_until: now + wait.duration(),
+            quorum_wait: Some(options.quorum_wait.unwrap_or(client.settings.quorum_wait)),
+            asked_at: now,
             is_scoped: scopes.is_some(),
             is_part: search.is_some(),
             claim: None,
         };
+        let most_waiting = options.max_waiters_per_key;
+        let most_waiting = most_waiting.unwrap_or(client.settings.max_waiters_per_key);
         let won = client.win(request, wait, most_waiting, search);
         let won = match &scopes {
             None => won.await,

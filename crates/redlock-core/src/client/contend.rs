@@ -1,17 +1,18 @@
 //! From a request to its lease: the turn in this process, what the holder before has left, the nodes.
 
-use std::pin::pin;
+use std::{pin::pin, sync::Arc};
 
-use redlock_proto::{LeaseTerms, NoPlace, RunRecord, Ticket};
+use redlock_proto::{Acquire, NoPlace, RunRecord};
 use tokio::select;
 
 use super::ClientShared;
 use crate::{
-    AcquireError, LockGuard, Mode, ResourceKeys, Wait,
+    AcquireError, InvalidKey, LockGuard, Mode, Wait,
     acquire_span::{self, AcquireSpan},
-    engine::{AcquireRequest, NotWon, Parked},
+    engine::{AcquireAnswer, AcquireRequest, NotWon, Parked},
+    lease::Subject,
     meter::LockMeter,
-    queue::{QueuePlace, Turn},
+    queue::Turn,
     scope::{self, Scopes},
 };
 
@@ -78,23 +79,23 @@ impl ClientShared {
         most_waiting: usize,
         span: &AcquireSpan,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
-        let keys = &request.subject.keys;
-        let turn = self.turn(keys, request.is_scoped, wait, most_waiting).await;
-        let turn =
-            turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys)))?;
+        let turn = self.turn(&request, wait, most_waiting).await;
+        let turn = turn.map_err(|error| {
+            let callers = self.queue.callers_of(&request.subject.keys);
+            NotWon::Failed(error).ahead(callers)
+        })?;
         span.has_its_turn();
-        request.subject.place = Some(turn.ticket());
+        request.subject.place = turn.ticket();
         // A claim takes no parked lease over: that was acquired without the tick.
         let parked = turn.inherit().filter(|_| request.claim.is_none());
-        let terms = LeaseTerms::of(&request.acquire);
         let subject = || request.subject.clone();
         if let Some(parked) = parked
-            && let Some(held) = parked.take_over(subject(), terms, self.clock)
+            && let Some(held) = parked.take_over(subject(), self.clock)
         {
             return Ok((LockGuard::new(held.with_turn(turn)), None));
         }
-        turn.leave_a_gap(request.acquire.wait_until).await;
-        let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
+        turn.leave_a_gap(request.wait_until).await;
+        let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
         let (held, last) = won.map_err(|why| why.ahead(turn.behind()))?;
         turn.won();
@@ -119,7 +120,7 @@ impl ClientShared {
             Wait::Never if self.closing.is_cancelled() => Err(AcquireError::closed()),
             Wait::Never => Ok(None),
             Wait::UpTo(_) => {
-                let turn = self.turn(&keys, request.is_scoped, wait, most_waiting);
+                let turn = self.turn(&request, wait, most_waiting);
                 turn.await.map(Some)
             }
         };
@@ -129,18 +130,19 @@ impl ClientShared {
             // A parked lease is exclusive; dropping it releases it.
             drop(turn.inherit());
         }
-        let terms = LeaseTerms::of(&request.acquire);
+        let terms = request.subject.terms;
         // The end of a scope releases its leases, so callers outside of the scope do not join them.
         let is_joined = !request.is_scoped;
         if is_joined && let Some(guard) = self.readers.join(&keys, &terms, self.clock.now()) {
             return Ok(guard);
         }
         if let Some(turn) = &turn {
-            turn.leave_a_gap(request.acquire.wait_until).await;
+            turn.leave_a_gap(request.wait_until).await;
         }
-        let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
+        let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
-        let guard = LockGuard::new(won.map_err(ahead)?.0);
+        let (held, _) = won.map_err(ahead)?;
+        let guard = LockGuard::new(Arc::new(held));
         if is_joined {
             self.readers.open(&keys, &guard, terms, self.clock.now());
         }
@@ -150,46 +152,73 @@ impl ClientShared {
     /// Waits for the turn of all keys in this process.
     async fn turn(
         &self,
-        keys: &ResourceKeys,
-        is_scoped: bool,
+        request: &AcquireRequest,
         wait: Wait,
         most_waiting: usize,
     ) -> Result<Turn<Parked>, AcquireError> {
         if self.closing.is_cancelled() {
             return Err(AcquireError::closed());
         }
+        let keys = &request.subject.keys;
+        let enter = |held, most_waiting| {
+            let place = (self.queue).enter(keys, held, most_waiting, request.asked_at);
+            place.map_err(|why| match why {
+                NoPlace::Full => AcquireError::overloaded("the resource's local queue is full"),
+                NoPlace::Deadlock => AcquireError::deadlock(),
+            })
+        };
         if let Wait::Never = wait {
             // A single attempt waits for no other caller: it does not count against the limit, and it closes no circle,
             // whichever turns it holds.
-            let place = self.enter(keys, Vec::new(), usize::MAX)?;
+            let place = enter(Vec::new(), usize::MAX)?;
             return place.try_turn().ok_or_else(AcquireError::contended_locally);
         }
         let client = self.engine.client();
         let mut held = scope::places(client);
         match Scopes::current(client) {
-            Some(scopes) if is_scoped => held.extend(scopes.places_beside(keys)),
+            Some(scopes) if request.is_scoped => held.extend(scopes.places_beside(keys)),
             Some(scopes) => held.extend(scopes.places()),
             None => {}
         }
-        let place = self.enter(keys, held, most_waiting)?;
-        select! {
+        let place = enter(held, most_waiting)?;
+        let turn = select! {
             biased;
-            () = self.closing.cancelled() => Err(AcquireError::closed()),
-            turn = place.turn() => Ok(turn),
-            () = tokio::time::sleep(wait.duration()) => Err(AcquireError::contended_locally()),
+            turn = place.turn() => turn,
+            () = tokio::time::sleep(wait.duration()) => return Err(AcquireError::contended_locally()),
+        };
+        let turn = turn.filter(|_| !self.closing.is_cancelled());
+        turn.ok_or_else(AcquireError::closed)
+    }
+
+    /// Attempts to win the lease from the nodes.
+    async fn ask_nodes(&self, request: AcquireRequest, wait: Wait) -> AcquireAnswer {
+        match self.acquire_of(&request) {
+            Ok(acquire) => {
+                let acquire = Box::new(acquire);
+                self.engine.acquire(acquire, request, wait.duration()).await
+            }
+            Err(invalid) => (0, Err(NotWon::Failed(invalid.into()))),
         }
     }
 
-    fn enter(
-        &self,
-        keys: &ResourceKeys,
-        held: Vec<Ticket>,
-        most_waiting: usize,
-    ) -> Result<QueuePlace<Parked>, AcquireError> {
-        let place = self.queue.enter(keys, held, most_waiting);
-        place.map_err(|why| match why {
-            NoPlace::Full => AcquireError::overloaded("the resource's local queue is full"),
-            NoPlace::Deadlock => AcquireError::deadlock(),
+    /// Returns what the driver is asked; most turns on a busy key never come to that.
+    fn acquire_of(&self, request: &AcquireRequest) -> Result<Acquire, InvalidKey> {
+        let Subject {
+            keys, mode, terms, ..
+        } = &request.subject;
+        Ok(Acquire {
+            label: self.settings.label_for(request.subject.class()),
+            mode: (*mode).into(),
+            keys: match &request.slots {
+                Some(slots) => self.key_space.encode_slot(keys.first(), slots)?,
+                None => self.key_space.encode_all(keys)?,
+            },
+            timing: terms.timing,
+            renew: terms.renew,
+            max_hold: terms.max_hold,
+            tokens: request.tokens,
+            wait_until: request.wait_until,
+            quorum_wait: request.quorum_wait,
         })
     }
 }

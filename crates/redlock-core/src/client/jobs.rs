@@ -1,6 +1,6 @@
 //! Claims of ticks, and what nodes remember of them.
 
-use redlock_proto::{Acquire, Window};
+use redlock_proto::{LeaseTerms, Window};
 
 use super::Redlock;
 use crate::{
@@ -115,18 +115,7 @@ impl Redlock {
             replica,
             not_after: options.not_after,
         };
-        let acquire = Acquire {
-            mode: Mode::Exclusive.into(),
-            keys: client.key_space.encode(&key)?.into(),
-            timing,
-            renew: true,
-            max_hold: options.max_hold,
-            tokens: 1,
-            wait_until: client.clock.now() + options.wait,
-            // The tick's window limits the wait for a majority, because no user waits for the answer.
-            quorum_wait: None,
-            label: client.settings.label_for(Some(JOB)),
-        };
+        let now = client.clock.now();
         let wait = if options.wait.is_zero() {
             Wait::Never
         } else {
@@ -138,11 +127,22 @@ impl Redlock {
                 guarantee: client.settings.guarantee,
                 keys,
                 class: Some(JOB.into()),
-                timing,
+                terms: LeaseTerms {
+                    is_shared: false,
+                    timing,
+                    renew: true,
+                    max_hold: options.max_hold,
+                    slots: None,
+                },
                 meter: client.meter.lock(Some(JOB)),
                 place: None,
             },
-            acquire: Box::new(acquire),
+            slots: None,
+            tokens: 1,
+            wait_until: now + options.wait,
+            // The tick's window limits the wait for a majority, because no user waits for the answer.
+            quorum_wait: None,
+            asked_at: now,
             is_scoped: false,
             is_part: false,
             claim: Some(Box::new(claim)),

@@ -118,7 +118,6 @@ impl Driver {
         };
         let AcquireCaller {
             subject,
-            terms,
             attempts,
             answer,
             ..
@@ -127,7 +126,7 @@ impl Driver {
         let lease = Lease::new(client, subject, self.clock, deadline, ends, token);
         self.leases.insert(id, lease.clone());
         // A caller that has gone away drops the answer, and with it the lease, which releases it.
-        let held = HeldLease::new(id, lease, engine, tokens, terms);
+        let held = HeldLease::new(id, lease, engine, tokens);
         drop(answer.send((attempts, Ok((held, last)))));
     }
 

@@ -2,13 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use redlock_proto::{LeaseTerms, NodeAnswer, NodeKey, NodeTime, Slab};
+use redlock_proto::{Acquire, NodeAnswer, NodeKey, NodeTime, Slab};
 use tokio::{
     runtime::Handle,
     sync::{
@@ -25,7 +25,11 @@ use crate::{AcquireError, lease::Subject};
 
 /// A handle to the driver; the driver ends when the last one is gone and nothing is left to clean up.
 #[derive(Clone, Debug)]
-pub(crate) struct EngineHandle {
+pub(crate) struct EngineHandle(Arc<CallersEnd>);
+
+/// The callers' end of the channel to the driver, which all handles share.
+#[derive(Debug)]
+struct CallersEnd {
     commands: mpsc::UnboundedSender<Command>,
     common: Arc<EngineCommon>,
 }
@@ -33,7 +37,7 @@ pub(crate) struct EngineHandle {
 /// The driver's own handle, from which it makes one for each lease that it hands out.
 #[derive(Debug)]
 pub(super) struct WeakEngineHandle {
-    commands: mpsc::WeakUnboundedSender<Command>,
+    callers: Weak<CallersEnd>,
     common: Arc<EngineCommon>,
 }
 
@@ -66,10 +70,7 @@ impl EngineCommon {
 impl WeakEngineHandle {
     /// `None` if no caller is left.
     pub(super) fn upgrade(&self) -> Option<EngineHandle> {
-        Some(EngineHandle {
-            commands: self.commands.upgrade()?,
-            common: Arc::clone(&self.common),
-        })
+        self.callers.upgrade().map(EngineHandle)
     }
 
     /// Returns the leases that have changed hands.
@@ -101,59 +102,57 @@ impl EngineHandle {
             process: std::process::id(),
         };
         let common = Arc::new(common);
-        (Self { commands, common }, received)
+        (Self(Arc::new(CallersEnd { commands, common })), received)
     }
 
     /// Returns how many numbers of acquisitions and leases are in use.
     #[cfg(test)]
     pub(crate) fn numbers_in_use(&self) -> usize {
-        self.common.numbers().len()
+        self.0.common.numbers().len()
     }
 
     /// Returns a number that no other client of this process has.
     pub(crate) fn client(&self) -> u64 {
-        self.common.client
+        self.0.common.client
     }
 
     /// Returns the error of every acquire in a process that was forked after the driver was started.
     pub(crate) fn in_another_process(&self) -> Option<AcquireError> {
-        (!self.common.has_driver()).then(AcquireError::forked)
+        (!self.0.common.has_driver()).then(AcquireError::forked)
     }
 
     /// Attempts to win the lease, and the tick if one is claimed, until its `wait_until`, which is in `wait`.
     ///
     /// Dropping the future at any point leaves nothing behind, but nodes may remember the tick then.
-    pub(crate) async fn acquire(&self, request: AcquireRequest, wait: Duration) -> AcquireAnswer {
+    pub(crate) async fn acquire(
+        &self,
+        acquire: Box<Acquire>,
+        request: AcquireRequest,
+        wait: Duration,
+    ) -> AcquireAnswer {
         let AcquireRequest {
             subject,
-            acquire,
             is_part,
             claim,
             ..
         } = request;
         let limit = wait + acquire.timing.key_ttl();
-        let terms = LeaseTerms::of(&acquire);
         let command = |id, caller| Command::Acquire {
             id,
             acquire,
             claim,
             caller,
         };
-        self.win(limit, subject, terms, is_part, command).await
+        self.win(limit, subject, is_part, command).await
     }
 
-    /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number and these terms.
+    /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number.
     ///
     /// Dropping the future at any point leaves the shared lease as it is, and nothing else behind.
-    pub(super) async fn upgrade(
-        &self,
-        lease: u64,
-        subject: Subject,
-        terms: LeaseTerms,
-    ) -> AcquireAnswer {
-        let limit = subject.timing.key_ttl();
+    pub(super) async fn upgrade(&self, lease: u64, subject: Subject) -> AcquireAnswer {
+        let limit = subject.terms.timing.key_ttl();
         let command = |id, caller| Command::Upgrade { id, lease, caller };
-        self.win(limit, subject, terms, false, command).await
+        self.win(limit, subject, false, command).await
     }
 
     /// Sends a command that begins an acquisition, which the protocol ends within `limit` and a little more.
@@ -161,14 +160,12 @@ impl EngineHandle {
         &self,
         limit: Duration,
         subject: Subject,
-        terms: LeaseTerms,
         is_part: bool,
         command: impl FnOnce(u64, AcquireCaller) -> Command,
     ) -> AcquireAnswer {
         let (answer, answered) = oneshot::channel();
         let caller = AcquireCaller {
             subject,
-            terms,
             attempts: 1,
             is_part,
             answer,
@@ -176,10 +173,10 @@ impl EngineHandle {
         if let Some(error) = self.in_another_process() {
             return (0, Err(NotWon::Failed(error)));
         }
-        let id = self.common.numbers().add(());
-        if self.commands.send(command(id, caller)).is_err() {
+        let id = self.0.common.numbers().add(());
+        if self.0.commands.send(command(id, caller)).is_err() {
             // The driver is gone, and gives nothing back any more.
-            self.common.numbers().remove(id);
+            self.0.common.numbers().remove(id);
         }
         let mut pending = PendingAcquire {
             engine: self,
@@ -246,29 +243,29 @@ impl EngineHandle {
     /// Returns a handle that does not keep the driver alive.
     pub(super) fn downgrade(&self) -> WeakEngineHandle {
         WeakEngineHandle {
-            commands: self.commands.downgrade(),
-            common: Arc::clone(&self.common),
+            callers: Arc::downgrade(&self.0),
+            common: Arc::clone(&self.0.common),
         }
     }
 
     /// Returns the leases that have changed hands, of which the driver learns when it wakes.
     pub(super) fn hand_overs(&self) -> &HandOvers {
-        &self.common.hand_overs
+        &self.0.common.hand_overs
     }
 
     pub(super) fn send(&self, command: Command) {
-        if !self.common.has_driver() {
+        if !self.0.common.has_driver() {
             // Nothing takes it, and its sender sees that it was dropped.
             return;
         }
         // The driver outlives every handle, unless its runtime was shut down under it; then the
         // command is dropped, which its sender sees as an answer that never comes.
-        let _ = self.commands.send(command);
+        let _ = self.0.commands.send(command);
     }
 
     /// Returns how long the driver may take to answer what needs a few rounds.
     fn patience(&self) -> Duration {
-        self.common.patience
+        self.0.common.patience
     }
 }
 
@@ -315,8 +312,8 @@ mod tests {
     /// Asks for an upgrade of a lease without a driver.
     async fn upgrade(engine: &EngineHandle) -> String {
         let (held, ..) = HeldLease::for_tests();
-        let (subject, terms) = (held.lease().subject().clone(), held.terms());
-        let (_, result) = engine.upgrade(7, subject, terms).await;
+        let subject = held.lease().subject().clone();
+        let (_, result) = engine.upgrade(7, subject).await;
         let error = result.map(drop).map_err(NotWon::into_error);
         error.unwrap_err().to_string()
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, LeaseTerms, ParkedLease, TokenBlock, Word};
+use redlock_proto::{Instant, ParkedLease, TokenBlock, Word};
 use tracing::Span;
 
 use super::{Command, NotWon, handle::EngineHandle};
@@ -27,15 +27,15 @@ pub(crate) struct HeldLease {
     lease: Lease,
     engine: EngineHandle,
     tokens: TokenBlock,
-    terms: LeaseTerms,
     /// How many guards there are.
     guards: AtomicUsize,
     stage: Mutex<HeldStage>,
-    turn: Arc<HolderTurn>,
+    /// The holder's turn in the local queue, until the guard takes it or the lease is lost; a reader has none.
+    turn: Mutex<Option<Turn<Parked>>>,
     /// Whether the key stays on the nodes when it is given up.
     stays: AtomicBool,
-    /// Its span, which ends with it.
-    span: OnceLock<Span>,
+    /// Its span, which ends with it; in a box, because most programs have no use for spans.
+    span: OnceLock<Box<Span>>,
     /// What ends it, and must know the lease that takes its place.
     scope: OnceLock<Weak<dyn Scoped>>,
 }
@@ -47,6 +47,8 @@ struct HeldStage {
     is_given_up: bool,
     /// Set when the driver hears of that, or the lease waits for its next holder.
     is_over: bool,
+    /// Set when the next holder has it.
+    is_taken_over: bool,
 }
 
 /// What ends the leases that were acquired in it.
@@ -55,27 +57,16 @@ pub(crate) trait Scoped: Send + Sync {
     fn has_got(&self, held: &Arc<HeldLease>);
 }
 
-/// The holder's turn in the local queue, until the guard takes it or the lease is lost; a reader has none.
-#[derive(Debug, Default)]
-struct HolderTurn(Mutex<Option<Turn<Parked>>>);
-
 impl HeldLease {
-    pub(super) fn new(
-        id: u64,
-        lease: Lease,
-        engine: EngineHandle,
-        tokens: TokenBlock,
-        terms: LeaseTerms,
-    ) -> Self {
+    pub(super) fn new(id: u64, lease: Lease, engine: EngineHandle, tokens: TokenBlock) -> Self {
         Self {
             id,
             lease,
             engine,
             tokens,
-            terms,
             guards: AtomicUsize::new(1),
             stage: Mutex::default(),
-            turn: Arc::default(),
+            turn: Mutex::default(),
             stays: AtomicBool::new(false),
             span: OnceLock::new(),
             scope: OnceLock::new(),
@@ -83,11 +74,13 @@ impl HeldLease {
     }
 
     /// Keeps the turn of the holder until the lease ends; the first guard of the lease is made after that.
-    pub(crate) fn with_turn(self, turn: Turn<Parked>) -> Self {
-        *self.turn.lock() = Some(turn);
+    pub(crate) fn with_turn(mut self, turn: Turn<Parked>) -> Arc<Self> {
+        self.turn = Mutex::new(Some(turn));
+        let held = Arc::new(self);
         // A loss passes the turn on, however busy or idle the holder is.
-        self.lease.keep(Arc::clone(&self.turn) as Arc<dyn Kept>);
-        self
+        let kept: Weak<Self> = Arc::downgrade(&held);
+        held.lease.keep(kept);
+        held
     }
 
     pub(crate) const fn lease(&self) -> &Lease {
@@ -133,7 +126,13 @@ impl HeldLease {
 
     /// Goes on in this span, unless it has one already: of a lease that others join, the first guard's stays.
     pub(crate) fn watch(&self, span: impl FnOnce() -> Span) {
-        self.span.get_or_init(span);
+        if self.span.get().is_none() {
+            let span = span();
+            if !span.is_disabled() {
+                // The first stays.
+                let _ = self.span.set(Box::new(span));
+            }
+        }
     }
 
     /// Records the outcome of the run under a lease that was claimed.
@@ -173,7 +172,7 @@ impl HeldLease {
             return Err(ExtendError::lost(Vec::new()));
         };
         // Other readers of this process ask now, behind this request on each connection. No caller inherits the lease.
-        drop(self.turn.take());
+        drop(self.take_turn());
         match downgrading {
             Some(answered) => confirmed(answered.await),
             None if self.lease.is_held() => Ok(()),
@@ -186,14 +185,14 @@ impl HeldLease {
     /// `None` if it was given up.
     pub(crate) fn upgrade(&self) -> Option<impl Future<Output = Result<Self, NotWon>> + use<>> {
         let lease = self.while_held(|lease| lease)?;
-        let (engine, terms) = (self.engine.clone(), self.terms);
+        let engine = self.engine.clone();
         let subject = Subject {
             mode: Mode::Exclusive,
             place: None,
             ..self.lease.subject().clone()
         };
         Some(async move {
-            let (_, won) = engine.upgrade(lease, subject, terms).await;
+            let (_, won) = engine.upgrade(lease, subject).await;
             won.map(|(held, _)| held)
         })
     }
@@ -226,7 +225,7 @@ impl HeldLease {
     }
 
     /// Releases the lease for the last of its guards.
-    pub(crate) async fn release(&self) -> Result<(), ReleaseError> {
+    pub(crate) async fn release(self: &Arc<Self>) -> Result<(), ReleaseError> {
         if !self.give_up() {
             return Err(match self.lease.loss() {
                 Some(LossReason::ScopeEnded) => ReleaseError::scope_ended(),
@@ -237,10 +236,10 @@ impl HeldLease {
             self.leave();
             return Ok(());
         }
-        let turn = self.turn.take();
-        if turn.as_ref().is_some_and(|turn| self.pass_on(turn)) {
-            return Ok(());
-        }
+        let turn = match self.pass_on() {
+            Ok(()) => return Ok(()),
+            Err(turn) => turn,
+        };
         let lost = self.end_views();
         let confirmed = self.engine.ask(|answer| Command::Release {
             lease: self.id,
@@ -259,7 +258,7 @@ impl HeldLease {
     pub(crate) fn end_with_its_scope(&self) -> bool {
         let stays = self.stays();
         // First, so that the loss does not pass the turn on: it does that by itself once the release is on its way.
-        let turn = self.turn.take();
+        let turn = self.take_turn();
         let stage = self.stage();
         // The first reason stays.
         let over =
@@ -279,19 +278,18 @@ impl HeldLease {
     }
 
     /// Ends the lease because the last of its guards is gone.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(self: &Arc<Self>) {
         if !self.give_up() {
             return;
         }
         if self.stays() {
             return self.leave();
         }
-        let turn = self.turn.take();
-        // If no caller of this process waits for it, the lease is released before the turn passes on.
-        if !turn.as_ref().is_some_and(|turn| self.pass_on(turn)) {
+        if let Err(turn) = self.pass_on() {
             self.release_unconfirmed();
+            // No caller of this process waits for the lease, or none takes it over; the release is on its way now.
+            drop(turn);
         }
-        drop(turn);
     }
 
     /// Gives the lease up, in whatever way it ends; returns whether no other holder has. Its span says if it was lost.
@@ -300,7 +298,6 @@ impl HeldLease {
             return false;
         }
         if let Some(span) = self.span.get()
-            && !span.is_disabled()
             && let Some(reason) = self.lease.loss()
         {
             span.record("lost", tracing::field::display(reason));
@@ -308,36 +305,39 @@ impl HeldLease {
         true
     }
 
-    /// Leaves the lease to the next caller of this process; returns whether that has it, else it is to be released.
-    fn pass_on(&self, turn: &Turn<Parked>) -> bool {
-        turn.pass_on(|| self.to_hand_over(), |lease| self.park(lease))
+    /// Leaves the lease and the turn to the next caller of this process.
+    ///
+    /// # Errors
+    ///
+    /// The lease is to be released, and then the turn to be dropped, if the holder has it.
+    fn pass_on(self: &Arc<Self>) -> Result<(), Option<Turn<Parked>>> {
+        let turn = self.take_turn().ok_or(None)?;
+        let next = turn.pass_on(|now| self.fits_another(now), || self.park());
+        next.map(drop).map_err(Some)
     }
 
-    /// Returns what the next holder in this process may have; `None` if the lease is lost or cannot be handed over.
-    fn to_hand_over(&self) -> Option<ParkedLease> {
-        let deadline = self.lease.valid_until();
-        let parked = ParkedLease::new(self.tokens, self.terms, deadline);
-        parked.filter(|_| self.lease.loss().is_none())
+    /// Returns whether a next holder in this process may have the lease: it is valid at `now`, and can be handed over.
+    fn fits_another(&self, now: Instant) -> bool {
+        let deadline = self.lease.held_until(now);
+        deadline.is_some_and(|deadline| self.to_hand_over(deadline).is_some())
+    }
+
+    /// Returns what the next holder may have of the lease, which is valid up to `deadline`.
+    fn to_hand_over(&self, deadline: Instant) -> Option<ParkedLease> {
+        ParkedLease::new(self.tokens, self.lease.subject().terms, deadline)
     }
 
     /// Ends this holder's lease and keeps it for the next holder in this process.
-    fn park(&self, lease: ParkedLease) -> Parked {
+    fn park(self: &Arc<Self>) -> Parked {
         // First, so that whatever the driver tells this holder too late to be passed on, it tells the next one.
         self.engine.hand_overs().park(self.id);
         self.end_views();
-        Parked {
-            id: self.id,
-            engine: self.engine.clone(),
-            deadline: self.lease.valid_until(),
-            lease,
-            before: self.lease.clone(),
-            claimed: false,
-        }
+        Parked(Arc::clone(self))
     }
 
     /// Ends the lease on this side only.
     fn leave(&self) {
-        let _turn = self.turn.take();
+        let _turn = self.take_turn();
         self.end_views();
         self.engine.send(Command::Leave { lease: self.id });
     }
@@ -353,15 +353,20 @@ impl HeldLease {
     /// Views learn of the end before the first node does; returns the reason if there was one before.
     fn end_views(&self) -> Option<LossReason> {
         self.stage().is_over = true;
-        let lost = self.lease.loss();
-        self.lease.end(LossReason::Released);
-        lost
+        self.lease.is_over(LossReason::Released).before
     }
 
     /// Asks the driver for something, unless the lease was given up.
     fn while_held<T>(&self, ask: impl FnOnce(u64) -> T) -> Option<T> {
         let stage = self.stage();
         (!stage.is_given_up).then(|| ask(self.id))
+    }
+
+    /// `None` if the lease was lost, or a reader has it.
+    fn take_turn(&self) -> Option<Turn<Parked>> {
+        // A turn is there or not at every moment.
+        let turn = self.turn.lock();
+        turn.unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn stage(&self) -> MutexGuard<'_, HeldStage> {
@@ -378,21 +383,9 @@ impl Drop for HeldLease {
     }
 }
 
-impl HolderTurn {
-    /// `None` if the lease was lost.
-    fn take(&self) -> Option<Turn<Parked>> {
-        self.lock().take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Turn<Parked>>> {
-        // A turn is there or not at every moment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Kept for HolderTurn {
+impl Kept for HeldLease {
     fn let_go(&self) -> Option<Telling> {
-        let turn = self.take()?;
+        let turn = self.take_turn()?;
         Some(Box::new(turn.end()))
     }
 }
@@ -404,35 +397,26 @@ fn confirmed(answer: Option<Result<(), ExtendError>>) -> Result<(), ExtendError>
     answer.unwrap_or_else(|| Err(ExtendError::unconfirmed(Vec::new())))
 }
 
-/// A lease between two holders of this process; dropping it releases the lease.
+/// A lease between two holders of this process: its last holder's; dropping it releases the lease.
 #[derive(Debug)]
-pub(crate) struct Parked {
-    id: u64,
-    engine: EngineHandle,
-    lease: ParkedLease,
-    /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
-    deadline: Instant,
-    /// The lease of the previous holder; it has a loss, whichever holder the driver tells of it.
-    before: Lease,
-    claimed: bool,
-}
+pub(crate) struct Parked(Arc<HeldLease>);
 
 impl Parked {
-    /// Returns the lease, for a caller that asks for it on these terms, if enough of it is left.
-    pub(crate) fn take_over(
-        mut self,
-        subject: Subject,
-        terms: LeaseTerms,
-        clock: Clock,
-    ) -> Option<HeldLease> {
-        let was_lost = || self.before.was_lost();
+    /// Returns the lease, for a caller that asks for it on the same terms, if enough of it is left.
+    pub(crate) fn take_over(self, subject: Subject, clock: Clock) -> Option<HeldLease> {
+        let before = &self.0;
+        let (id, engine) = (before.id, &before.engine);
+        // It has a loss, whichever holder the driver tells of it.
+        let was_lost = || before.lease.was_lost();
         if was_lost() {
             return None;
         }
-        let tokens = self.lease.take_over(&terms, clock.now())?;
-        let engine = self.engine.clone();
-        let next = (self.before).handed_over(subject, self.deadline, tokens.first());
-        if engine.hand_overs().resume(self.id, next.clone()) {
+        // An extension may have been confirmed since it was parked.
+        let deadline = before.lease.valid_until();
+        let parked = before.to_hand_over(deadline)?;
+        let tokens = parked.take_over(&subject.terms, clock.now())?;
+        let next = before.lease.handed_over(subject, deadline, tokens.first());
+        if engine.hand_overs().resume(id, next.clone()) {
             engine.send(Command::SeeHandOvers);
         }
         // If the driver knows of a loss already, no holder has lost the lease.
@@ -440,16 +424,16 @@ impl Parked {
             next.end(LossReason::Released);
             return None;
         }
-        self.claimed = true;
-        Some(HeldLease::new(self.id, next, engine, tokens, terms))
+        before.stage().is_taken_over = true;
+        Some(HeldLease::new(id, next, engine.clone(), tokens))
     }
 }
 
 impl Drop for Parked {
     fn drop(&mut self) {
-        if !self.claimed {
-            self.engine.send(Command::Release {
-                lease: self.id,
+        if !self.0.stage().is_taken_over {
+            self.0.engine.send(Command::Release {
+                lease: self.0.id,
                 answer: None,
             });
         }
@@ -458,7 +442,7 @@ impl Drop for Parked {
 
 #[cfg(test)]
 mod fixtures {
-    use redlock_proto::{Acquire, KeySet, Timing};
+    use redlock_proto::{Acquire, KeySet, LeaseTerms, Timing};
     use tokio::sync::mpsc::UnboundedReceiver;
 
     use super::*;
@@ -476,12 +460,8 @@ mod fixtures {
             let tokens = TokenBlock::new(1, 3).unwrap();
             let deadline = clock.now() + TTL;
             let lease = Lease::new(0, subject(), clock, deadline, None, tokens.first());
-            let held = Self::new(7, lease, engine, tokens, terms());
+            let held = Self::new(7, lease, engine, tokens);
             (held, commands, clock)
-        }
-
-        pub(in super::super) fn terms(&self) -> LeaseTerms {
-            self.terms
         }
     }
 
@@ -492,17 +472,17 @@ mod fixtures {
             mode: Mode::Exclusive,
             guarantee: crate::Guarantee::Quorum,
             class: None,
-            timing: Timing::new(TTL, 0.01, TTL / 10).unwrap(),
+            terms: terms(),
             meter: LockMeter::none(),
             place: None,
         }
     }
 
-    pub(super) fn terms() -> LeaseTerms {
+    fn terms() -> LeaseTerms {
         LeaseTerms::of(&Acquire {
             mode: Mode::Exclusive.into(),
             keys: KeySet::from("key"),
-            timing: subject().timing,
+            timing: Timing::new(TTL, 0.01, TTL / 10).unwrap(),
             renew: true,
             max_hold: None,
             tokens: 3,
@@ -525,7 +505,7 @@ mod tests {
     use tokio::sync::mpsc::UnboundedReceiver;
 
     use super::{
-        fixtures::{TTL, subject, terms},
+        fixtures::{TTL, subject},
         *,
     };
     use crate::{ResourceKeys, queue::Queue};
@@ -555,9 +535,17 @@ mod tests {
         let (held, _commands, clock) = HeldLease::for_tests();
         let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
         let keys = ResourceKeys::new(keys).unwrap();
-        let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
-        let next = queue.enter(&keys, Vec::new(), 2).unwrap().turn();
-        let held = Arc::new(held.with_turn(turn));
+        let turn = queue
+            .enter(&keys, Vec::new(), 2, clock.now())
+            .unwrap()
+            .turn()
+            .await
+            .unwrap();
+        let next = queue
+            .enter(&keys, Vec::new(), 2, clock.now())
+            .unwrap()
+            .turn();
+        let held = held.with_turn(turn);
         let view = held.lease().clone();
         let (mut next, mut over) = (Box::pin(next), Box::pin(async move { view.lost().await }));
         let (looked, looks) = mpsc::channel();
@@ -590,8 +578,18 @@ mod tests {
         let (held, sent, clock) = HeldLease::for_tests();
         let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
         let keys = ResourceKeys::new(keys).unwrap();
-        let turn = queue.enter(&keys, Vec::new(), 2).unwrap().turn().await;
-        let mut next = pin!(queue.enter(&keys, Vec::new(), 2).unwrap().turn());
+        let turn = queue
+            .enter(&keys, Vec::new(), 2, clock.now())
+            .unwrap()
+            .turn()
+            .await
+            .unwrap();
+        let mut next = pin!(
+            queue
+                .enter(&keys, Vec::new(), 2, clock.now())
+                .unwrap()
+                .turn()
+        );
         let woken = Arc::new(Woken(sent, AtomicUsize::new(usize::MAX)));
         let waker = Arc::clone(&woken).into();
         assert!(
@@ -604,22 +602,22 @@ mod tests {
         assert_eq!(woken.1.load(Ordering::Relaxed), 1);
     }
 
-    fn park(holding: &HeldLease) -> Parked {
-        let lease = holding.to_hand_over().expect("it is valid");
-        holding.park(lease)
+    fn park(holding: HeldLease) -> Parked {
+        assert!(holding.fits_another(Instant::ORIGIN), "it is valid");
+        Arc::new(holding).park()
     }
 
     // Shows: T1.11.
     #[tokio::test(start_paused = true)]
     async fn a_hand_over_wakes_the_driver_only_if_it_has_seen_the_lease_parked() {
         let (holding, mut commands, clock) = HeldLease::for_tests();
-        let parked = park(&holding);
-        let holding = parked.take_over(subject(), terms(), clock).unwrap();
+        let parked = park(holding);
+        let holding = parked.take_over(subject(), clock).unwrap();
         assert!(commands.is_empty());
 
-        let parked = park(&holding);
-        assert_eq!(parked.engine.hand_overs().take().len(), 1);
-        let holding = parked.take_over(subject(), terms(), clock).unwrap();
+        let parked = park(holding);
+        assert_eq!(parked.0.engine.hand_overs().take().len(), 1);
+        let holding = parked.take_over(subject(), clock).unwrap();
         let command = commands.try_recv();
         assert!(matches!(command, Ok(Command::SeeHandOvers)), "{command:?}");
         drop(holding);
@@ -629,10 +627,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_lost_at_the_moment_of_its_hand_over_is_nobodys() {
         let (holding, mut commands, clock) = HeldLease::for_tests();
-        let lease = holding.to_hand_over().unwrap();
+        assert!(holding.fits_another(clock.now()));
         holding.lease.end(LossReason::Revoked);
-        let parked = holding.park(lease);
-        assert!(parked.take_over(subject(), terms(), clock).is_none());
+        let parked = Arc::new(holding).park();
+        assert!(parked.take_over(subject(), clock).is_none());
         let command = commands.try_recv();
         assert!(
             matches!(command, Ok(Command::Release { lease: 7, .. })),
@@ -644,10 +642,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_extension_that_is_confirmed_at_the_moment_of_a_hand_over_is_the_next_holders() {
         let (holding, _commands, clock) = HeldLease::for_tests();
-        let lease = holding.to_hand_over().unwrap();
+        assert!(holding.fits_another(clock.now()));
         holding.lease.extend_to(clock.now() + 3 * TTL);
-        let parked = holding.park(lease);
-        let next = parked.take_over(subject(), terms(), clock).unwrap();
+        let parked = Arc::new(holding).park();
+        let next = parked.take_over(subject(), clock).unwrap();
         assert_eq!(next.lease().remaining(), 3 * TTL);
     }
 }

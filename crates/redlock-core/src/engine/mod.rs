@@ -22,7 +22,7 @@ mod tasks;
 use std::time::Duration;
 
 use redlock_proto::{
-    Acquire, JobState, LeaseTerms, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim,
+    Acquire, Instant, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim,
     Word,
 };
 use tokio::sync::oneshot::Sender;
@@ -35,7 +35,7 @@ pub(crate) use self::{
     log::Origin,
     tasks::{Placement, start},
 };
-use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::Subject};
+use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, key::SlotsOf, lease::Subject};
 
 /// A command of a caller to the driver, with the sender of its answer.
 ///
@@ -104,7 +104,6 @@ enum Command {
 #[derive(Debug)]
 struct AcquireCaller {
     subject: Subject,
-    terms: LeaseTerms,
     /// How many attempts were begun.
     attempts: u32,
     /// Whether it is a part of a search for a slot.
@@ -116,7 +115,14 @@ struct AcquireCaller {
 #[derive(Debug)]
 pub(crate) struct AcquireRequest {
     pub(crate) subject: Subject,
-    pub(crate) acquire: Box<Acquire>,
+    /// The slots of which the key is one.
+    pub(crate) slots: Option<SlotsOf>,
+    /// The number of fencing tokens to reserve.
+    pub(crate) tokens: u32,
+    pub(crate) wait_until: Instant,
+    pub(crate) quorum_wait: Option<Duration>,
+    /// When the caller asked for it.
+    pub(crate) asked_at: Instant,
     /// Whether it is made in a scope, whose end takes its leases away: others must not join them.
     pub(crate) is_scoped: bool,
     /// Whether it is one of several by which one caller looks for a slot: none of them is counted by itself.
@@ -127,7 +133,7 @@ pub(crate) struct AcquireRequest {
 
 /// After how many attempts an acquisition is over, and its result: the lease, and the newest run before it if a tick was
 /// claimed.
-type AcquireAnswer = (u32, Result<(HeldLease, Option<RunRecord>), NotWon>);
+pub(crate) type AcquireAnswer = (u32, Result<(HeldLease, Option<RunRecord>), NotWon>);
 
 /// What nodes remember of a job, if a majority said, and what each said.
 type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);

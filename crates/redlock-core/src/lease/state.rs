@@ -3,13 +3,13 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use redlock_proto::{Instant, Ticket, Timing};
+use redlock_proto::{Instant, LeaseTerms, Ticket};
 use tokio::sync::Notify;
 
 use super::Lease;
@@ -42,14 +42,14 @@ impl From<Mode> for redlock_proto::LockMode {
     }
 }
 
-/// What a lease is on, and how long it is asked for at a time.
+/// What a lease is on, and the terms on which it is asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) keys: ResourceKeys,
     pub(crate) mode: Mode,
     pub(crate) guarantee: Guarantee,
     pub(crate) class: Option<Arc<str>>,
-    pub(crate) timing: Timing,
+    pub(crate) terms: LeaseTerms,
     pub(crate) meter: LockMeter,
     /// Its place in the local queue, once it has the turn.
     pub(crate) place: Option<Ticket>,
@@ -104,7 +104,7 @@ pub(super) struct Validity {
     /// Whether it was counted that it is over.
     is_counted: bool,
     /// What the holder must not keep beyond a loss, even if it is never polled.
-    kept: Option<Arc<dyn Kept>>,
+    kept: Option<Weak<dyn Kept>>,
 }
 
 impl Lease {
@@ -205,6 +205,12 @@ impl Lease {
         matches!(validity.over, None | Some(LossReason::Released))
     }
 
+    /// Returns up to when the lease is valid, on the client's clock; `None` if it is over at `now`.
+    pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
+        let validity = self.look_at(|| now);
+        validity.over.is_none().then_some(validity.deadline)
+    }
+
     /// Returns up to when the lease is valid, or was, on the client's clock.
     pub(crate) fn valid_until(&self) -> Instant {
         self.look().deadline
@@ -222,14 +228,16 @@ impl Lease {
             let _ = self.shared.fate.set(reason);
         }
         let mut validity = self.look();
+        let before = validity.over;
         let reason = *validity.over.get_or_insert(reason);
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
         // Under the lock, so that a caller that sees the end finds the turn passed on. A guard that passes a lease on
         // takes the queue's lock first and then this one, but has taken its own turn before that.
-        let kept = validity.kept.take();
-        let next = kept.and_then(|kept| kept.let_go());
+        let kept = validity.kept.take().and_then(|kept| kept.upgrade());
+        let next = kept.as_ref().and_then(|kept| kept.let_go());
         drop(validity);
         Over {
+            before,
             next,
             lease: self.clone(),
             counted: (!was_counted).then_some(reason),
@@ -237,14 +245,14 @@ impl Lease {
     }
 
     /// Releases `kept` when the lease ends, or now if it has ended.
-    pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
-        let mut validity = self.look();
+    pub(crate) fn keep(&self, kept: Weak<dyn Kept>) {
+        let mut validity = self.state();
         // invariant: something is kept only while the driver may still report a loss
         if validity.over.is_none() {
             validity.kept = Some(kept);
         } else {
             drop(validity);
-            drop(kept.let_go());
+            drop(kept.upgrade().and_then(|kept| kept.let_go()));
         }
     }
 
@@ -273,22 +281,32 @@ impl Lease {
     /// Returns how much longer the lease is not in danger.
     pub(super) fn safe_for(&self) -> Duration {
         self.remaining()
-            .saturating_sub(self.shared.subject.timing.warning())
+            .saturating_sub(self.shared.subject.terms.timing.warning())
     }
 
     /// Returns the state as of now; ends the lease if another holder has seen a loss, or if the deadline has passed.
     pub(super) fn look(&self) -> MutexGuard<'_, Validity> {
+        self.look_at(|| self.shared.clock.now())
+    }
+
+    fn look_at(&self, now: impl FnOnce() -> Instant) -> MutexGuard<'_, Validity> {
+        let mut validity = self.state();
+        if validity.over.is_none() && now() >= validity.deadline {
+            validity.over = Some(match validity.ends {
+                Some(ends) if validity.deadline >= ends => LossReason::MaxHold,
+                _ => LossReason::Expired,
+            });
+        }
+        validity
+    }
+
+    /// Returns the state, whatever the clock shows; ends the lease if another holder has seen a loss.
+    fn state(&self) -> MutexGuard<'_, Validity> {
         // Nothing panics while the lock is held, and a state is whole at every moment.
         let validity = self.shared.validity.lock();
         let mut validity = validity.unwrap_or_else(PoisonError::into_inner);
         if validity.over.is_none() {
             validity.over = self.shared.fate.get().copied();
-        }
-        if validity.over.is_none() && self.shared.clock.now() >= validity.deadline {
-            validity.over = Some(match validity.ends {
-                Some(ends) if validity.deadline >= ends => LossReason::MaxHold,
-                _ => LossReason::Expired,
-            });
         }
         validity
     }
@@ -297,6 +315,8 @@ impl Lease {
 /// The end of a lease; dropping it notifies the tasks that wait for the end or for the turn.
 #[must_use = "dropping it notifies the tasks that wait"]
 pub(crate) struct Over {
+    /// The reason for which it was over before.
+    pub(crate) before: Option<LossReason>,
     next: Option<Telling>,
     lease: Lease,
     /// The reason that is counted, unless an end was counted before.

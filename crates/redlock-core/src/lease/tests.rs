@@ -1,10 +1,20 @@
-use redlock_proto::Timing;
+use redlock_proto::{Acquire, Instant, KeySet, LeaseTerms, Timing};
 
 use super::*;
 use crate::{clock::Clock, meter::LockMeter};
 
-fn timing() -> Timing {
-    Timing::new(Duration::from_secs(6), 0.01, Duration::from_millis(1)).unwrap()
+fn terms() -> LeaseTerms {
+    LeaseTerms::of(&Acquire {
+        mode: Mode::Exclusive.into(),
+        keys: KeySet::from("key"),
+        timing: Timing::new(Duration::from_secs(6), 0.01, Duration::from_millis(1)).unwrap(),
+        renew: true,
+        max_hold: None,
+        tokens: 1,
+        wait_until: Instant::ORIGIN,
+        quorum_wait: None,
+        label: None,
+    })
 }
 
 fn lease(valid_for: Duration) -> (Lease, Clock) {
@@ -18,7 +28,7 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
         guarantee: Guarantee::Quorum,
         keys: key.into(),
         class: None,
-        timing: timing(),
+        terms: terms(),
         meter: LockMeter::none(),
         place: None,
     };
@@ -55,7 +65,7 @@ async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
         guarantee: Guarantee::Quorum,
         keys: key.into(),
         class: class.map(Arc::from),
-        timing: timing(),
+        terms: terms(),
         meter: LockMeter::none(),
         place: None,
     };

@@ -4,12 +4,13 @@
 mod tests;
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
+    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use redlock_proto::{Departure, Instant, LocalQueue, NoPlace, Ticket};
+use redlock_proto::{Instant, LocalQueue, NoPlace, Ticket};
 use tokio::sync::oneshot;
 
 use crate::{ResourceKey, ResourceKeys, clock::Clock};
@@ -29,7 +30,7 @@ struct QueueState<P> {
     /// Set when the queue parks no lease for a next caller any more.
     is_closed: bool,
     /// The callers that were polled before their turn came.
-    waiting: HashMap<Ticket, oneshot::Sender<()>>,
+    waiting: BTreeMap<Ticket, oneshot::Sender<()>>,
 }
 
 /// A place in the queues of some keys; dropping it leaves them.
@@ -37,7 +38,8 @@ struct QueueState<P> {
 pub(crate) struct QueuePlace<P> {
     queue: Arc<Queue<P>>,
     keys: ResourceKeys,
-    ticket: Ticket,
+    /// `None` once the place was left.
+    ticket: Option<Ticket>,
 }
 
 /// The turn to contend for, and then to hold, one key, or several; dropping it gives the turn to the next callers.
@@ -51,20 +53,20 @@ impl<P> Queue<P> {
             state: Mutex::new(QueueState {
                 queue: LocalQueue::new(),
                 is_closed: false,
-                waiting: HashMap::new(),
+                waiting: BTreeMap::new(),
             }),
         })
     }
 
-    /// Takes a place behind the earlier callers, if at most `most_waiting` are there and none of them waits for a turn in
-    /// `held`.
+    /// Takes a place at `now` behind the earlier callers, if at most `most_waiting` are there and none of them waits for a
+    /// turn in `held`.
     pub(crate) fn enter(
         self: &Arc<Self>,
         keys: &ResourceKeys,
         held: Vec<Ticket>,
         most_waiting: usize,
+        now: Instant,
     ) -> Result<QueuePlace<P>, NoPlace> {
-        let now = self.clock.now();
         let entered = self
             .state()
             .queue
@@ -72,7 +74,7 @@ impl<P> Queue<P> {
         Ok(QueuePlace {
             queue: Arc::clone(self),
             keys: keys.clone(),
-            ticket: entered?,
+            ticket: Some(entered?),
         })
     }
 
@@ -83,13 +85,14 @@ impl<P> Queue<P> {
         callers.max().unwrap_or(0)
     }
 
-    /// Stops parking leases for next callers, and drops the parked ones.
+    /// Stops parking leases for next callers, drops the parked ones, and sends away the callers that wait.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
         let parked = state.queue.take_parked();
+        let waiting = mem::take(&mut state.waiting);
         drop(state);
-        drop(parked);
+        drop((parked, waiting));
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState<P>> {
@@ -99,13 +102,13 @@ impl<P> Queue<P> {
 }
 
 impl<P> QueuePlace<P> {
-    /// Waits for the turn, in order.
-    pub(crate) async fn turn(self) -> Turn<P> {
+    /// Waits for the turn, in order; `None` once the queue is closed.
+    pub(crate) async fn turn(self) -> Option<Turn<P>> {
         if let Some(turn) = self.until_turn() {
-            // The sender stays until the turn comes, or until this place is left.
-            let _ = turn.await;
+            // The sender stays until the turn comes, until this place is left, or until the queue is closed.
+            turn.await.ok()?;
         }
-        Turn(self)
+        Some(Turn(self))
     }
 
     /// Returns the turn, if no caller is ahead.
@@ -117,16 +120,18 @@ impl<P> QueuePlace<P> {
     /// Returns a receiver that resolves when the turn comes; `None` if it has come.
     fn until_turn(&self) -> Option<oneshot::Receiver<()>> {
         let mut state = self.queue.state();
-        if self.has_turn(&state) {
-            return None;
-        }
+        let ticket = self.ticket.filter(|_| !self.has_turn(&state))?;
         let (sender, receiver) = oneshot::channel();
-        state.waiting.insert(self.ticket, sender);
+        if !state.is_closed {
+            state.waiting.insert(ticket, sender);
+        }
         Some(receiver)
     }
 
     fn has_turn(&self, state: &QueueState<P>) -> bool {
-        state.queue.has_turn(self.keys.as_slice(), self.ticket)
+        let keys = self.keys.as_slice();
+        self.ticket
+            .is_some_and(|ticket| state.queue.has_turn(keys, ticket))
     }
 
     /// Returns the key, if it is only one.
@@ -140,12 +145,13 @@ impl<P> QueuePlace<P> {
 
 impl<P> Turn<P> {
     /// Gives the turn to the next callers; dropping the result wakes them.
-    pub(crate) fn end(self) -> NextCallers<P> {
-        self.0.leave()
+    pub(crate) fn end(mut self) -> NextCallers<P> {
+        let now = self.0.queue.clock.now();
+        self.0.leave(None, now)
     }
 
     /// Returns the number of the place.
-    pub(crate) const fn ticket(&self) -> Ticket {
+    pub(crate) const fn ticket(&self) -> Option<Ticket> {
         self.0.ticket
     }
 
@@ -179,38 +185,31 @@ impl<P> Turn<P> {
         self.0.queue.state().queue.inherit(key)
     }
 
-    /// Leaves to the next caller of this process what `park` makes of the lease that `to_hand_over` returns, if a caller
-    /// waits and the lease fits; returns whether it did.
-    pub(crate) fn pass_on<L>(
-        &self,
-        to_hand_over: impl FnOnce() -> Option<L>,
-        park: impl FnOnce(L) -> P,
-    ) -> bool {
+    /// Gives the turn to the next caller of this process, and what `park` returns, if a caller waits and `may_park` says
+    /// at this moment that the lease fits; dropping the result wakes the caller.
+    ///
+    /// # Errors
+    ///
+    /// The turn, if the lease cannot be left to the next caller.
+    pub(crate) fn pass_on(
+        mut self,
+        may_park: impl FnOnce(Instant) -> bool,
+        park: impl FnOnce() -> P,
+    ) -> Result<NextCallers<P>, Self> {
         let QueuePlace { queue, .. } = &self.0;
         let now = queue.clock.now();
-        let may_pass_on = |key: &&ResourceKey| {
+        let may_pass_on = |key: &ResourceKey| {
             let state = queue.state();
             !state.is_closed && state.queue.may_pass_on(key, now)
         };
-        if let Some(key) = self.0.only_key().filter(may_pass_on)
-            && let Some(lease) = to_hand_over()
-        {
+        if self.0.only_key().is_some_and(may_pass_on) && may_park(now) {
             // The queue is not locked here: `park` notifies views and recorders, which are application code. The next
             // caller has no turn before this one ends; if no caller waits by then, the lease is released.
-            let parked = park(lease);
-            let mut state = queue.state();
-            // It may have been closed just now.
-            let unclaimed = if state.is_closed {
-                Some(parked)
-            } else {
-                state.queue.park(key, parked);
-                None
-            };
-            drop(state);
-            drop(unclaimed);
-            return true;
+            let parked = park();
+            Ok(self.0.leave(Some(parked), now))
+        } else {
+            Err(self)
         }
-        false
     }
 
     /// Notes that the keys were won from the nodes in this turn.
@@ -225,25 +224,42 @@ impl<P> Turn<P> {
 }
 
 impl<P> QueuePlace<P> {
-    /// Leaves the place; dropping the result wakes the callers that have the turn by that.
-    fn leave(&self) -> NextCallers<P> {
-        let now = self.queue.clock.now();
-        let keys = self.keys.as_slice();
+    /// Leaves the place, and a lease to the next caller if one is `parked`; dropping the result wakes the callers that have
+    /// the turn by that.
+    fn leave(&mut self, parked: Option<P>, now: Instant) -> NextCallers<P> {
+        let Some(ticket) = self.ticket.take() else {
+            return NextCallers {
+                unclaimed: parked,
+                told: Vec::new(),
+            };
+        };
         let mut state = self.queue.state();
-        state.waiting.remove(&self.ticket);
-        let Departure { next, unclaimed } = state.queue.leave(keys, self.ticket, now);
-        let told = next.into_iter();
-        let told: Vec<_> = told
-            .filter_map(|next| state.waiting.remove(&next))
-            .collect();
-        drop(state);
-        NextCallers { unclaimed, told }
+        state.waiting.remove(&ticket);
+        let unclaimed = match (parked, self.only_key()) {
+            // It may have been closed just now.
+            (Some(parked), Some(key)) if !state.is_closed => {
+                state.queue.park(key, parked);
+                None
+            }
+            (parked, _) => parked,
+        };
+        let left = state.queue.leave(self.keys.as_slice(), ticket, now);
+        let told = left.next.into_iter();
+        NextCallers {
+            unclaimed: unclaimed.or(left.unclaimed),
+            told: told
+                .filter_map(|next| state.waiting.remove(&next))
+                .collect(),
+        }
     }
 }
 
 impl<P> Drop for QueuePlace<P> {
     fn drop(&mut self) {
-        drop(self.leave());
+        if self.ticket.is_some() {
+            let now = self.queue.clock.now();
+            drop(self.leave(None, now));
+        }
     }
 }
 

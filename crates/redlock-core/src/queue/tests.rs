@@ -32,19 +32,20 @@ fn is_empty(queue: &Queue<()>) -> bool {
 async fn turns_come_in_order_and_leave_nothing() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING)
+        .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
         .unwrap()
         .turn()
-        .await;
+        .await
+        .unwrap();
     let mut second = pin!(
         queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING)
+            .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
             .unwrap()
             .turn()
     );
     let mut third = pin!(
         queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING)
+            .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
             .unwrap()
             .turn()
     );
@@ -52,7 +53,7 @@ async fn turns_come_in_order_and_leave_nothing() {
     assert!(poll!(third.as_mut()).is_pending());
     drop(first);
     assert!(poll!(third.as_mut()).is_pending());
-    let Poll::Ready(second) = poll!(second.as_mut()) else {
+    let Poll::Ready(Some(second)) = poll!(second.as_mut()) else {
         panic!("not its turn")
     };
     drop(second);
@@ -64,19 +65,20 @@ async fn turns_come_in_order_and_leave_nothing() {
 async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING)
+        .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
         .unwrap()
         .turn()
-        .await;
+        .await
+        .unwrap();
     let mut second = Box::pin(
         queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING)
+            .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
             .unwrap()
             .turn(),
     );
     let mut third = pin!(
         queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING)
+            .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
             .unwrap()
             .turn()
     );
@@ -118,9 +120,14 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
     let queue = Queue::<Parked>::new(clock);
     let enter = |names: &[&str]| {
         let keys = ResourceKeys::new(names.iter().copied()).unwrap();
-        Box::pin(queue.enter(&keys, Vec::new(), MOST_WAITING).unwrap().turn())
+        Box::pin(
+            queue
+                .enter(&keys, Vec::new(), MOST_WAITING, clock.now())
+                .unwrap()
+                .turn(),
+        )
     };
-    let first = enter(&["a"]).await;
+    let first = enter(&["a"]).await.unwrap();
     let mut second = enter(&["a"]);
     let mut third = enter(&["a", "b"]);
     let released = Arc::new(AtomicBool::new(false));
@@ -132,8 +139,7 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
     assert!(poll!(second.as_mut()).is_pending());
     let polled = third.as_mut().poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
-    assert!(first.pass_on(|| Some(()), |()| Parked(released)));
-    drop(first);
+    assert!(first.pass_on(|_| true, || Parked(released)).is_ok());
     // The second caller was woken, and gives up before it takes the lease; a caller of several keys takes over none.
     drop(second);
     assert_eq!(waiting.was_released.get(), Some(&true));
@@ -143,12 +149,13 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
 async fn a_turn_that_comes_before_it_is_waited_for_is_not_missed() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING)
+        .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
         .unwrap()
         .turn()
-        .await;
+        .await
+        .unwrap();
     let second = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING)
+        .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
         .unwrap()
         .turn();
     drop(first);

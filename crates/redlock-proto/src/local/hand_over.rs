@@ -4,13 +4,21 @@ use crate::{Acquire, Instant, LockMode, SlotCount, Timing, TokenBlock};
 
 /// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must settle every part of it"
+)]
 pub struct LeaseTerms {
-    is_shared: bool,
-    timing: Timing,
-    renew: bool,
-    max_hold: Option<Duration>,
+    /// `true` if others may hold it too.
+    pub is_shared: bool,
+    /// The lengths of time of the lease.
+    pub timing: Timing,
+    /// `true` if it is extended without being asked.
+    pub renew: bool,
+    /// The longest time for which it may be held, however often it is extended.
+    pub max_hold: Option<Duration>,
     /// The number of slots of which it is one.
-    slots: Option<u8>,
+    pub slots: Option<u8>,
 }
 
 impl LeaseTerms {
@@ -23,16 +31,6 @@ impl LeaseTerms {
             renew: acquire.renew,
             max_hold: acquire.max_hold,
         }
-    }
-
-    /// Returns whether others may hold the lease too.
-    pub(super) const fn is_shared(&self) -> bool {
-        self.is_shared
-    }
-
-    /// Returns whether it ends however often it is extended.
-    pub(super) const fn is_limited(&self) -> bool {
-        self.max_hold.is_some()
     }
 
     /// Returns whether enough is left of a lease that is valid up to `deadline`.
@@ -104,7 +102,7 @@ impl OpenLease {
 
     /// Opens a lease on these terms that was won at `since`; `None` if it is exclusive, or held for a limited time.
     pub fn new(terms: LeaseTerms, since: Instant) -> Option<Self> {
-        (terms.is_shared() && !terms.is_limited()).then_some(Self { terms, since })
+        (terms.is_shared && terms.max_hold.is_none()).then_some(Self { terms, since })
     }
 
     /// Returns whether a caller that asks on these terms may join it, while it is valid up to `deadline`.

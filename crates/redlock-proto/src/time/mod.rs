@@ -4,6 +4,7 @@ mod timing;
 
 use std::{
     fmt,
+    num::NonZero,
     ops::{Add, Sub},
     time::Duration,
 };
@@ -15,27 +16,47 @@ pub use self::timing::Timing;
 /// The protocol never reads a clock; its driver does, and passes the reading.
 /// That clock must be monotonic and should count the time in which the machine is suspended.
 ///
-/// Arithmetic saturates, so that no combination of settings can wrap around.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Instant(Duration);
+/// Arithmetic saturates, after five centuries, so that no combination of settings can wrap around.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Instant(
+    // The nanoseconds since the origin, and one: a client keeps several moments of each lease, perhaps, and so they take
+    // half of the memory of a `Duration`, also in an `Option`.
+    NonZero<u64>,
+);
 
 impl Instant {
     /// The origin of the clock.
-    pub const ORIGIN: Self = Self(Duration::ZERO);
+    pub const ORIGIN: Self = Self(NonZero::<u64>::MIN);
 
     /// Returns the point that lies `since_origin` after the clock's origin.
     pub const fn from_origin(since_origin: Duration) -> Self {
-        Self(since_origin)
+        Self(Self::ORIGIN.0.saturating_add(nanos(since_origin)))
     }
 
     /// Returns the time since the clock's origin.
     pub const fn since_origin(self) -> Duration {
-        self.0
+        self.saturating_since(Self::ORIGIN)
     }
 
     /// Returns the time from `earlier` to `self`, or zero if `earlier` is not earlier.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
+        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
+    }
+}
+
+/// Returns a length of time in nanoseconds, or the most that there can be.
+const fn nanos(duration: Duration) -> u64 {
+    let nanos = duration.as_nanos();
+    if nanos > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        nanos as u64
+    }
+}
+
+impl Default for Instant {
+    fn default() -> Self {
+        Self::ORIGIN
     }
 }
 
@@ -43,7 +64,7 @@ impl Add<Duration> for Instant {
     type Output = Self;
 
     fn add(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(duration))
+        Self(self.0.saturating_add(nanos(duration)))
     }
 }
 
@@ -51,13 +72,14 @@ impl Sub<Duration> for Instant {
     type Output = Self;
 
     fn sub(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(duration))
+        let since_origin = self.since_origin().saturating_sub(duration);
+        Self::from_origin(since_origin)
     }
 }
 
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
+        write!(f, "{:?}", self.since_origin())
     }
 }
 

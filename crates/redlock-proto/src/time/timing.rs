@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::Instant;
+use super::{Instant, nanos};
 
 /// The lengths of time that make a lease.
 ///
@@ -9,10 +9,11 @@ use crate::Instant;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timing {
     // invariant: the ttl exceeds the drift by more than the minimum validity
-    ttl: Duration,
-    drift: Duration,
-    min_validity: Duration,
-    lock_delay: Duration,
+    // All in nanoseconds, as a moment is.
+    ttl: u64,
+    drift: u64,
+    min_validity: u64,
+    lock_delay: u64,
 }
 
 impl Timing {
@@ -31,10 +32,10 @@ impl Timing {
         let drift = ttl.mul_f64(2.0 * clock_rate_error) + Duration::from_millis(2);
         let usable = ttl.checked_sub(drift)?;
         (!min_validity.is_zero() && usable >= min_validity).then_some(Self {
-            ttl,
-            drift,
-            min_validity,
-            lock_delay: Duration::ZERO,
+            ttl: nanos(ttl),
+            drift: nanos(drift),
+            min_validity: nanos(min_validity),
+            lock_delay: 0,
         })
     }
 
@@ -43,28 +44,28 @@ impl Timing {
     ///
     /// What a crashed holder had under way can end in that time (Chubby's and Consul's lock-delay).
     pub const fn with_lock_delay(mut self, lock_delay: Duration) -> Self {
-        self.lock_delay = lock_delay;
+        self.lock_delay = nanos(lock_delay);
         self
     }
 
     /// Returns how long the lease is for, after it was granted or extended.
     pub const fn ttl(self) -> Duration {
-        self.ttl
+        Duration::from_nanos(self.ttl)
     }
 
     /// Returns how long a node keeps the key after it granted or extended it.
     pub const fn key_ttl(self) -> Duration {
-        self.ttl.saturating_add(self.lock_delay)
+        Duration::from_nanos(self.ttl.saturating_add(self.lock_delay))
     }
 
     /// Returns the part of the ttl that is kept back for the difference between clocks.
     pub const fn drift(self) -> Duration {
-        self.drift
+        Duration::from_nanos(self.drift)
     }
 
     /// Returns what must be left of the lease when it is handed out.
     pub const fn min_validity(self) -> Duration {
-        self.min_validity
+        Duration::from_nanos(self.min_validity)
     }
 
     /// Returns how long before its deadline a lease is in danger: a third of the ttl, and a thirtieth for timers that
@@ -72,7 +73,7 @@ impl Timing {
     ///
     /// Renewal begins earlier than that, unless more than a sixth of the ttl is kept back for each of the clocks.
     pub fn warning(self) -> Duration {
-        self.ttl / 3 + self.ttl / 30
+        self.ttl() / 3 + self.ttl() / 30
     }
 
     /// Returns the moment up to which a lease is valid whose requests were sent after `start`.
@@ -80,12 +81,12 @@ impl Timing {
     /// `start` is read before the first byte is sent: no node can have begun to count earlier, so no
     /// node lets the key go before this moment.
     pub fn deadline(self, start: Instant) -> Instant {
-        start + (self.ttl - self.drift)
+        start + (self.ttl() - self.drift())
     }
 
     /// Returns whether a lease with this deadline may be handed out now.
     pub fn may_hand_out(self, deadline: Instant, now: Instant) -> bool {
-        deadline.saturating_since(now) >= self.min_validity
+        deadline.saturating_since(now) >= self.min_validity()
     }
 }
 

@@ -5,6 +5,7 @@ mod tests;
 use std::{
     collections::{HashMap, VecDeque},
     hash::Hash,
+    num::NonZero,
     slice,
     time::Duration,
 };
@@ -27,7 +28,7 @@ use crate::Instant;
 #[derive(Debug)]
 pub struct LocalQueue<K, P> {
     queues: HashMap<K, KeyQueue<P>>,
-    next_ticket: u64,
+    next_ticket: Ticket,
     /// Callers that have the turn or wait for it.
     callers: usize,
     /// With this many queues, the queues that are over are swept out.
@@ -50,7 +51,7 @@ pub enum NoPlace {
 
 /// The number of a caller's place.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Ticket(u64);
+pub struct Ticket(NonZero<u64>);
 
 /// The consequence of a caller's leaving its place.
 #[derive(Debug)]
@@ -68,8 +69,8 @@ pub struct Departure<P> {
 #[derive(Debug)]
 struct KeyQueue<P> {
     places: VecDeque<Ticket>,
-    /// The lease of the holder before, for the next caller that has the turn; in a box, because most keys have none.
-    parked: Option<Box<P>>,
+    /// The lease of the holder before, for the next caller that has the turn.
+    parked: Option<P>,
     streak: Streak,
     /// Since when the queue is empty, if it is.
     idle_since: Instant,
@@ -80,7 +81,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     pub fn new() -> Self {
         Self {
             queues: HashMap::new(),
-            next_ticket: 0,
+            next_ticket: Ticket(NonZero::<u64>::MIN),
             callers: 0,
             sweep_at: 0,
             sets: HashMap::new(),
@@ -114,25 +115,22 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         let overtaken = self.waiting_for(&held, keys)?;
         self.callers += 1;
         self.sweep(now);
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
+        let ticket = self.next_ticket;
+        self.next_ticket.0 = ticket.0.saturating_add(1);
         for key in keys {
-            if !self.queues.contains_key(key) {
-                self.queues.insert(key.clone(), KeyQueue::new(now));
+            let queue = self.queues.entry(key.clone());
+            let queue = queue.or_insert_with(|| KeyQueue::new(now));
+            if queue.is_over(now) {
+                queue.streak = Streak::default();
             }
-            if let Some(queue) = self.queues.get_mut(key) {
-                if queue.is_over(now) {
-                    queue.streak = Streak::default();
-                }
-                let places = &mut queue.places;
-                // Mostly no caller is overtaken, and the search would look at all that wait.
-                let place = if overtaken.is_empty() {
-                    None
-                } else {
-                    places.iter().position(|place| overtaken.contains(place))
-                };
-                places.insert(place.unwrap_or(places.len()), ticket);
-            }
+            let places = &mut queue.places;
+            // Mostly no caller is overtaken, and the search would look at all that wait.
+            let place = if overtaken.is_empty() {
+                None
+            } else {
+                places.iter().position(|place| overtaken.contains(place))
+            };
+            places.insert(place.unwrap_or(places.len()), ticket);
         }
         if keys.len() > 1 {
             self.sets.insert(ticket, keys.to_vec());
@@ -154,8 +152,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
 
     /// Takes the lease that the holder before has left to a caller of one key, if it has.
     pub fn inherit(&mut self, key: &K) -> Option<P> {
-        let parked = self.queues.get_mut(key)?.parked.take()?;
-        Some(*parked)
+        self.queues.get_mut(key)?.parked.take()
     }
 
     /// Returns how long the present turn waits before it contends, if it is time that other processes have their turn too:
@@ -195,26 +192,23 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// Leaves a lease to the next caller, if [`may_pass_on`](Self::may_pass_on) says so.
     pub fn park(&mut self, key: &K, lease: P) {
         if let Some(queue) = self.queues.get_mut(key) {
-            queue.parked = Some(Box::new(lease));
+            queue.parked = Some(lease);
         }
     }
 
     /// Takes all parked leases, in no order: no caller takes them over any more.
     pub fn take_parked(&mut self) -> Vec<P> {
         let parked = self.queues.values_mut().map(|queue| queue.parked.take());
-        parked.flatten().map(|parked| *parked).collect()
+        parked.flatten().collect()
     }
 
     /// Gives up a caller's places, whether or not it had the turn.
     ///
     /// `keys` are those that it entered with.
     pub fn leave(&mut self, keys: &[K], ticket: Ticket, now: Instant) -> Departure<P> {
-        let mut left = Departure {
-            next: Vec::new(),
-            unclaimed: None,
-        };
+        let mut unclaimed = None;
         // The callers that are at the head of a queue now, and were not before.
-        let mut heads = Vec::new();
+        let mut next = Vec::new();
         let mut was_there = false;
         for key in keys {
             let Some(queue) = self.queues.get_mut(key) else {
@@ -232,28 +226,32 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             if head.is_none_or(|head| self.sets.contains_key(head))
                 && let Some(parked) = queue.parked.take()
             {
-                left.unclaimed = Some(*parked);
+                unclaimed = Some(parked);
             }
-            heads.extend(head.filter(|_| place == 0).map(|head| (*head, key)));
+            next.extend(head.filter(|_| place == 0));
         }
-        if !was_there {
-            return left;
+        if was_there {
+            self.callers -= 1;
+            self.wait_graph.remove(ticket);
         }
-        self.callers -= 1;
-        self.sets.remove(&ticket);
-        self.wait_graph.remove(ticket);
-        for (head, key) in heads {
-            if self.has_turn(self.wanted(head, key), head) && !left.next.contains(&head) {
-                left.next.push(head);
-            }
+        if keys.len() > 1 {
+            self.sets.remove(&ticket);
+            // One that is at the head of several of them.
+            next.sort_unstable();
+            next.dedup();
         }
-        left
+        // At the head of its queue a caller has the turn, unless it wants other keys too.
+        next.retain(|head| {
+            let set = self.sets.get(head);
+            set.is_none_or(|set| self.has_turn(set, *head))
+        });
+        Departure { next, unclaimed }
     }
 
     /// Returns what is parked, with its key, in no order.
     pub fn parked(&self) -> impl Iterator<Item = (&K, &P)> {
         let queues = self.queues.iter();
-        queues.filter_map(|(key, queue)| Some((key, queue.parked.as_deref()?)))
+        queues.filter_map(|(key, queue)| Some((key, queue.parked.as_ref()?)))
     }
 
     /// Returns how many callers have the turn or wait for it; for leak checks.
@@ -339,7 +337,8 @@ impl<K: Clone + Eq + Hash, P> Default for LocalQueue<K, P> {
 impl<P> KeyQueue<P> {
     fn new(now: Instant) -> Self {
         Self {
-            places: VecDeque::new(),
+            // Of most queues it is the only one ever.
+            places: VecDeque::with_capacity(1),
             parked: None,
             streak: Streak::default(),
             idle_since: now,
