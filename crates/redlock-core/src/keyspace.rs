@@ -58,6 +58,22 @@ impl KeyScheme {
         }
     }
 
+    /// Checks that each of these resources has a key.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub(crate) fn check(&self, keys: &ResourceKeys) -> Result<(), InvalidKey> {
+        let is_verbatim = matches!(self, Self::Verbatim);
+        match keys
+            .iter()
+            .any(|key| is_verbatim && is_reserved(key.as_str()))
+        {
+            true => Err(InvalidKey::reserved()),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the key for a resource.
     ///
     /// Injective within a namespace: a long name becomes its SHA-256 under a prefix of its own, so

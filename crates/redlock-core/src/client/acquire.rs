@@ -278,6 +278,7 @@ impl Redlock {
         if scope::holds(client.engine.client(), &keys) {
             return Err(AcquireError::already_held());
         }
+        client.key_space.check(&keys)?;
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = self.wait_of(&options);

@@ -235,6 +235,7 @@ impl Lease {
         // takes the queue's lock first and then this one, but has taken its own turn before that.
         let kept = validity.kept.take().and_then(|kept| kept.upgrade());
         let next = kept.as_ref().and_then(|kept| kept.let_go());
+        // Before `kept`: with it, a guard may go that looks at the lease, and a span, which is application code.
         drop(validity);
         Over {
             before,
