@@ -280,8 +280,9 @@ eee 10.0.0.5:7004@17004 handshake - 0 0 0 connected
             others: Vec::new(),
         };
         let mut tally = Tally::of(1);
-        assert_eq!(tally.count(says("a", "old", 6)), None);
-        assert_eq!(tally.count(says("a", "old", 6)), None);
+        for _ in 0..6 {
+            assert_eq!(tally.count(says("a", "old", 6)), None);
+        }
         assert_eq!(tally.count(says("b", "new", 6)), None);
         assert_eq!(tally.count(says("c", "new", 6)), None);
         assert_eq!(tally.count(says("d", "new", 6)), None);
