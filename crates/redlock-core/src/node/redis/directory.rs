@@ -178,12 +178,14 @@ impl Directory {
         let Subject::SlotOwner(Votes::All(of)) = Self::read(url)?.ok()?.subject else {
             return None;
         };
-        let all = format!("votes={of}");
         let (start, query) = url.split_once('?')?;
         let url_of = |vote: ClusterVote| {
             let its = format!("vote={vote}");
             let options = query.split('&');
-            let options = options.map(|option| if option == all { &*its } else { option });
+            let options = options.map(|option| match option.starts_with("votes=") {
+                true => &*its,
+                false => option,
+            });
             format!("{start}?{}", options.collect::<Vec<_>>().join("&"))
         };
         Some(ClusterVote::all(of)?.map(url_of).collect())
@@ -353,8 +355,7 @@ const NO_MASTER: &str = "names no master: write redis+sentinel://host:26379,host
 const NO_HOST: &str = "has an address that cannot be read: write host:26379 for a Sentinel or host:6379 for a node of a Cluster, with commas between them";
 const DATABASE: &str = "has a database or another path, which a Cluster has not: write redis+cluster://host:6379,host:6379";
 const VOTES: &str = "has votes that cannot be: write ?votes=3 for a Cluster of three masters, or 5, 7 or 9, and nothing for one node";
-const SEVERAL: &str =
-    "means several nodes, and stands for one: give it in a list, as NodeConfig::list reads it";
+const SEVERAL: &str = "means several nodes: ask each of them, as NodeConfig::votes returns them";
 const SENTINEL_TLS: &str = "has a sentinel_tls that is neither yes nor no";
 
 #[cfg(test)]
@@ -434,6 +435,8 @@ mod tests {
         let tag = nodes[1].tag("billing").unwrap().unwrap();
         assert!(tag.starts_with("billing:2of3:"), "{tag}");
         assert_eq!(Directory::urls_of_votes(&urls[0]), None);
+        let with_zero = Directory::urls_of_votes("redis+cluster://c1?votes=03").unwrap();
+        assert_eq!(with_zero[0], "redis+cluster://c1?vote=1of3");
         assert_eq!(Directory::urls_of_votes("redis://c1?votes=3"), None);
     }
 

@@ -2,13 +2,13 @@ use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::redis::Value;
 use redlock_proto::{
-    KeySet, Keyspace, Lock, LockMode, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine,
-    Shard, Verb,
+    JobEntry, JobVerb, KeySet, Keyspace, Lock, LockMode, MarkState, NodeKey, NodeTime, NodeVerb,
+    OwnerId, Quarantine, Shard, Verb,
 };
 
 use super::{
     super::{error::explained, script},
-    Encoder, answer,
+    Block, Encoder, answer,
 };
 use crate::node::{Reply, Request};
 
@@ -275,4 +275,56 @@ fn answers_that_make_no_sense_are_refused() {
     ] {
         assert_eq!(answer(nonsense, &[acquire("a")]), None);
     }
+}
+
+/// A Cluster refuses a call whose keys are in several slots, and a key elsewhere would be another vote's.
+// Shows: R7.9.
+#[test]
+fn every_key_of_a_vote_is_under_its_tag() {
+    let ttl = Duration::from_secs(1);
+    let set = KeySet::new(["{t}:lock:a", "{t}:lock:b"].map(NodeKey::from)).unwrap();
+    let slot = KeySet::slot("{t}:lock:s/1".into(), "{t}:slots:s".into(), 2);
+    let of_keys = |keys: KeySet| Request::Lock {
+        verb: Verb::Heal { ttl, counter: 7 },
+        lock: Lock {
+            mode: LockMode::Exclusive,
+            keys,
+            owner: OwnerId::from_random([0xab; 16]),
+        }
+        .into(),
+    };
+    let job = |verb| Request::Job {
+        verb,
+        job: "{t}:job:j".into(),
+    };
+    let entry = JobEntry::from_wire("0001795226400000 0000000000000077 a text").unwrap();
+    let write_back = None;
+    let plain = [
+        acquire("{t}:lock:c"),
+        lock(Verb::Release { ttl }, "{t}:lock:d"),
+        lock(Verb::Extend { ttl, write_back }, "{t}:lock:e"),
+    ];
+    let mut all = plain.to_vec();
+    let lock_of_job = "{t}:lock:j".into();
+    all.extend([of_keys(set), of_keys(slot)]);
+    all.extend([
+        job(JobVerb::Read { lock: lock_of_job }),
+        job(JobVerb::Record { entry }),
+    ]);
+    let encoder = Encoder::under("t:1of3:0", &keyspace());
+    let of_client = Arc::new(keyspace());
+    let keyspace = encoder.keyspace(&of_client);
+    let script = encoder.call(script::call(true), keyspace, &all);
+    let block = Block::of(keyspace, &plain, ["EVALSHA", "0"]);
+    let mut keys = Vec::new();
+    for command in [&script].into_iter().chain(block.commands()) {
+        let is_key = |argument: &&[u8]| argument.starts_with(b"{");
+        let found = command.iter().filter(is_key).map(String::from_utf8_lossy);
+        keys.extend(found.map(|key| key.into_owned()));
+    }
+    assert_eq!(keys.len(), 22, "{keys:?}");
+    assert!(
+        keys.iter().all(|key| key.starts_with("{t:1of3:0}:")),
+        "{keys:?}"
+    );
 }
