@@ -28,7 +28,10 @@ impl Leases {
     }
 
     /// Shares the keys of a lease with others from now on, which a round of extension tells the nodes.
+    ///
+    /// Nodes that never had the keys are asked for them before that: a node refuses readers while a writer waits there.
     pub(in super::super) fn downgrade(&mut self, lease: u64, ask: Ask, cx: &mut Context, now: Now) {
+        self.spread(lease, cx, now);
         if let Some(held) = self.held.get_mut(lease) {
             held.share();
         }

@@ -1,6 +1,6 @@
 //! Late votes: nodes that never had the key of a lease are asked for it, so that the lease outlives the loss of others.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{Now, context::Context, rounds::RoundKind},
@@ -78,6 +78,8 @@ impl Leases {
 
 impl WonLease {
     /// Returns what a node is asked that never had the key: the same as in the attempt, with the token that it was won with.
+    ///
+    /// A wish, however short, passes those that other owners have left there.
     fn late_acquire(&self) -> Option<Request> {
         let tokens = self.tokens?;
         let (first, last) = (tokens.first().get(), tokens.last().get());
@@ -86,7 +88,7 @@ impl WonLease {
                 ttl: self.state.timing().key_ttl(),
                 proposal: first,
                 block: u32::try_from(last - first + 1).unwrap_or(u32::MAX),
-                wish: None,
+                wish: Some(Duration::ZERO),
             },
             lock: Arc::clone(&self.lock),
         })

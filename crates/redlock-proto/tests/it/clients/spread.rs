@@ -1,5 +1,7 @@
 //! Leases that too few nodes have the key of to outlive the loss of one: late votes give them more.
 
+use std::time::Duration;
+
 use redlock_proto::{Effect, Lock, LockMode, Loss, OwnerId, Request, Verb};
 
 use crate::clients::bench::{Bench, TTL};
@@ -95,26 +97,33 @@ fn held(nodes: usize) -> Bench {
 
 /// Lets another client's failed attempt have a node's key for a second.
 fn occupy(bench: &mut Bench, node: usize) {
-    let verb = Verb::Acquire {
-        ttl: TTL,
-        proposal: 1,
-        block: 1,
-        wish: None,
-    };
-    bench.run(node, &[of_another(verb)]);
+    bench.run(node, &[of_another(acquire(None))]);
 }
 
 fn free(bench: &mut Bench, node: usize) {
     bench.run(node, &[of_another(Verb::Release { ttl: TTL })]);
 }
 
+fn acquire(wish: Option<Duration>) -> Verb {
+    Verb::Acquire {
+        ttl: TTL,
+        proposal: 1,
+        block: 1,
+        wish,
+    }
+}
+
 fn of_another(verb: Verb) -> Request {
+    of_owner(9, LockMode::Exclusive, verb)
+}
+
+fn of_owner(owner: u8, mode: LockMode, verb: Verb) -> Request {
     Request::Lock {
         verb,
         lock: Lock {
-            mode: LockMode::Exclusive,
+            mode,
             keys: Bench::lock().into(),
-            owner: OwnerId::from_random([9; 16]),
+            owner: OwnerId::from_random([owner; 16]),
         }
         .into(),
     }
@@ -311,6 +320,32 @@ fn a_lease_that_its_holder_extends_is_given_to_the_other_nodes_too() {
     assert_eq!(holders(&bench).len(), 5);
     live(&mut bench, 2_000, 10, None);
     assert_eq!(loss(&mut bench), Some(Loss::Expired), "it is not extended");
+}
+
+/// A node refuses readers while a writer waits, and the lease is a reader's from then on.
+// Shows: R4.3, T6.3.
+#[test]
+fn a_downgrade_outlives_the_loss_of_nodes_though_a_writer_waits_at_the_others() {
+    let mut bench = held(5);
+    let (had, never) = (holders(&bench), others(&bench));
+    for node in never {
+        let reader = |verb| of_owner(8, LockMode::Shared, verb);
+        let waits = of_another(acquire(Some(TTL)));
+        let leaves = reader(Verb::Release { ttl: TTL });
+        bench.run(node, &[reader(acquire(None)), waits, leaves]);
+    }
+    bench.downgrade(0, 7);
+    bench.drop_sent(0, had[1]);
+    bench.drop_sent(0, had[2]);
+    bench.answer_all(0);
+    let seen = bench.seen(0);
+    let is_done = |effect: &Effect| {
+        let Effect::ExtensionOver { ask, result } = effect else {
+            return false;
+        };
+        *ask == 7 && result.is_ok()
+    };
+    assert!(seen.iter().any(is_done), "{seen:?}");
 }
 
 // Shows: T6.6.

@@ -265,6 +265,13 @@ impl Bench {
         self.gather(peer);
     }
 
+    /// Lets a client share what it acquired last.
+    pub(crate) fn downgrade(&mut self, peer: usize, ask: u64) {
+        let (now, id) = (self.now(), self.peers[peer].last);
+        self.peers[peer].client.downgrade(id, ask, now);
+        self.gather(peer);
+    }
+
     /// Returns the number of a client's next acquisition, and notes it as its last.
     fn start(&mut self, peer: usize) -> u64 {
         let id = self.next_id;
