@@ -50,14 +50,14 @@ impl Leases {
         } else {
             self.turn(id, cx, now)
         };
-        self.ask_for_extension(id, ask, &asked, cx, now);
+        self.ask_for_extension(id, (ask, 0), &asked, cx, now);
     }
 
     /// Asks these nodes to keep the key for longer, or all if there are none.
     fn ask_for_extension(
         &mut self,
         id: u64,
-        ask: Option<Ask>,
+        (ask, repeats): (Option<Ask>, u8),
         asked: &[usize],
         cx: &mut Context,
         now: Now,
@@ -86,6 +86,7 @@ impl Leases {
             },
             ask,
             is_narrow,
+            repeats,
         };
         // Hardly a caller waits for a renewal, and much of the lease is left: a node that is busy with many is not given up.
         let limit = if is_narrow { limit / 2 } else { limit };
@@ -103,7 +104,7 @@ impl Leases {
     /// now.
     fn widen(&mut self, id: u64, cx: &mut Context, now: Now) {
         if self.get(id).is_some_and(|held| held.state.is_renewed()) {
-            self.ask_for_extension(id, None, &[], cx, now);
+            self.ask_for_extension(id, (None, 0), &[], cx, now);
         }
     }
 
@@ -122,9 +123,10 @@ impl Leases {
         let started = (entry.started, entry.baseline.clone());
         let RoundKind::Extension {
             lease,
+            extension,
             ask,
             is_narrow,
-            ..
+            repeats,
         } = &mut entry.kind
         else {
             return;
@@ -132,6 +134,19 @@ impl Leases {
         if *is_narrow && verdict == ExtensionVerdict::Failed {
             let lease = *lease;
             return self.widen(lease, cx, now);
+        }
+        let held = self.held.get(*lease);
+        let is_live =
+            held.is_some_and(|held| held.state.is_live() && now.clock < held.state.deadline());
+        // Another client's attempt may have had the key where it was missing, and has given it back.
+        if verdict == ExtensionVerdict::Failed
+            && extension.votes().refused() > 0
+            && *repeats < REPEATS
+            && is_live
+            && let Some(ask) = ask.take()
+        {
+            let (lease, repeats) = (*lease, *repeats + 1);
+            return self.ask_for_extension(lease, (Some(ask), repeats), &[], cx, now);
         }
         let (id, ask) = (*lease, ask.take());
         let mut action = None;
@@ -239,6 +254,9 @@ impl WonLease {
         asked
     }
 }
+
+/// How often a round that the holder asked for is repeated, if nodes say that they do not have the key.
+const REPEATS: u8 = 2;
 
 /// The number of leases from which a client has enough to do for its nodes to take turns.
 const MANY: usize = 64;

@@ -29,6 +29,8 @@ pub(in super::super) enum RoundKind {
         ask: Option<Ask>,
         /// Whether it asks a majority only, and the others in a round of their own if that comes to nothing.
         is_narrow: bool,
+        /// The number of rounds for the same ask before it.
+        repeats: u8,
     },
     /// Nodes that had lost the key are given it again, or those that never had it are asked for it.
     Give { lease: u64 },

@@ -338,14 +338,37 @@ fn a_downgrade_outlives_the_loss_of_nodes_though_a_writer_waits_at_the_others() 
     bench.drop_sent(0, had[1]);
     bench.drop_sent(0, had[2]);
     bench.answer_all(0);
-    let seen = bench.seen(0);
+    assert!(is_extended(&mut bench));
+}
+
+// Shows: T6.3.
+#[test]
+fn an_extension_that_its_holder_asks_for_is_repeated_where_an_attempt_had_the_key() {
+    let mut bench = held(5);
+    let (had, never) = (holders(&bench), others(&bench));
+    never.iter().for_each(|node| occupy(&mut bench, *node));
+    bench.downgrade(0, 7);
+    for round in 0..3 {
+        bench.drop_sent(0, had[1]);
+        bench.drop_sent(0, had[2]);
+        if round == 2 {
+            never.iter().for_each(|node| free(&mut bench, *node));
+        }
+        bench.answer_all(0);
+        assert_eq!(is_extended(&mut bench), round == 2, "round {round}");
+        bench.time_out(0);
+    }
+}
+
+fn is_extended(bench: &mut Bench) -> bool {
     let is_done = |effect: &Effect| {
-        let Effect::ExtensionOver { ask, result } = effect else {
+        let Effect::ExtensionOver { result, .. } = effect else {
             return false;
         };
-        *ask == 7 && result.is_ok()
+        assert!(result.is_ok(), "{result:?}");
+        true
     };
-    assert!(seen.iter().any(is_done), "{seen:?}");
+    bench.seen(0).iter().any(is_done)
 }
 
 // Shows: T6.6.
