@@ -137,7 +137,7 @@ impl LockGuard {
     /// Asks a majority to keep the lease for its whole time to live from now.
     ///
     /// With automatic renewal the holder need not call it.
-    /// Where nodes say that they do not have the key, the client asks all nodes up to two more times, because an attempt of
+    /// Where nodes say that they do not have the key, the client asks all nodes up to eight more times, because an attempt of
     /// another client may have had it there for a moment.
     ///
     /// # Errors

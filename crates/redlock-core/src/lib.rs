@@ -44,7 +44,7 @@ pub use self::{
     builder::RedlockBuilder,
     claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
     client::{Forgotten, NodeForgot, Redlock},
-    config::{Config, Expert, Guarantee, NodeConfig},
+    config::{Config, Credentials, Expert, Guarantee, NodeConfig},
     error::{
         AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,
         InvalidOption, LeaseLost, LossReason, NodeAnswer, NodeReport, NotAVote, ReleaseError,

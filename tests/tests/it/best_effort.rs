@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use redlock_core::{AcquireOptions, Guarantee, NodeAnswer, Redlock, Wait};
+use futures_util::{FutureExt, future::join};
+use redlock_core::{
+    AcquireOptions, ExtendErrorKind, Guarantee, NodeAnswer, Redlock, Renewal, Wait,
+};
 use redlock_tests::{Nodes, WatchedNodes, eventually, now, within};
 use tokio::time::sleep;
 
@@ -107,4 +110,84 @@ async fn clients_that_want_a_majority_use_no_server_of_best_effort() {
     };
     let said = within("a reason", FOLLOWED, said).await;
     assert!(said.contains("best_effort"), "{said}");
+}
+
+/// A master and its replica, and a client whose grants the replica must have.
+async fn replicated() -> (Nodes, Redlock) {
+    let nodes = Nodes::start(2);
+    let port = nodes[0].port().to_string();
+    nodes.ask(1, &["REPLICAOF", "127.0.0.1", &port]);
+    let info = || nodes.ask(0, &["INFO", "replication"]);
+    eventually("it is copied", FOLLOWED, info, |info| {
+        info.contains("state=online")
+    })
+    .await;
+    let builder = Redlock::builder().best_effort(nodes[0].url());
+    let builder = builder.node_timeout(Duration::from_secs(1));
+    let redlock = builder.wait_for_replicas(1).build().await;
+    (nodes, redlock.expect("the server is there"))
+}
+
+/// The replica is stopped now and again for some milliseconds, which is longer than a grant takes without it.
+// Shows: R8.3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_has_each_lease_that_was_granted() {
+    let (nodes, redlock) = replicated().await;
+    for number in 0..40 {
+        let key = format!("key-{number}");
+        nodes.freeze(1..2);
+        let acquire = redlock
+            .acquire(&*key)
+            .map(|acquired| (acquired.unwrap(), now()));
+        let thaw = async {
+            sleep(Duration::from_millis(20)).await;
+            let thawed = now();
+            nodes.thaw(1..2);
+            thawed
+        };
+        let ((guard, granted), thawed) = join(acquire, thaw).await;
+        assert!(granted >= thawed, "{key}");
+        let copied = nodes.ask(1, &["EXISTS", &format!("{{redlock}}:lock:{key}")]);
+        assert_eq!(copied, "1", "{key}");
+        guard.release().await.unwrap();
+    }
+}
+
+// Shows: R8.3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_replica_a_server_grants_and_extends_nothing_and_nothing_is_left() {
+    let (nodes, redlock) = replicated().await;
+    let options = AcquireOptions::new().renewal(Renewal::Manual);
+    let guard = redlock.acquire_with("a", options).await.unwrap();
+    nodes.freeze(1..2);
+    let error = guard.extend().await.unwrap_err();
+    assert_eq!(error.kind(), ExtendErrorKind::Unconfirmed, "{error}");
+    let why = "0 of the 1 replicas of wait_for_replicas";
+    let options = AcquireOptions::new().wait(Wait::Never);
+    let error = redlock.acquire_with("b", options).await.unwrap_err();
+    assert!(error.to_string().contains(why), "{error}");
+    // It is for those that need it that they wait: a release goes on.
+    guard.release().await.unwrap();
+    nodes.thaw(1..2);
+    within("a grant", FOLLOWED, async {
+        while !acquires(&redlock).await {}
+    })
+    .await;
+    redlock.close().await;
+    let locks = || nodes.ask(0, &["EVAL", "return #redis.call('KEYS', '*:lock:*')", "0"]);
+    eventually("nothing is left", FOLLOWED, locks, |locks| locks == "0").await;
+}
+
+// Shows: R8.3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_that_may_not_wait_for_replicas_is_told_so() {
+    let nodes = Nodes::start(1);
+    let user = [
+        "ACL", "SETUSER", "lock", "on", ">pw", "~*", "+@all", "-wait",
+    ];
+    nodes.ask(0, &user);
+    let url = nodes[0].url().replace("redis://", "redis://lock:pw@");
+    let builder = Redlock::builder().best_effort(url).wait_for_replicas(1);
+    let error = builder.build().await.unwrap_err().to_string();
+    assert!(error.contains("WAIT"), "{error}");
 }

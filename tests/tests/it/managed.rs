@@ -2,12 +2,16 @@
 //!
 //! They show how the client treats such a server, and not that a service is like it in everything else.
 
-use std::time::Duration;
+use std::{
+    future::pending,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use redlock_core::{Guarantee, NodeAnswer, NotAVote, Redlock, Unfit};
+use redlock_core::{Credentials, Guarantee, NodeAnswer, NodeConfig, NotAVote, Redlock, Unfit};
 use redlock_sandbox::ServerOptions;
-use redlock_tests::{Nodes, client, eventually, within};
-use tokio::time::sleep;
+use redlock_tests::{ClusterNodes, Nodes, client, eventually, voting, within};
+use tokio::time::{sleep, timeout};
 
 const TTL: Duration = Duration::from_secs(10);
 /// Nodes are asked what they are when a connection is made, and every five seconds.
@@ -132,4 +136,97 @@ async fn a_server_with_a_replica_grants_leases_at_once_by_best_effort() {
     let guard = redlock.acquire("a").await.unwrap();
     assert_eq!(guard.lease().guarantee(), Guarantee::BestEffort);
     guard.release().await.unwrap();
+}
+
+/// What a provider of credentials says at the moment.
+#[derive(Clone)]
+enum Says {
+    Password(&'static str),
+    Error(&'static str),
+    Nothing,
+}
+
+/// Makes a node whose password is what `says` has when it is connected to.
+fn asking(url: String, says: &Arc<Mutex<Says>>) -> NodeConfig {
+    let says = Arc::clone(says);
+    NodeConfig::with_credentials(url, move || {
+        let now = says.lock().unwrap().clone();
+        async move {
+            match now {
+                Says::Password(password) => Ok(Credentials::new("lock", password)),
+                Says::Error(why) => Err(why),
+                Says::Nothing => pending().await,
+            }
+        }
+    })
+}
+
+/// Waits until the report of the client's only node has these words.
+async fn said(redlock: &Redlock, words: &str) {
+    let mut line = String::new();
+    let says = async {
+        while !line.contains(words) {
+            sleep(Duration::from_millis(20)).await;
+            line = redlock.node_reports().await[0].to_string();
+        }
+    };
+    let is_said = timeout(INSPECTED, says).await.is_ok();
+    assert!(is_said, "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_that_expires_is_asked_for_at_each_connection() {
+    let nodes = Nodes::start(1);
+    nodes.ask(
+        0,
+        &["ACL", "SETUSER", "lock", "on", ">first", "~*", "+@all"],
+    );
+    let says = Arc::new(Mutex::new(Says::Password("first")));
+    let node = asking(nodes[0].url(), &says);
+    let redlock = Redlock::builder().best_effort(node).ttl(TTL);
+    let redlock = redlock.build().await.unwrap();
+    let guard = redlock.acquire("a").await.unwrap();
+    // The connection stands, whatever becomes of the password.
+    nodes.ask(0, &["ACL", "SETUSER", "lock", "<first", ">second"]);
+    guard.extend().await.unwrap();
+    let ends_it = || nodes.ask(0, &["CLIENT", "KILL", "USER", "lock"]);
+    ends_it();
+    said(&redlock, "authentication failed").await;
+    *says.lock().unwrap() = Says::Error("the vault is sealed");
+    said(
+        &redlock,
+        "its provider of credentials failed: the vault is sealed",
+    )
+    .await;
+    *says.lock().unwrap() = Says::Nothing;
+    said(&redlock, "no connection within").await;
+    *says.lock().unwrap() = Says::Password("second");
+    said(&redlock, "reachable").await;
+    assert!(guard.is_held());
+    guard.extend().await.unwrap();
+    guard.release().await.unwrap();
+    redlock.close().await;
+}
+
+/// The nodes of a Cluster are asked with them, and the owner of the slot.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_asked_with_the_credentials_of_a_provider() {
+    let nodes = ClusterNodes::start(3);
+    for server in nodes.servers() {
+        let user = ["ACL", "SETUSER", "lock", "on", ">first", "~*", "+@all"];
+        server.command(&user).unwrap();
+        // A client that gives no password is this user.
+        let user = ["ACL", "SETUSER", "default", "-cluster"];
+        server.command(&user).unwrap();
+    }
+    let says = Arc::new(Mutex::new(Says::Password("first")));
+    for (query, votes) in [("", 1), ("?votes=3", 3)] {
+        let node = asking(nodes.url() + query, &says);
+        let redlock = Redlock::builder().node(node).ttl(TTL);
+        let redlock = redlock.build().await.unwrap();
+        redlock.dangerous_bless().await; // the servers are new
+        voting(&redlock, votes, INSPECTED).await;
+        locks(&redlock).await;
+        redlock.close().await;
+    }
 }

@@ -195,6 +195,7 @@ impl RedlockBuilder {
             max_waiters_per_key: self.max_waiters_per_key,
             expert: config.expert,
             guarantee: config.guarantee.unwrap_or_default(),
+            wait_for_replicas: config.wait_for_replicas.unwrap_or_default(),
             follows_failovers: config.nodes.iter().any(NodeConfig::follows_failovers),
             label: self.holder_label()?,
         };
@@ -249,14 +250,27 @@ impl RedlockBuilder {
             let message = "is given with several nodes; give the one server, or leave it out: a majority of independent masters needs no best effort";
             return Err(BuildError::misuse("best_effort", message));
         }
+        let replicas = settings.wait_for_replicas;
+        if replicas > 0 && !is_best_effort {
+            let message = "is given without best_effort; leave it out: a majority does not rest on the replicas of its nodes";
+            return Err(BuildError::misuse("wait_for_replicas", message));
+        }
         for (index, NodeConfig(spec)) in configs.iter().enumerate() {
             let field = format!("nodes[{index}]");
+            if replicas > 0 && matches!(spec, NodeSpec::Memory(_) | NodeSpec::Other(_)) {
+                let message = "is given with a node that has no replicas which the client can ask for; leave it out";
+                return Err(BuildError::misuse("wait_for_replicas", message));
+            }
             let (node, identity) = match spec {
-                NodeSpec::Redis(config) => {
-                    let (node, identity) =
-                        RedisNode::new(config, namespace, settings.connect_timeout).map_err(
-                            |RedisNodeError(message)| BuildError::misuse(&*field, message),
-                        )?;
+                NodeSpec::Redis {
+                    config,
+                    credentials,
+                } => {
+                    let config = (&**config, credentials.as_ref());
+                    let made = RedisNode::new(config, namespace, settings.connect_timeout);
+                    let (node, identity) = made
+                        .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
+                    let node = node.waiting_for(replicas, settings.node_timeout);
                     (node.encoding_by(&encoder), Some(identity))
                 }
                 #[cfg(feature = "deadpool-redis")]
@@ -265,6 +279,7 @@ impl RedlockBuilder {
                         .clone()
                         .unwrap_or_else(|| format!("pool {index}").into());
                     let node = RedisNode::from_pool(name, pool.clone());
+                    let node = node.waiting_for(replicas, settings.node_timeout);
                     (node.encoding_by(&encoder), None)
                 }
                 // Names of nodes in memory are unique.

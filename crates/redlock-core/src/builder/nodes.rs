@@ -86,6 +86,33 @@ impl RedlockBuilder {
         self.node(node)
     }
 
+    /// Sets how many replicas of the [one server](Self::best_effort) must have a grant or an extension before it counts.
+    ///
+    /// Default: 0, which is none.
+    /// A failover to one of these replicas forgets no lease.
+    /// A failover to another replica may, and so may one after which no replica had all.
+    /// Each acquire and each extension takes as long as `WAIT` does in addition: about a round trip from the server to its
+    /// replicas.
+    /// While fewer replicas have it within half of [`node_timeout`](Self::node_timeout), acquires and extensions fail.
+    /// The client has a second connection to the server for it, and its user needs the right `+wait`.
+    ///
+    /// Without [`best_effort`](Self::best_effort), `build` fails.
+    ///
+    /// Source: <https://redis.io/docs/latest/commands/wait/>
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let builder = Redlock::builder().best_effort("redis://cache.internal").wait_for_replicas(1);
+    /// # drop(builder);
+    /// ```
+    pub fn wait_for_replicas(mut self, count: u8) -> Self {
+        self.config.wait_for_replicas = Some(count);
+        self
+    }
+
     /// Adds this many fresh nodes in memory, for tests and first runs.
     ///
     /// They exclude callers of this client only; to let several clients contend, share [`MemoryNode`]s between them.

@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) max_waiters_per_key: usize,
     pub(crate) expert: Expert,
     pub(crate) guarantee: Guarantee,
+    /// How many replicas must have a grant of the one server.
+    pub(crate) wait_for_replicas: u8,
     /// Whether Sentinels or a Cluster name the server of a node.
     pub(crate) follows_failovers: bool,
     /// The label by which other clients see this client as a holder.

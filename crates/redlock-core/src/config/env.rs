@@ -15,6 +15,7 @@ const KNOWN: &[&str] = &[
     "REDLOCK_NODE_TIMEOUT",
     "REDLOCK_CONNECT_TIMEOUT",
     "REDLOCK_HEARTBEAT",
+    "REDLOCK_WAIT_FOR_REPLICAS",
 ];
 
 /// Settings that are not taken from the environment, and where they are set.

@@ -1,3 +1,4 @@
+mod credentials;
 mod env;
 mod expert;
 mod guarantee;
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-pub(crate) use self::node::NodeSpec;
-pub use self::{expert::Expert, guarantee::Guarantee, node::NodeConfig};
+pub use self::{credentials::Credentials, expert::Expert, guarantee::Guarantee, node::NodeConfig};
+pub(crate) use self::{credentials::CredentialsProvider, node::NodeSpec};
 use crate::BuildError;
 
 /// The settings of a client, for a configuration file or the environment.
@@ -44,6 +45,8 @@ pub struct Config {
     pub nodes: Vec<NodeConfig>,
     /// The ground on which leases rest: `"quorum"` (the default) or `"best_effort"`.
     pub guarantee: Option<Guarantee>,
+    /// As [`RedlockBuilder::wait_for_replicas`](crate::RedlockBuilder::wait_for_replicas).
+    pub wait_for_replicas: Option<u8>,
     /// As [`RedlockBuilder::namespace`](crate::RedlockBuilder::namespace).
     pub namespace: Option<String>,
     /// As [`RedlockBuilder::label`](crate::RedlockBuilder::label).
@@ -101,6 +104,7 @@ impl Config {
         Self {
             nodes,
             guarantee: other.guarantee.or(self.guarantee),
+            wait_for_replicas: other.wait_for_replicas.or(self.wait_for_replicas),
             namespace: other.namespace.or(self.namespace),
             label: other.label.or(self.label),
             ttl: other.ttl.or(self.ttl),
@@ -120,7 +124,8 @@ impl Config {
     /// `REDLOCK_NODES` is a list of URLs with commas between them, as [`NodeConfig::list`] reads it (a comma in a password
     /// is written `%2C`); `REDLOCK_GUARANTEE` is `quorum` or `best_effort`; `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are
     /// text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`, `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT`,
-    /// `REDLOCK_CONNECT_TIMEOUT` and `REDLOCK_HEARTBEAT` are durations such as `30s`.
+    /// `REDLOCK_CONNECT_TIMEOUT` and `REDLOCK_HEARTBEAT` are durations such as `30s`; `REDLOCK_WAIT_FOR_REPLICAS` is a
+    /// number.
     /// An empty variable counts as not set.
     /// It refuses a variable whose name differs from one of these by a slip or two.
     /// It also refuses a variable that names a setting which only a file or the builder has.
@@ -180,6 +185,13 @@ impl Config {
             guarantee: var("REDLOCK_GUARANTEE")?
                 .as_deref()
                 .map(Guarantee::read)
+                .transpose()?,
+            wait_for_replicas: var("REDLOCK_WAIT_FOR_REPLICAS")?
+                .map(|count| {
+                    let message = || format!("{count:?} is not a number of replicas from 0 to 255");
+                    let refused = |_| BuildError::misuse("REDLOCK_WAIT_FOR_REPLICAS", message());
+                    count.parse().map_err(refused)
+                })
                 .transpose()?,
             namespace: var("REDLOCK_NAMESPACE")?,
             label: var("REDLOCK_LABEL")?,

@@ -7,6 +7,7 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
+use super::{Credentials, CredentialsProvider};
 use crate::{
     MemoryNode, NodeKeys,
     node::{Directory, Location, Node, RedisNodeError},
@@ -33,7 +34,10 @@ pub struct NodeConfig(pub(crate) NodeSpec);
 
 #[derive(Clone)]
 pub(crate) enum NodeSpec {
-    Redis(Box<deadpool_redis::Config>),
+    Redis {
+        config: Box<deadpool_redis::Config>,
+        credentials: Option<CredentialsProvider>,
+    },
     #[cfg(feature = "deadpool-redis")]
     Pool {
         name: Option<Arc<str>>,
@@ -68,6 +72,50 @@ impl NodeConfig {
         Self(NodeSpec::Pool {
             name: Some(name.into()),
             pool,
+        })
+    }
+
+    /// Makes a node at this URL, whose user and password a provider gives before each connection.
+    ///
+    /// It is meant for passwords that expire, such as those of a cloud's identity service.
+    /// With a URL of Sentinels or of a Cluster, it is asked before each connection to the master, and to a node of the
+    /// Cluster.
+    /// The URL must have neither a user nor a password.
+    /// Most servers go on with a connection whose password has expired.
+    /// Where a server ends it, the client connects again with another.
+    ///
+    /// The provider runs on the client's thread, within a tokio runtime, and must not block it.
+    /// It has a part of [`connect_timeout`](crate::RedlockBuilder::connect_timeout), of one second by default, so a
+    /// provider that asks a service should remember the answer while it is valid.
+    /// While it fails, the node is asked nothing, and the client asks it again as it tries to connect again.
+    /// Its error is part of reports and log lines, so it must not repeat a password.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{Credentials, NodeConfig, Redlock};
+    ///
+    /// let node = NodeConfig::with_credentials("rediss://cache.internal:6379", || async {
+    ///     let password = tokio::fs::read_to_string("/run/secrets/cache").await?;
+    ///     Ok::<_, std::io::Error>(Credentials::new("orders", password.trim_end()))
+    /// });
+    /// let builder = Redlock::builder().best_effort(node);
+    /// # drop(builder);
+    /// ```
+    pub fn with_credentials<F, R, E>(url: impl Into<String>, provider: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let config = deadpool_redis::Config::from_url(url);
+        Self::at(config, Some(CredentialsProvider::new(provider)))
+    }
+
+    fn at(config: deadpool_redis::Config, credentials: Option<CredentialsProvider>) -> Self {
+        Self(NodeSpec::Redis {
+            config: Box::new(config),
+            credentials,
         })
     }
 
@@ -125,9 +173,8 @@ impl NodeConfig {
         limit: std::time::Duration,
     ) -> Result<ConnectionInfo, String> {
         match self.location() {
-            Some(Ok(Location::Address(info))) => Ok(*info),
-            Some(Ok(Location::Directory(directory))) => {
-                let located = directory.locate(namespace, limit).await;
+            Some(Ok(location)) => {
+                let located = location.locate(self.credentials(), namespace, limit).await;
                 located.map_err(|why| why.to_string())
             }
             Some(Err(RedisNodeError(why))) => Err(why),
@@ -135,9 +182,20 @@ impl NodeConfig {
         }
     }
 
+    #[cfg(feature = "deadpool-redis")]
+    fn credentials(&self) -> Option<&CredentialsProvider> {
+        match &self.0 {
+            NodeSpec::Redis { credentials, .. } => credentials.as_ref(),
+            _ => None,
+        }
+    }
+
     fn location(&self) -> Option<Result<Location, RedisNodeError>> {
         match &self.0 {
-            NodeSpec::Redis(config) => Some(Location::of(config)),
+            NodeSpec::Redis {
+                config,
+                credentials,
+            } => Some(Location::of(config, credentials.as_ref())),
             _ => None,
         }
     }
@@ -184,12 +242,22 @@ impl NodeConfig {
     /// assert_eq!(names.join(" "), "1of3@c1:6379 2of3@c1:6379 3of3@c1:6379");
     /// ```
     pub fn votes(&self) -> Vec<Self> {
-        let url = match &self.0 {
-            NodeSpec::Redis(config) if config.connection.is_none() => config.url.as_deref(),
-            _ => None,
+        let NodeSpec::Redis {
+            config,
+            credentials,
+        } = &self.0
+        else {
+            return vec![self.clone()];
         };
+        let url = config
+            .url
+            .as_deref()
+            .filter(|_| config.connection.is_none());
         match url.and_then(Directory::urls_of_votes) {
-            Some(urls) => urls.into_iter().map(Self::from).collect(),
+            Some(urls) => {
+                let of = |url| Self::at(deadpool_redis::Config::from_url(url), credentials.clone());
+                urls.into_iter().map(of).collect()
+            }
             None => vec![self.clone()],
         }
     }
@@ -228,10 +296,7 @@ impl NodeConfig {
     /// It returns `None` for a pool without a name, and if the URL is malformed.
     pub fn name(&self) -> Option<Arc<str>> {
         match &self.0 {
-            NodeSpec::Redis(config) => {
-                let location = Location::of(config).ok()?;
-                Some(location.to_string().into())
-            }
+            NodeSpec::Redis { .. } => Some(self.location()?.ok()?.to_string().into()),
             #[cfg(feature = "deadpool-redis")]
             NodeSpec::Pool { name, .. } => name.clone(),
             NodeSpec::Memory(node) => Some(node.name()),
@@ -307,8 +372,7 @@ impl From<&str> for NodeConfig {
 
 impl From<String> for NodeConfig {
     fn from(url: String) -> Self {
-        let config = deadpool_redis::Config::from_url(url);
-        Self(NodeSpec::Redis(Box::new(config)))
+        Self::at(deadpool_redis::Config::from_url(url), None)
     }
 }
 
@@ -321,7 +385,7 @@ impl From<&String> for NodeConfig {
 #[cfg(feature = "deadpool-redis")]
 impl From<deadpool_redis::Config> for NodeConfig {
     fn from(config: deadpool_redis::Config) -> Self {
-        Self(NodeSpec::Redis(Box::new(config)))
+        Self::at(config, None)
     }
 }
 
@@ -341,7 +405,7 @@ impl From<MemoryNode> for NodeConfig {
 impl fmt::Debug for NodeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            NodeSpec::Redis(_) => "NodeConfig(redis, ..)",
+            NodeSpec::Redis { .. } => "NodeConfig(redis, ..)",
             #[cfg(feature = "deadpool-redis")]
             NodeSpec::Pool { .. } => "NodeConfig(pool, ..)",
             NodeSpec::Memory(_) => "NodeConfig(memory)",
@@ -387,7 +451,7 @@ impl<'de> Deserialize<'de> for NodeConfig {
                     connection,
                     pool,
                 };
-                Ok(NodeConfig(NodeSpec::Redis(Box::new(config))))
+                Ok(NodeConfig::at(config, None))
             }
         }
 

@@ -1,10 +1,10 @@
 //! Settings and keys that are not valid: a typed error that names the field and what would be right.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use redlock_core::{
-    AcquireErrorKind, AcquireOptions, BuildError, BuildErrorKind, Config, Expert, MemoryNode,
-    NodeConfig, Redlock, RedlockBuilder,
+    AcquireErrorKind, AcquireOptions, BuildError, BuildErrorKind, Config, Credentials, Expert,
+    MemoryNode, NodeConfig, Redlock, RedlockBuilder,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -121,6 +121,38 @@ async fn parts_of_a_url_that_mean_nothing_are_refused_with_the_form_for_them() {
 }
 
 // Shows: R7.7.
+#[tokio::test]
+async fn a_url_with_a_password_is_refused_beside_a_provider_of_credentials() {
+    for url in [
+        "redis://:hunter2@host",
+        "redis://lock@host",
+        "redis+sentinel://lock:hunter2@s1,s2/orders",
+        "redis+cluster://:hunter2@c1?votes=3",
+    ] {
+        let provider = async || Ok::<_, Infallible>(Credentials::password("hunter2"));
+        let node = NodeConfig::with_credentials(url, provider);
+        let error = refused(three().node(node)).await;
+        let text = format!("{error} {error:?}");
+        assert_eq!(error.field(), "nodes[3]", "{url}");
+        assert!(
+            text.contains("a provider of credentials; give one"),
+            "{url}: {text}"
+        );
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn replicas_are_waited_for_by_best_effort_on_a_server_only() {
+    let error = refused(three().wait_for_replicas(1)).await;
+    assert_eq!(error.field(), "wait_for_replicas");
+    assert!(error.to_string().contains("without best_effort"), "{error}");
+    let builder = Redlock::builder().best_effort(MemoryNode::new());
+    let error = refused(builder.wait_for_replicas(1)).await;
+    assert_eq!(error.field(), "wait_for_replicas");
+    assert!(error.to_string().contains("no replicas"), "{error}");
+}
+
 #[tokio::test]
 async fn what_trusts_a_restart_is_refused_where_sentinels_promote_replicas() {
     let settings: [fn(&mut Expert); 2] = [

@@ -14,7 +14,7 @@ pub(crate) struct Directory {
     pub(super) informants: Vec<ConnectionInfo>,
     pub(super) subject: Subject,
     /// How to connect to the server that they name; its address is an informant's.
-    settings: ConnectionInfo,
+    pub(super) settings: ConnectionInfo,
 }
 
 /// The server that they are asked for.

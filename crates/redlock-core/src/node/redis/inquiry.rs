@@ -30,49 +30,52 @@ use super::{
     error::{NONSENSE, is_unknown_command, reason},
     testimony::{NamedServer, Tally, Testimony},
 };
-use crate::clock::Clock;
-
-#[cfg(feature = "deadpool-redis")]
-impl Directory {
-    /// Asks where the server is that has the keys of this namespace.
-    pub(crate) async fn locate(
-        self,
-        namespace: &str,
-        limit: Duration,
-    ) -> Result<ConnectionInfo, Arc<str>> {
-        let slot = self.tag(namespace)?.as_deref().map(redlock_proto::slot_of);
-        let mut inquiry = Inquiry::new(Arc::new(self), slot);
-        let server = inquiry.named(limit / 2, Until::Majority).await?;
-        Ok(inquiry.directory.at(&server.host, server.port))
-    }
-}
+use crate::{clock::Clock, config::CredentialsProvider};
 
 /// The informants of a node, and how long they have.
 pub(super) struct Informants {
     directory: Arc<Directory>,
     /// Whose owner is asked for, in a Cluster.
     slot: Option<u16>,
+    /// What gives the credentials for the server, and for the nodes of a Cluster.
+    pub(super) credentials: Option<CredentialsProvider>,
     pub(super) connect_timeout: Duration,
 }
 
 impl Informants {
-    pub(super) fn new(directory: Directory, slot: Option<u16>, connect_timeout: Duration) -> Self {
+    pub(super) fn new(
+        directory: Directory,
+        slot: Option<u16>,
+        credentials: Option<CredentialsProvider>,
+        connect_timeout: Duration,
+    ) -> Self {
         Self {
             directory: Arc::new(directory),
             slot,
+            credentials,
             connect_timeout,
         }
     }
 
     /// Returns how to connect to the server that they name, and what shows from now on whether they still name it.
     pub(super) async fn server(&self) -> Result<(ConnectionInfo, Confirmation), Arc<str>> {
-        let mut inquiry = Inquiry::new(Arc::clone(&self.directory), self.slot);
+        let mut inquiry = Inquiry::of(self);
         let limit = self.connect_timeout / 2;
         let asked_at = CLOCK.now();
         let server = inquiry.named(limit, Until::Majority).await?;
         let info = inquiry.directory.at(&server.host, server.port);
         let confirmation = Confirmation::start(inquiry, server, asked_at, limit);
         Ok((info, confirmation))
+    }
+
+    /// Returns how to connect to the server that they name.
+    #[cfg(feature = "deadpool-redis")]
+    pub(super) async fn located(&self) -> Result<ConnectionInfo, Arc<str>> {
+        let mut inquiry = Inquiry::of(self);
+        let server = inquiry
+            .named(self.connect_timeout / 2, Until::Majority)
+            .await?;
+        Ok(inquiry.directory.at(&server.host, server.port))
     }
 }
 
@@ -163,6 +166,7 @@ impl Drop for Confirmation {
 struct Inquiry {
     directory: Arc<Directory>,
     slot: Option<u16>,
+    credentials: Option<CredentialsProvider>,
     /// Those of the URL first, and then those of which others have told.
     informants: Vec<Informant>,
 }
@@ -184,13 +188,18 @@ enum Until {
 }
 
 impl Inquiry {
-    fn new(directory: Arc<Directory>, slot: Option<u16>) -> Self {
-        let informants = directory.informants.iter().cloned();
-        let informants = informants.map(Informant::at).collect();
+    fn of(informants: &Informants) -> Self {
+        let directory = Arc::clone(&informants.directory);
+        let known = directory.informants.iter().cloned();
         Self {
+            slot: informants.slot,
+            // Sentinels have a user and a password of their own.
+            credentials: informants
+                .credentials
+                .clone()
+                .filter(|_| directory.is_cluster()),
+            informants: known.map(Informant::at).collect(),
             directory,
-            slot,
-            informants,
         }
     }
 
@@ -199,13 +208,15 @@ impl Inquiry {
         let Self {
             directory,
             slot,
+            credentials,
             informants,
         } = self;
         // Sentinels are asked for no slot.
         let slot = slot.unwrap_or_default();
         let end = time::Instant::now() + limit;
         let ask = async |place: usize, informant: Informant| {
-            let answer = timeout_at(end, informant.ask(directory, slot, limit)).await;
+            let asked = informant.ask(directory, slot, credentials.as_ref(), limit);
+            let answer = timeout_at(end, asked).await;
             let answer = answer.unwrap_or_else(|_| Err("it does not answer".into()));
             (place, answer)
         };
@@ -269,6 +280,7 @@ impl Informant {
         self,
         directory: &Directory,
         slot: u16,
+        credentials: Option<&CredentialsProvider>,
         limit: Duration,
     ) -> Result<(MultiplexedConnection, Testimony), Arc<str>> {
         let connection = match self.connection {
@@ -277,7 +289,8 @@ impl Informant {
                 let settings = AsyncConnectionConfig::new()
                     .set_connection_timeout(Some(limit))
                     .set_response_timeout(Some(limit));
-                let client = Client::open(self.info.clone()).map_err(|error| reason(&error))?;
+                let info = CredentialsProvider::completed(credentials, self.info.clone()).await?;
+                let client = Client::open(info).map_err(|error| reason(&error))?;
                 let made = client.get_multiplexed_async_connection_with_config(&settings);
                 made.await.map_err(|error| reason(&error))?
             }

@@ -13,6 +13,7 @@ mod inquiry;
 mod predecessor;
 mod probe;
 mod reach;
+mod replicas;
 mod script;
 mod session;
 mod testimony;
@@ -32,11 +33,13 @@ use self::{
     form::Forms,
     inquiry::Informants,
     predecessor::Predecessor,
-    reach::{Place, Server},
+    reach::{Guarded, Place, Server},
+    replicas::WaitForReplicas,
+    session::SessionParts,
 };
 pub(crate) use self::{directory::Directory, wire::Encoder};
 use super::{Node, Session};
-use crate::BuildError;
+use crate::{BuildError, config::CredentialsProvider};
 
 /// A Redis or Valkey master, reached over one connection.
 ///
@@ -59,6 +62,7 @@ pub struct RedisNode {
     functions: bool,
     encoder: Arc<Encoder>,
     predecessor: Predecessor,
+    replicas: Option<WaitForReplicas>,
 }
 
 /// Why a node's configuration was refused, in words that show no credentials.
@@ -117,11 +121,8 @@ impl RedisNode {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn at(url: &str) -> Result<Self, BuildError> {
-        match Self::new(
-            &deadpool_redis::Config::from_url(url),
-            None,
-            Duration::from_secs(1),
-        ) {
+        let config = deadpool_redis::Config::from_url(url);
+        match Self::new((&config, None), None, Duration::from_secs(1)) {
             Ok((node, _)) => Ok(node),
             Err(RedisNodeError(message)) => Err(BuildError::misuse("url", message)),
         }
@@ -131,16 +132,26 @@ impl RedisNode {
     ///
     /// A Cluster has all keys of a namespace on one server, and has none for a client without one.
     pub(crate) fn new(
-        config: &deadpool_redis::Config,
+        (config, credentials): (&deadpool_redis::Config, Option<&CredentialsProvider>),
         namespace: Option<(&str, &Keyspace)>,
         connect_timeout: Duration,
     ) -> Result<(Self, String), RedisNodeError> {
         let mut encoder = Encoder::default();
-        let (name, identity, place) = match Location::of(config)? {
+        let location = Location::of(config, credentials)?;
+        let credentials = credentials.cloned();
+        let (name, identity, place) = match location {
             Location::Address(info) => {
                 let address = Address::of(&info).to_string();
-                let server = Server::at(*info, config.get_pool_config(), connect_timeout)?;
-                (address.clone(), address, Place::Fixed(Box::new(server)))
+                let pool = config.get_pool_config();
+                let place = match credentials {
+                    Some(credentials) => Place::Guarded(Arc::new(Guarded {
+                        info: *info,
+                        credentials,
+                        connect_timeout,
+                    })),
+                    None => Place::Fixed(Box::new(Server::at(*info, pool, connect_timeout)?)),
+                };
+                (address.clone(), address, place)
             }
             Location::Directory(directory) => {
                 let tag = match namespace {
@@ -156,7 +167,7 @@ impl RedisNode {
                 }
                 let slot = tag.as_deref().map(slot_of);
                 let (name, identity) = (directory.to_string(), directory.identity());
-                let informants = Informants::new(*directory, slot, connect_timeout);
+                let informants = Informants::new(*directory, slot, credentials, connect_timeout);
                 (name, identity, Place::Named(Arc::new(informants)))
             }
         };
@@ -178,6 +189,21 @@ impl RedisNode {
             functions: true,
             encoder: Arc::new(encoder),
             predecessor: Predecessor::default(),
+            replicas: None,
+        }
+    }
+
+    /// Returns the same node, whose grants count only once this many replicas have them, within a part of the limit of a
+    /// call.
+    pub(crate) fn waiting_for(self, replicas: u8, node_timeout: Duration) -> Self {
+        let wanted = WaitForReplicas {
+            count: replicas,
+            // The caller hears of it before the call is given up.
+            limit: node_timeout / 2,
+        };
+        Self {
+            replicas: (replicas > 0).then_some(wanted),
+            ..self
         }
     }
 
@@ -223,11 +249,14 @@ impl Node for RedisNode {
 
     fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
         let place = self.place.clone();
-        let forms = Forms::new(self.name(), self.functions);
-        let encoder = Arc::clone(&self.encoder);
-        let predecessor = self.predecessor.clone();
+        let parts = SessionParts {
+            forms: Forms::new(self.name(), self.functions),
+            encoder: Arc::clone(&self.encoder),
+            predecessor: self.predecessor.clone(),
+            replicas: self.replicas.clone(),
+        };
         async move {
-            let session = place.open(forms, encoder, &predecessor).await?;
+            let session = place.open(parts).await?;
             Ok(Box::new(session) as Box<dyn Session>)
         }
         .boxed()
@@ -242,16 +271,47 @@ pub(crate) enum Location {
 }
 
 impl Location {
-    /// Reads it from a configuration.
-    pub(crate) fn of(config: &deadpool_redis::Config) -> Result<Self, RedisNodeError> {
+    /// Reads it from a configuration, which has no credentials if a provider gives them.
+    pub(crate) fn of(
+        config: &deadpool_redis::Config,
+        credentials: Option<&CredentialsProvider>,
+    ) -> Result<Self, RedisNodeError> {
         let url = config.url.as_deref().filter(|url| !is_cut_short(url));
         let url = url.filter(|_| config.connection.is_none());
-        match url.and_then(Directory::read) {
-            Some(directory) => directory
-                .map(|directory| Self::Directory(Box::new(directory)))
-                .map_err(RedisNodeError),
-            None => connection_info(config).map(|info| Self::Address(Box::new(info))),
+        let location = match url.and_then(Directory::read) {
+            Some(directory) => Self::Directory(Box::new(directory.map_err(RedisNodeError)?)),
+            None => Self::Address(Box::new(connection_info(config)?)),
+        };
+        let settings = match &location {
+            Self::Address(info) => info.redis_settings(),
+            Self::Directory(directory) => directory.settings.redis_settings(),
+        };
+        let has_its_own = settings.username().is_some() || settings.password().is_some();
+        if has_its_own && credentials.is_some() {
+            let why =
+                "has a user or a password in its URL, and a provider of credentials; give one";
+            return Err(RedisNodeError(why.to_owned()));
         }
+        Ok(location)
+    }
+
+    /// Returns how to connect to the server that is there now, for a client of this namespace.
+    #[cfg(feature = "deadpool-redis")]
+    pub(crate) async fn locate(
+        self,
+        credentials: Option<&CredentialsProvider>,
+        namespace: &str,
+        limit: Duration,
+    ) -> Result<ConnectionInfo, Arc<str>> {
+        let info = match self {
+            Self::Address(info) => *info,
+            Self::Directory(directory) => {
+                let slot = directory.tag(namespace)?.as_deref().map(slot_of);
+                let informants = Informants::new(*directory, slot, credentials.cloned(), limit);
+                informants.located().await?
+            }
+        };
+        CredentialsProvider::completed(credentials, info).await
     }
 }
 

@@ -12,22 +12,29 @@ use tokio::time::timeout;
 use super::{
     Address, RedisNodeError,
     error::{NotOpened, reason},
-    form::Forms,
     inquiry::Informants,
-    predecessor::Predecessor,
     probe::Probe,
-    session::RedisSession,
+    session::{RedisSession, SessionParts},
     transport::Direct,
-    wire::Encoder,
 };
+use crate::config::CredentialsProvider;
 
 /// Where a node's server is.
 #[derive(Clone)]
 pub(super) enum Place {
     /// Always at the same address or name, or in the user's pool.
     Fixed(Box<Server>),
+    /// Always at the same address or name, with credentials that are asked for before each connection.
+    Guarded(Arc<Guarded>),
     /// Where Sentinels or the nodes of a Cluster say; they are asked before each connection.
     Named(Arc<Informants>),
+}
+
+/// A server that wants credentials which a provider gives.
+pub(super) struct Guarded {
+    pub(super) info: ConnectionInfo,
+    pub(super) credentials: CredentialsProvider,
+    pub(super) connect_timeout: Duration,
 }
 
 /// How to connect to a server.
@@ -46,20 +53,25 @@ pub(super) struct Server {
 
 impl Place {
     /// Opens a connection.
-    pub(super) async fn open(
-        &self,
-        forms: Forms,
-        encoder: Arc<Encoder>,
-        predecessor: &Predecessor,
-    ) -> Result<RedisSession, Arc<str>> {
+    pub(super) async fn open(&self, parts: SessionParts) -> Result<RedisSession, Arc<str>> {
         match self {
-            Self::Fixed(server) => server.open(forms, encoder, predecessor).await,
+            Self::Fixed(server) => server.open(parts).await,
+            Self::Guarded(guarded) => {
+                let Guarded {
+                    info,
+                    credentials,
+                    connect_timeout,
+                } = &**guarded;
+                let server =
+                    Server::with(Some(credentials), info.clone(), *connect_timeout).await?;
+                server.open(parts).await
+            }
             Self::Named(informants) => {
                 let (info, confirmation) = informants.server().await?;
                 let address = Address::of(&info);
-                let server = Server::at(info, PoolConfig::default(), informants.connect_timeout)
-                    .map_err(|RedisNodeError(why)| why)?;
-                let opened = server.open(forms, encoder, predecessor).await;
+                let (credentials, limit) = (&informants.credentials, informants.connect_timeout);
+                let server = Server::with(credentials.as_ref(), info, limit).await?;
+                let opened = server.open(parts).await;
                 let session = opened.map_err(|why| {
                     let names = confirmation.informants;
                     Arc::from(format!("{names} say that its server is {address}: {why}"))
@@ -101,6 +113,17 @@ impl Server {
         })
     }
 
+    /// Makes a server at this address, with the credentials of now if a provider gives them.
+    async fn with(
+        credentials: Option<&CredentialsProvider>,
+        info: ConnectionInfo,
+        connect_timeout: Duration,
+    ) -> Result<Self, Arc<str>> {
+        let info = CredentialsProvider::completed(credentials, info).await?;
+        let server = Self::at(info, PoolConfig::default(), connect_timeout);
+        server.map_err(|RedisNodeError(why)| why.into())
+    }
+
     /// Makes the server of a ready pool; it cannot be asked for its address.
     pub(super) const fn of_pool(pool: Pool) -> Self {
         Self {
@@ -111,19 +134,8 @@ impl Server {
         }
     }
 
-    async fn open(
-        &self,
-        forms: Forms,
-        encoder: Arc<Encoder>,
-        predecessor: &Predecessor,
-    ) -> Result<RedisSession, Arc<str>> {
-        let mut opening = pin!(RedisSession::open(
-            &self.pool,
-            self.direct.as_ref(),
-            forms,
-            encoder,
-            predecessor
-        ));
+    async fn open(&self, parts: SessionParts) -> Result<RedisSession, Arc<str>> {
+        let mut opening = pin!(RedisSession::open(&self.pool, self.direct.as_ref(), parts));
         let finding = async || match &self.probe {
             Some(probe) => probe.finding().await,
             None => None,

@@ -24,6 +24,7 @@ use super::{
     form::{Form, Forms},
     inquiry::Confirmation,
     predecessor::Predecessor,
+    replicas::{Replicas, WaitForReplicas},
     script,
     transport::{BlockError, Direct, Transport},
     wire::{self, Block, Encoder},
@@ -43,32 +44,34 @@ pub(super) struct RedisSession {
     calls: Arc<AtomicU64>,
     /// Whether the server is still the one that its Sentinels or its Cluster name, if they do.
     confirmation: Option<Arc<Confirmation>>,
+    /// The replicas that must have a grant, if any must.
+    replicas: Option<Arc<Replicas>>,
     /// Until it is dropped, no other connection ends this one.
     _token: Arc<()>,
 }
 
+/// What a session is made with.
+pub(super) struct SessionParts {
+    pub(super) forms: Forms,
+    pub(super) encoder: Arc<Encoder>,
+    pub(super) predecessor: Predecessor,
+    pub(super) replicas: Option<WaitForReplicas>,
+}
+
 impl RedisSession {
-    /// Connects directly, if that is possible; else takes a connection out of the pool for good.
+    /// Connects, and brings the scripts.
     pub(super) async fn open(
         pool: &Pool,
         direct: Option<&Direct>,
-        forms: Forms,
-        encoder: Arc<Encoder>,
-        predecessor: &Predecessor,
+        parts: SessionParts,
     ) -> Result<Self, NotOpened> {
-        let mut connection = match direct {
-            Some(direct) => {
-                let pipe = direct.connect().await;
-                Transport::Own(pipe.map_err(|error| not_opened(&error))?)
-            }
-            None => {
-                let connection = pool.get().await.map_err(|error| pool_error(&error))?;
-                let mut connection = Connection::take(connection);
-                // A pool of the user's may have a limit of its own; the driver's is the one that counts.
-                connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
-                Transport::Pooled(connection)
-            }
-        };
+        let SessionParts {
+            forms,
+            encoder,
+            predecessor,
+            replicas,
+        } = parts;
+        let mut connection = connect(pool, direct).await?;
         // A server that wants a password first says so to a short command only.
         connection
             .ask(&cmd("PING"))
@@ -84,12 +87,21 @@ impl RedisSession {
             join3(loads, transactions, predecessor.succeed(&connection)).await;
         forms.set_cached(all.is_ok());
         forms.set_keep_cached(keep.is_ok());
+        let replicas = match replicas {
+            Some(wanted) => {
+                let other = connect(pool, direct).await?;
+                let replicas = Replicas::new(connection.clone(), other, wanted).await?;
+                Some(Arc::new(replicas))
+            }
+            None => None,
+        };
         Ok(Self {
             connection,
             forms: Arc::new(forms),
             encoder,
             calls: Arc::default(),
             confirmation: None,
+            replicas,
             _token: token,
         })
     }
@@ -108,8 +120,21 @@ impl RedisSession {
     }
 }
 
-impl Session for RedisSession {
-    fn call(
+/// Connects directly, if that is possible; else takes a connection out of the pool for good.
+async fn connect(pool: &Pool, direct: Option<&Direct>) -> Result<Transport, NotOpened> {
+    if let Some(direct) = direct {
+        let pipe = direct.connect().await;
+        return Ok(Transport::Own(pipe.map_err(|error| not_opened(&error))?));
+    }
+    let connection = pool.get().await.map_err(|error| pool_error(&error))?;
+    let mut connection = Connection::take(connection);
+    // A pool of the user's may have a limit of its own; the driver's is the one that counts.
+    connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
+    Ok(Transport::Pooled(connection))
+}
+
+impl RedisSession {
+    fn answer_of_script(
         &mut self,
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
@@ -125,7 +150,7 @@ impl Session for RedisSession {
             return async move {
                 let connection = session.connection.clone();
                 session.forms.try_functions(&keyspace, connection).await;
-                session.call(&keyspace, &requests).await
+                session.answer_of_script(&keyspace, &requests).await
             }
             .boxed();
         }
@@ -167,7 +192,7 @@ impl Session for RedisSession {
         .boxed()
     }
 
-    fn transact(
+    fn answer_of_transaction(
         &mut self,
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
@@ -177,7 +202,7 @@ impl Session for RedisSession {
         }
         // A key that is verbatim may have a value of any length and type.
         if !self.forms.transacts() || is_verbatim(keyspace) {
-            return self.call(keyspace, requests);
+            return self.answer_of_script(keyspace, requests);
         }
         let keep = self.forms.keep();
         let keyspace = Arc::clone(self.encoder.keyspace(keyspace));
@@ -213,6 +238,38 @@ impl Session for RedisSession {
             }
         }
         .boxed()
+    }
+
+    fn replicated(
+        &self,
+        answer: BoxFuture<'static, CallResult>,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        match &self.replicas {
+            Some(replicas) => replicas.have(answer, self.encoder.keyspace(keyspace), requests),
+            None => answer,
+        }
+    }
+}
+
+impl Session for RedisSession {
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        let answer = self.answer_of_script(keyspace, requests);
+        self.replicated(answer, keyspace, requests)
+    }
+
+    fn transact(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        let answer = self.answer_of_transaction(keyspace, requests);
+        self.replicated(answer, keyspace, requests)
     }
 
     fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {

@@ -256,7 +256,7 @@ impl WonLease {
 }
 
 /// How often a round that the holder asked for is repeated, if nodes say that they do not have the key.
-const REPEATS: u8 = 2;
+const REPEATS: u8 = 8;
 
 /// The number of leases from which a client has enough to do for its nodes to take turns.
 const MANY: usize = 64;
