@@ -66,37 +66,37 @@ const CASES: &str = "5000";
 const SEARCHES: [(&str, &str); 10] = [
     (
         "simulation",
-        "run --locked --release --package redlock-sim -- --seeds 20000",
+        "run --locked --release --package redlock-sim -- --seeds 10000",
     ),
     // Leases while clocks of nodes are set: all that a lease does not need them for.
     (
         "simulation of clocks that are set",
-        "run --locked --release --package redlock-sim -- --seeds 4000 --plan clock-steps",
+        "run --locked --release --package redlock-sim -- --seeds 2000 --plan clock-steps",
     ),
     // Leases of a bare majority, one of whose nodes may be lost at any moment.
     (
         "simulation of one node that is lost",
-        "run --locked --release --package redlock-sim -- --seeds 2000 --plan one-gone",
+        "run --locked --release --package redlock-sim -- --seeds 1000 --plan one-gone",
     ),
     // Clients that get their CPU in slices.
     (
         "simulation of slow clients",
-        "run --locked --release --package redlock-sim -- --seeds 2000 --plan slices",
+        "run --locked --release --package redlock-sim -- --seeds 1000 --plan slices",
     ),
     // Leases on several keys beside leases on one of them.
     (
         "simulation of sets of keys",
-        "run --locked --release --package redlock-sim -- --seeds 1000 --plan sets",
+        "run --locked --release --package redlock-sim -- --seeds 500 --plan sets",
     ),
     // Shared leases beside exclusive ones.
     (
         "simulation of shared leases",
-        "run --locked --release --package redlock-sim -- --seeds 2000 --plan shared",
+        "run --locked --release --package redlock-sim -- --seeds 1000 --plan shared",
     ),
     // Claims of ticks while every clock is set.
     (
         "simulation of ticks",
-        "run --locked --release --package redlock-sim -- --seeds 2000 --plan ticks-clocks",
+        "run --locked --release --package redlock-sim -- --seeds 1000 --plan ticks-clocks",
     ),
     // Claims of ticks while an assumption is broken: nothing but what follows from that.
     (
