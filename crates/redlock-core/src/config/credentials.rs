@@ -32,6 +32,18 @@ impl Credentials {
     }
 
     /// Makes credentials of the user `default`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{Credentials, NodeConfig};
+    /// use std::convert::Infallible;
+    ///
+    /// let node = NodeConfig::with_credentials("redis://10.0.0.1", || async {
+    ///     Ok::<_, Infallible>(Credentials::password("sesame"))
+    /// });
+    /// assert_eq!(node.name().as_deref(), Some("10.0.0.1:6379"));
+    /// ```
     pub fn password(password: impl Into<String>) -> Self {
         Self {
             user: None,
