@@ -1,5 +1,7 @@
 //! Extensions: rounds that move a lease's deadline, and the healing of nodes that have lost its key.
 
+use std::time::Duration;
+
 use super::{
     super::{Ask, Effect, FanOut, NotExtended, Notice, Now, context::Context, rounds::RoundKind},
     Leases, WonLease,
@@ -31,7 +33,7 @@ impl Leases {
     ///
     /// Nodes that never had the keys are asked for them before that: a node refuses readers while a writer waits there.
     pub(in super::super) fn downgrade(&mut self, lease: u64, ask: Ask, cx: &mut Context, now: Now) {
-        self.spread(lease, cx, now);
+        self.spread_past(Some(Duration::ZERO), lease, cx, now);
         if let Some(held) = self.held.get_mut(lease) {
             held.share();
         }

@@ -13,6 +13,19 @@ impl Leases {
     ///
     /// What they answer counts as any late vote does, and whatever is asked of them next comes behind it.
     pub(super) fn spread(&mut self, lease: u64, cx: &mut Context, now: Now) {
+        self.spread_past(None, lease, cx, now);
+    }
+
+    /// Does the same with a `wish`: one, however short, passes those that other owners have left on a node.
+    ///
+    /// Only the script knows wishes, and costs a node more than a transaction.
+    pub(super) fn spread_past(
+        &mut self,
+        wish: Option<Duration>,
+        lease: u64,
+        cx: &mut Context,
+        now: Now,
+    ) {
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
@@ -20,7 +33,7 @@ impl Leases {
         let may_answer = |node: &usize| cx.nodes.is_up(*node) && is_alone(*node);
         let lacks = |node: &usize| held.state.lacks(*node) && may_answer(node);
         let nodes: Vec<usize> = cx.nodes.all().filter(lacks).collect();
-        let Some(request) = held.late_acquire().filter(|_| !nodes.is_empty()) else {
+        let Some(request) = held.late_acquire(wish).filter(|_| !nodes.is_empty()) else {
             return;
         };
         for node in &nodes {
@@ -78,9 +91,7 @@ impl Leases {
 
 impl WonLease {
     /// Returns what a node is asked that never had the key: the same as in the attempt, with the token that it was won with.
-    ///
-    /// A wish, however short, passes those that other owners have left there.
-    fn late_acquire(&self) -> Option<Request> {
+    fn late_acquire(&self, wish: Option<Duration>) -> Option<Request> {
         let tokens = self.tokens?;
         let (first, last) = (tokens.first().get(), tokens.last().get());
         Some(Request::Lock {
@@ -88,7 +99,7 @@ impl WonLease {
                 ttl: self.state.timing().key_ttl(),
                 proposal: first,
                 block: u32::try_from(last - first + 1).unwrap_or(u32::MAX),
-                wish: Some(Duration::ZERO),
+                wish,
             },
             lock: Arc::clone(&self.lock),
         })
