@@ -7,6 +7,7 @@ mod claim;
 mod client;
 mod clock;
 mod config;
+mod credentials;
 mod engine;
 mod error;
 mod guard;
@@ -44,7 +45,8 @@ pub use self::{
     builder::RedlockBuilder,
     claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
     client::{Forgotten, NodeForgot, Redlock},
-    config::{Config, Credentials, Expert, Guarantee, NodeConfig},
+    config::{Config, Expert, Guarantee, NodeConfig},
+    credentials::Credentials,
     error::{
         AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,
         InvalidOption, LeaseLost, LossReason, NodeAnswer, NodeReport, NotAVote, ReleaseError,

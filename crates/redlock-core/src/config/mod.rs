@@ -1,4 +1,3 @@
-mod credentials;
 mod env;
 mod expert;
 mod guarantee;
@@ -8,8 +7,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-pub use self::{credentials::Credentials, expert::Expert, guarantee::Guarantee, node::NodeConfig};
-pub(crate) use self::{credentials::CredentialsProvider, node::NodeSpec};
+pub(crate) use self::node::NodeSpec;
+pub use self::{expert::Expert, guarantee::Guarantee, node::NodeConfig};
 use crate::BuildError;
 
 /// The settings of a client, for a configuration file or the environment.

@@ -7,9 +7,9 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::{Credentials, CredentialsProvider};
 use crate::{
     MemoryNode, NodeKeys,
+    credentials::{Credentials, CredentialsProvider},
     node::{Directory, Location, Node, RedisNodeError},
 };
 

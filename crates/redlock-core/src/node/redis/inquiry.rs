@@ -30,7 +30,7 @@ use super::{
     error::{NONSENSE, is_unknown_command, reason},
     testimony::{NamedServer, Tally, Testimony},
 };
-use crate::{clock::Clock, config::CredentialsProvider};
+use crate::{clock::Clock, credentials::CredentialsProvider};
 
 /// The informants of a node, and how long they have.
 pub(super) struct Informants {

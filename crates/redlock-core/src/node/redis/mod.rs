@@ -39,7 +39,7 @@ use self::{
 };
 pub(crate) use self::{directory::Directory, wire::Encoder};
 use super::{Node, Session};
-use crate::{BuildError, config::CredentialsProvider};
+use crate::{BuildError, credentials::CredentialsProvider};
 
 /// A Redis or Valkey master, reached over one connection.
 ///

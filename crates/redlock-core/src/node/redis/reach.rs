@@ -17,7 +17,7 @@ use super::{
     session::{RedisSession, SessionParts},
     transport::Direct,
 };
-use crate::config::CredentialsProvider;
+use crate::credentials::CredentialsProvider;
 
 /// Where a node's server is.
 #[derive(Clone)]

@@ -1,3 +1,5 @@
+//! Credentials that are asked for before each connection.
+
 use std::{error::Error, fmt, sync::Arc};
 
 use deadpool_redis::redis::ConnectionInfo;
@@ -67,7 +69,7 @@ pub(crate) struct CredentialsProvider(Arc<Provide>);
 type Provide = dyn Fn() -> BoxFuture<'static, Result<Credentials, Arc<str>>> + Send + Sync;
 
 impl CredentialsProvider {
-    pub(super) fn new<F, R, E>(provider: F) -> Self
+    pub(crate) fn new<F, R, E>(provider: F) -> Self
     where
         F: Fn() -> R + Send + Sync + 'static,
         R: Future<Output = Result<Credentials, E>> + Send + 'static,
