@@ -158,7 +158,7 @@ impl LeaseState {
 
     /// Returns whether a node is to be asked for the key: it never had it and is not being asked, and the lease has a holder.
     pub fn lacks(&self, node: usize) -> bool {
-        self.is_live() && !self.is_parked && self.keys.lacks(node)
+        self.has_holder() && self.keys.lacks(node)
     }
 
     /// Notes that a node that [lacks](Self::lacks) the key is asked for it.
@@ -218,6 +218,11 @@ impl LeaseState {
         if let RenewalPhase::Due(_) = self.renewal {
             self.renewal = RenewalPhase::UnderWay;
         }
+        self.has_holder()
+    }
+
+    /// Returns whether the lease is live, and its holder has not left it to the next one.
+    pub fn has_holder(&self) -> bool {
         self.is_live() && !self.is_parked
     }
 

@@ -138,13 +138,13 @@ impl Leases {
             return self.widen(lease, cx, now);
         }
         let held = self.held.get(*lease);
-        let is_live =
-            held.is_some_and(|held| held.state.is_live() && now.clock < held.state.deadline());
+        let is_held =
+            held.is_some_and(|held| held.state.has_holder() && now.clock < held.state.deadline());
         // Another client's attempt may have had the key where it was missing, and has given it back.
         if verdict == ExtensionVerdict::Failed
             && extension.votes().refused() > 0
             && *repeats < REPEATS
-            && is_live
+            && is_held
             && let Some(ask) = ask.take()
         {
             let (lease, repeats) = (*lease, *repeats + 1);
