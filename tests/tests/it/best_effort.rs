@@ -166,7 +166,7 @@ async fn without_its_replica_a_server_grants_and_extends_nothing_and_nothing_is_
     let options = AcquireOptions::new().wait(Wait::Never);
     let error = redlock.acquire_with("b", options).await.unwrap_err();
     assert!(error.to_string().contains(why), "{error}");
-    // It is for those that need it that they wait: a release goes on.
+    // A release does not wait for replicas.
     guard.release().await.unwrap();
     nodes.thaw(1..2);
     within("a grant", FOLLOWED, async {

@@ -90,9 +90,8 @@ impl RedlockBuilder {
     ///
     /// Default: 0, which is none.
     /// A failover to one of these replicas forgets no lease.
-    /// A failover to another replica may, and so may one after which no replica had all.
-    /// Each acquire and each extension takes as long as `WAIT` does in addition: about a round trip from the server to its
-    /// replicas.
+    /// A failover to another replica may forget leases.
+    /// Each acquire and each extension waits for the replicas in addition: about a round trip from the server to them.
     /// While fewer replicas have it within half of [`node_timeout`](Self::node_timeout), acquires and extensions fail.
     /// The client has a second connection to the server for it, and its user needs the right `+wait`.
     ///

@@ -16,7 +16,7 @@ impl Leases {
         self.spread_past(None, lease, cx, now);
     }
 
-    /// Does the same with a `wish`: one, however short, passes those that other owners have left on a node.
+    /// Does the same with a `wish`: a node refuses an owner without one while the wish of another owner is left there.
     ///
     /// Only the script knows wishes, and costs a node more than a transaction.
     pub(super) fn spread_past(
