@@ -3,7 +3,7 @@ use std::time::Duration;
 use redlock_core::{AcquireOptions, Wait};
 use redlock_sandbox::ServerOptions;
 
-use crate::kit::{Nodes, Running, run};
+use crate::kit::{Nodes, Running, UNHURRIED, eventually, run};
 
 #[tokio::test]
 async fn a_healthy_set_fits_one_screen_and_nothing_is_left_behind() {
@@ -13,7 +13,7 @@ async fn a_healthy_set_fits_one_screen_and_nothing_is_left_behind() {
     guard.release().await.unwrap();
     client.close().await;
     let before = nodes.keys();
-    let done = nodes.run(&["doctor", "--strict", "--deep"]);
+    let done = nodes.run(&["doctor", "--strict", "--deep", "--node-timeout", UNHURRIED]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.out.lines().count() <= 24, "{}", done.out);
     assert!(
@@ -30,7 +30,8 @@ async fn a_healthy_set_fits_one_screen_and_nothing_is_left_behind() {
         !done.out.contains("FAIL") && !done.out.contains("warn"),
         "{done:?}"
     );
-    assert_eq!(nodes.keys(), before);
+    // A release whose acquire is still on its way leaves a tombstone for a moment.
+    eventually("its keys are gone", || nodes.keys() == before);
     assert!(done.err.is_empty(), "{done:?}");
     assert!(!done.out.contains('\x1b'), "no terminal, no colours");
 }
@@ -74,7 +75,8 @@ async fn an_interrupted_doctor_holds_nothing() {
     let nodes = Nodes::blessed(3).await;
     let before = nodes.keys();
     for pause in [300, 1_050, 1_100, 1_200] {
-        let mut command = nodes.command(&["doctor"]);
+        // A call that is given up may leave a key, until its lease is over.
+        let mut command = nodes.command(&["doctor", "--node-timeout", UNHURRIED]);
         let doctor = Running::start(&mut command);
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let code = doctor.interrupt();
