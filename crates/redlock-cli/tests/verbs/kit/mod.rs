@@ -20,7 +20,7 @@ pub(crate) use self::{relay::Relay, running::Running};
 /// The longest lease in the namespace of these tests: nodes are quarantined for a little more.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(2);
 
-/// A time limit for answers that a busy machine keeps: half of the lease, and the most that is allowed.
+/// A time limit for answers that a busy machine keeps: half of the lease.
 pub(crate) const UNHURRIED: &str = "1s";
 
 /// Servers that end with this value.
