@@ -139,6 +139,7 @@ impl LockGuard {
     /// With automatic renewal the holder need not call it.
     /// Where nodes say that they do not have the key, the client asks all nodes up to eight more times, because an attempt of
     /// another client may have had it there for a moment.
+    /// All of it takes at most twice the client's `node_timeout`.
     ///
     /// # Errors
     ///

@@ -47,7 +47,7 @@ impl World {
                         self.change_mode(client, key);
                     }
                     if holding.extends_every > 0 && !holding.is_lost {
-                        let ask = self.ask(client, 1);
+                        let ask = self.ask(client, 2);
                         let process = &mut self.processes[client];
                         process.client.extend(holding.id, ask, now);
                     }
@@ -209,7 +209,7 @@ impl World {
 
     /// A user lets others share what it has alone.
     fn downgrade(&mut self, client: usize, key: usize) {
-        let ask = self.ask(client, 1);
+        let ask = self.ask(client, 2);
         let process = &mut self.processes[client];
         let now = process.now(self.now);
         let user = &mut process.users[key];

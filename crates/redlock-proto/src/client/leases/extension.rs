@@ -6,7 +6,7 @@ use super::{
     super::{Ask, Effect, FanOut, NotExtended, Notice, Now, context::Context, rounds::RoundKind},
     Leases, WonLease,
 };
-use crate::{ExtensionVerdict, NodeOutcome, Vote};
+use crate::{ExtensionVerdict, Instant, NodeOutcome, Vote};
 
 impl Leases {
     /// Extends a lease because its holder asks for it, in a round of its own.
@@ -52,14 +52,15 @@ impl Leases {
         } else {
             self.turn(id, cx, now)
         };
-        self.ask_for_extension(id, (ask, 0), &asked, cx, now);
+        self.ask_for_extension(id, (ask, None), &asked, cx, now);
     }
 
     /// Asks these nodes to keep the key for longer, or all if there are none.
+    ///
     fn ask_for_extension(
         &mut self,
         id: u64,
-        (ask, repeats): (Option<Ask>, u8),
+        (ask, repeat): (Option<Ask>, Option<Repeat>),
         asked: &[usize],
         cx: &mut Context,
         now: Now,
@@ -79,6 +80,13 @@ impl Leases {
         let left = held.state.deadline().saturating_since(now.clock);
         let limit = cx.limit_within(held.state.timing()).min(left / 2);
         let is_narrow = !asked.is_empty();
+        // Hardly a caller waits for a renewal, and much of the lease is left: a node that is busy with many is not given up.
+        let limit = if is_narrow { limit / 2 } else { limit };
+        let repeat = repeat.unwrap_or(Repeat {
+            left: REPEATS,
+            until: now.clock + limit * 2,
+        });
+        let limit = limit.min(repeat.until.saturating_since(now.clock));
         let kind = RoundKind::Extension {
             lease: id,
             extension: if is_narrow {
@@ -88,10 +96,8 @@ impl Leases {
             },
             ask,
             is_narrow,
-            repeats,
+            repeat,
         };
-        // Hardly a caller waits for a renewal, and much of the lease is left: a node that is busy with many is not given up.
-        let limit = if is_narrow { limit / 2 } else { limit };
         let round = cx.start_round(kind, limit, now);
         if is_narrow {
             for node in asked {
@@ -106,7 +112,7 @@ impl Leases {
     /// now.
     fn widen(&mut self, id: u64, cx: &mut Context, now: Now) {
         if self.get(id).is_some_and(|held| held.state.is_renewed()) {
-            self.ask_for_extension(id, (None, 0), &[], cx, now);
+            self.ask_for_extension(id, (None, None), &[], cx, now);
         }
     }
 
@@ -128,7 +134,7 @@ impl Leases {
             extension,
             ask,
             is_narrow,
-            repeats,
+            repeat,
         } = &mut entry.kind
         else {
             return;
@@ -143,12 +149,12 @@ impl Leases {
         // Another client's attempt may have had the key where it was missing, and has given it back.
         if verdict == ExtensionVerdict::Failed
             && extension.votes().refused() > 0
-            && *repeats < REPEATS
+            && let Some(repeat) = repeat.next(now.clock)
             && is_held
             && let Some(ask) = ask.take()
         {
-            let (lease, repeats) = (*lease, *repeats + 1);
-            return self.ask_for_extension(lease, (Some(ask), repeats), &[], cx, now);
+            let lease = *lease;
+            return self.ask_for_extension(lease, (Some(ask), Some(repeat)), &[], cx, now);
         }
         let (id, ask) = (*lease, ask.take());
         let mut action = None;
@@ -254,6 +260,21 @@ impl WonLease {
             _ => asked.clear(),
         }
         asked
+    }
+}
+
+/// The repeats that a round of extension may have: the holder waits for its answer.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Repeat {
+    left: u8,
+    /// When twice the time of the first round is over.
+    until: Instant,
+}
+
+impl Repeat {
+    fn next(self, now: Instant) -> Option<Self> {
+        let left = self.left.checked_sub(1)?;
+        (now < self.until).then_some(Self { left, ..self })
     }
 }
 

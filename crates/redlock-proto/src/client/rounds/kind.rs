@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::super::{Ask, job_state::JobAnswers};
+use super::super::{Ask, job_state::JobAnswers, leases::Repeat};
 use crate::{
     Attempt, ClockReading, Extension, Instant, Lock, NodeTime, Release, RunId, Survey, Timing, Verb,
 };
@@ -29,8 +29,7 @@ pub(in super::super) enum RoundKind {
         ask: Option<Ask>,
         /// Whether it asks a majority only, and the others in a round of their own if that comes to nothing.
         is_narrow: bool,
-        /// The number of rounds for the same ask before it.
-        repeats: u8,
+        repeat: Repeat,
     },
     /// Nodes that had lost the key are given it again, or those that never had it are asked for it.
     Give { lease: u64 },
