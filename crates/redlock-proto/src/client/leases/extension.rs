@@ -143,16 +143,26 @@ impl Leases {
             let lease = *lease;
             return self.widen(lease, cx, now);
         }
-        let held = self.held.get(*lease);
-        let is_held =
-            held.is_some_and(|held| held.state.has_holder() && now.clock < held.state.deadline());
+        let is_repeat = repeat.left < REPEATS;
+        let mut held = self.held.get_mut(*lease);
+        if is_repeat && let Some(held) = &mut held {
+            held.repeats = false;
+        }
+        let may_repeat = held.as_ref().is_some_and(|held| {
+            let is_held = held.state.has_holder() && now.clock < held.state.deadline();
+            // One after the other: many at once would keep the nodes busy.
+            is_held && !held.repeats
+        });
         // Another client's attempt may have had the key where it was missing, and has given it back.
         if verdict == ExtensionVerdict::Failed
             && extension.votes().refused() > 0
             && let Some(repeat) = repeat.next(now.clock)
-            && is_held
+            && may_repeat
             && let Some(ask) = ask.take()
         {
+            if let Some(held) = held {
+                held.repeats = true;
+            }
             let lease = *lease;
             return self.ask_for_extension(lease, (Some(ask), Some(repeat)), &[], cx, now);
         }

@@ -23,6 +23,8 @@ pub(in super::super) struct WonLease {
     baseline: Baseline,
     /// Whether the latest round of extension has failed.
     pub(super) has_failed: bool,
+    /// Whether a round that its holder asked for is being repeated.
+    pub(super) repeats: bool,
     /// The node that is asked first by a renewal for which the nodes take turns.
     pub(super) next: usize,
 }
@@ -47,6 +49,7 @@ impl WonLease {
             timer: None,
             baseline: won.baseline.clone(),
             has_failed: false,
+            repeats: false,
             // Leases of one moment are spread over the nodes.
             next: won.lock.keys.first_shard().number().into(),
         }

@@ -378,6 +378,28 @@ fn the_holder_has_an_answer_within_the_time_of_two_rounds() {
     assert!(is_answered(&mut bench));
 }
 
+/// A holder that asks again and again would keep its nodes busy with the repeats of all its rounds.
+// Shows: T6.3.
+#[test]
+fn one_round_at_a_time_is_repeated() {
+    let mut bench = held(5);
+    others(&bench)
+        .iter()
+        .for_each(|node| occupy(&mut bench, *node));
+    let had = holders(&bench);
+    bench.downgrade(0, 7);
+    for ask in 8..12 {
+        bench.downgrade(0, ask);
+    }
+    for node in [had[1], had[2]] {
+        bench.drop_sent(0, node);
+    }
+    bench.answer_all(0);
+    bench.time_out(0);
+    let is_answer = |effect: &&Effect| matches!(effect, Effect::ExtensionOver { .. });
+    assert_eq!(bench.seen(0).iter().filter(is_answer).count(), 4);
+}
+
 fn is_answered(bench: &mut Bench) -> bool {
     let is_answer = |effect: &Effect| matches!(effect, Effect::ExtensionOver { .. });
     bench.seen(0).iter().any(is_answer)
