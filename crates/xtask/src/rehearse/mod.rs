@@ -113,7 +113,7 @@ impl Rehearsal {
     /// Builds the project of a newcomer, runs its tests, and asks its service for something.
     fn newcomer(&self, name: &str, version: &str) -> Result<(), Failed> {
         let folder = self.folder.join(name);
-        let project = folder.join("newcomer");
+        let project = folder.join("project");
         newcomer::write(&project, &folder.join("sources"), version)?;
         self.cargo("newcomer's tests", "test --quiet", &project)
             .run()?;
@@ -126,7 +126,10 @@ impl Rehearsal {
         }
         let answer = fleet::serve_alone(&folder.join("bin/redlock"), &folder.join("newcomer"));
         match answer {
-            Ok(answer) if answer.contains(" is paid, with ") => Ok(()),
+            Ok(answer) if answer.contains(" is paid, with ") => {
+                eprintln!("== newcomer's service on {version}: fine");
+                Ok(())
+            }
             Ok(answer) => Err(Failed(format!("the newcomer's service answers: {answer}"))),
             Err(error) => Err(Failed(format!("the newcomer's service: {error}"))),
         }
@@ -169,4 +172,4 @@ impl Rehearsal {
 const NODES: usize = 3;
 
 /// How many orders the fleet pays at the least before, between and after the replacements of its replicas.
-const ORDERS_BETWEEN: u64 = 1_000;
+const ORDERS_BETWEEN: u64 = 2_500;

@@ -15,7 +15,7 @@ pub(super) fn write(folder: &Path, sources: &Path, version: &str) -> Result<(), 
     let files = [
         ("Cargo.toml", manifest(&readme, &guide, version)?),
         ("src/main.rs", service(&readme)?),
-        ("src/bin/replica.rs", read(REPLICA)?),
+        ("src/bin/replica.rs", REPLICA.to_owned()),
         ("tests/guide.rs", examples(&guide)),
     ];
     for (path, text) in files {
@@ -119,7 +119,7 @@ const README: &str = "README.md";
 const GUIDE: &str = "crates/redlock-tower/docs/guide/testing.md";
 
 /// The program of the fleet that is upgraded.
-const REPLICA: &str = "tests/src/bin/replica.rs";
+const REPLICA: &str = include_str!("../../../../tests/src/bin/replica.rs");
 
 /// What the program of the fleet needs beside, and that the project is a workspace of its own.
 const REST: &str = "
