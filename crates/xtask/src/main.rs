@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         (Some("rehearse"), _) if rest.len() < 2 => {
             let revision = rest
                 .first()
-                .map_or("HEAD".into(), |it| it.to_string_lossy());
+                .map_or_else(|| "HEAD".into(), |it| it.to_string_lossy());
             rehearse::run(&revision)
         }
         (Some("bench"), _) => bench::run(&rest),

@@ -89,7 +89,11 @@ pub(super) fn serve_alone(redlock: &Path, service: &Path) -> io::Result<String> 
         let line = line?;
         if let Some((_, url)) = line.split_once("curl -X POST http://") {
             let (address, _) = url.split_once('/').unwrap_or((url, ""));
-            return ask(address.parse().map_err(io::Error::other)?, 7);
+            let answer = ask(address.parse().map_err(io::Error::other)?, 7);
+            // It ends the service, too.
+            process.terminate()?;
+            process.finish(PATIENCE)?;
+            return answer;
         }
         said += &line;
     }

@@ -95,12 +95,17 @@ fn entry(metadata: &Value, package: &[u8]) -> Value {
     let dependencies = metadata["deps"].as_array().into_iter().flatten();
     let dependencies: Vec<_> = dependencies
         .map(|asked| {
-            let renamed = asked["explicit_name_in_toml"].as_str();
+            let (name, renamed) = (&asked["name"], &asked["explicit_name_in_toml"]);
+            let (name, package) = if renamed.is_null() {
+                (name, &Value::Null)
+            } else {
+                (renamed, name)
+            };
             json!({
-                "name": renamed.or(asked["name"].as_str()), "req": asked["version_req"], "features": asked["features"],
+                "name": name, "req": asked["version_req"], "features": asked["features"],
                 "optional": asked["optional"], "default_features": asked["default_features"],
                 "target": asked["target"], "kind": asked["kind"], "registry": asked["registry"],
-                "package": renamed.and(asked["name"].as_str()),
+                "package": package,
             })
         })
         .collect();
