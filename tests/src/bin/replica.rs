@@ -3,7 +3,7 @@
 use std::{
     env,
     fs::File,
-    io::{self, Read, Seek, Write},
+    io::{self, Seek, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -76,8 +76,7 @@ fn alone(order: &Path, token: u64) -> io::Result<Option<File>> {
     if file.try_lock().is_err() {
         return Ok(None);
     }
-    let mut last = String::new();
-    file.read_to_string(&mut last)?;
+    let last = io::read_to_string(&file)?;
     if last.parse().is_ok_and(|last: u64| token <= last) {
         return Ok(None);
     }
