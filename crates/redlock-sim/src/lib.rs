@@ -8,6 +8,9 @@
 //! Its nodes crash, lose their data and stand still, and so do its clients.
 //! A minute suffices for tens of thousands of worlds, and each world that goes wrong can be run again, exactly.
 //!
+//! For tests of your own service, the module `kit` has nodes and links that fail when a test tells them to; it needs the
+//! feature `client`.
+//!
 //! # The course of a world
 //!
 //! [`run`] makes a world from a seed and a [`Plan`], and makes it fail for some seconds of its time.

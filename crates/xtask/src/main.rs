@@ -11,6 +11,7 @@ mod modules;
 mod mutants;
 mod programs;
 mod published;
+mod rehearse;
 mod server;
 mod slowest;
 mod step;
@@ -36,6 +37,12 @@ fn main() -> ExitCode {
         (Some("house"), true) => house::run(),
         (Some("modules"), true) => modules::run(),
         (Some("package"), true) => published::package(),
+        (Some("rehearse"), _) if rest.len() < 2 => {
+            let revision = rest
+                .first()
+                .map_or_else(|| "HEAD".into(), |it| it.to_string_lossy());
+            rehearse::run(&revision)
+        }
         (Some("bench"), _) => bench::run(&rest),
         (Some("mutants"), _) => {
             let names: Vec<_> = rest
@@ -81,6 +88,10 @@ usage: cargo xtask <verb>
   house             counts code, documentation, tests, files, types and options of the published crates
   modules           looks for circles among the modules of each crate
   package           makes the packages of the published crates, and compiles their contents
+  rehearse [REVISION]
+                    publishes all crates to a registry on this machine, those of REVISION (or of the last
+                    commit) and those of the last commit as the next version; builds the README's service
+                    from them and runs its tests; upgrades a fleet under load from one to the other
   mutants [NAMES]   puts known mistakes into a copy of the sources, one at a time, and runs the checks
                     that must fail; NAMES are parts of names, or of paths of changed files: protocol/,
                     no-drift, src/local/queue

@@ -5,7 +5,7 @@ use std::{
     ffi::OsStr,
     fmt::Write as _,
     io::{self, BufRead, BufReader, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
@@ -56,6 +56,12 @@ impl Step {
     /// Arguments after the others, kept as they are.
     pub(crate) fn arguments(mut self, arguments: &[impl AsRef<OsStr>]) -> Self {
         self.command.args(arguments);
+        self
+    }
+
+    /// Runs the command in another folder than the root.
+    pub(crate) fn within(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
         self
     }
 

@@ -41,6 +41,7 @@ mod observing;
 mod ownership;
 mod processes;
 mod readme;
+mod rehearsal;
 mod replicas;
 mod restart_guard;
 mod script_cache;

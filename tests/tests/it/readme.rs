@@ -100,6 +100,15 @@ async fn the_program_of_the_readme_runs_as_it_is_with_the_variables_of_the_sandb
         .nth(1)
         .unwrap_or_else(|| panic!("{line}"));
     let (address, path) = address.trim().split_once('/').unwrap();
+    let answer = post(address, path);
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("order 7 is paid, with "), "{answer}");
+}
+
+/// Sends a request without a body, and returns the answer.
+pub(crate) fn post(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
         stream,
@@ -108,8 +117,5 @@ async fn the_program_of_the_readme_runs_as_it_is_with_the_variables_of_the_sandb
     .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    program.kill().unwrap();
-    program.wait().unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(answer.contains("order 7 is paid, with "), "{answer}");
+    answer
 }

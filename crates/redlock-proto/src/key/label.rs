@@ -9,7 +9,7 @@ use std::{fmt, hash::Hash, str::FromStr};
 /// # Examples
 ///
 /// ```
-/// use redlock_proto::HolderLabel;
+/// # use redlock_proto::HolderLabel;
 ///
 /// let label: HolderLabel = "order@web-7:4312".parse()?;
 /// assert_eq!(label.as_str(), "order@web-7:4312");
@@ -56,7 +56,7 @@ impl HolderLabel {
     /// # Examples
     ///
     /// ```
-    /// use redlock_proto::HolderLabel;
+    /// # use redlock_proto::HolderLabel;
     ///
     /// let process: HolderLabel = "web-7:4312".parse()?;
     /// assert_eq!(process.holding_for("order").as_str(), "order@web-7:4312");

@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 /// # Examples
 ///
 /// ```
-/// use redlock_proto::Printable;
+/// # use redlock_proto::Printable;
 ///
 /// let shown = Printable::new("order\n\u{202e}24").to_string();
 /// assert_eq!(shown, r"order\n\u{202e}24");

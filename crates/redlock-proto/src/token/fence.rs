@@ -63,7 +63,7 @@ use crate::FencingToken;
 /// # Examples
 ///
 /// ```
-/// use redlock_proto::{Fence, FencingToken};
+/// # use redlock_proto::{Fence, FencingToken};
 ///
 /// let [older, newer] = [7, 8].map(|n| FencingToken::new(n).unwrap());
 /// let mut fence = Fence::new();

@@ -16,7 +16,7 @@ pub use self::fence::{Fence, StaleToken};
 /// They are not consecutive, and they fit a signed 64-bit column and an IEEE double without loss.
 ///
 /// ```
-/// use redlock_proto::FencingToken;
+/// # use redlock_proto::FencingToken;
 ///
 /// let token = FencingToken::new(1_795_177_631_473_215).unwrap();
 /// assert!(token < FencingToken::new(1_795_177_631_473_216).unwrap());

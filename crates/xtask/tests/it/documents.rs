@@ -204,7 +204,7 @@ fn paths(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the folder is there") {
         let path = entry.expect("it can be read").path();
         let name = path.file_name().and_then(|name| name.to_str());
-        if name.is_some_and(|name| name == "target" || name.starts_with('.')) {
+        if name.is_some_and(|name| name == "target" || name.starts_with('.') && name != ".github") {
             continue;
         }
         if path.is_dir() {

@@ -109,6 +109,108 @@ fn each_published_crate_has_what_a_registry_shows() {
     }
 }
 
+/// The documents of a package: its README, and the pages and guides of its documentation.
+fn documents(folder: &Path) -> Vec<PathBuf> {
+    let mut documents = vec![folder.join("README.md")];
+    let mut folders = vec![folder.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                documents.push(path);
+            }
+        }
+    }
+    documents
+}
+
+#[test]
+fn the_documents_of_a_package_stand_alone() {
+    let workspace = manifest(&root());
+    let workspace = &workspace["workspace"]["package"];
+    let (version, _) = workspace["version"]
+        .as_str()
+        .unwrap()
+        .rsplit_once('.')
+        .unwrap();
+    let rust = workspace["rust-version"].as_str().unwrap();
+    for (name, (folder, _)) in published() {
+        let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+        let builds = format!("builds with Rust {rust} and later");
+        assert!(readme.contains(&builds), "{name}: {builds}");
+        if !["redlock-cli", "redlock-proto"].contains(&&*name) {
+            let asks = [
+                format!("\n{name} = \""),
+                format!("\n{name} = {{ version = \""),
+            ];
+            assert!(asks.iter().any(|line| readme.contains(line)), "{name}");
+        }
+        for document in documents(&folder) {
+            let text = fs::read_to_string(&document).unwrap();
+            let place = document.display();
+            // The package has nothing of its surroundings.
+            assert!(!text.contains("](../"), "{place} leads out of its package");
+            for line in text.lines().filter(|line| line.starts_with("redlock-")) {
+                let Some((_, asked)) = line.split_once(" = ") else {
+                    continue;
+                };
+                let asks = format!("\"{version}\"");
+                assert!(
+                    asked.contains(&asks),
+                    "{place} asks for another version: {line}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_programs_of_a_release_are_where_cargo_binstall_looks() {
+    let (_, package) = &published()["redlock-cli"];
+    let binstall = &package["metadata"]["binstall"];
+    let text = |key: &str| binstall[key].as_str().unwrap();
+    assert_eq!(text("pkg-fmt"), "tgz");
+    let url = text("pkg-url");
+    // The registry's page has the address, and this repeats none.
+    let (before, file) = url.rsplit_once('/').unwrap();
+    assert_eq!(before, "{ repo }/releases/download/v{ version }");
+    let file = file.replace("{ target }", "$TARGET");
+    let program = text("bin-dir").replace("{ target }", "$TARGET");
+    let (archive, program) = (
+        file.strip_suffix(".tar.gz").unwrap(),
+        program.split_once('/').unwrap(),
+    );
+    assert_eq!(program, (archive, "{ bin }{ binary-ext }"));
+    let workflow = fs::read_to_string(root().join(".github/workflows/release.yml")).unwrap();
+    for command in [
+        format!("mkdir \"{archive}\"\n"),
+        format!(
+            "cp \"target/$TARGET/release/redlock\" LICENSE-* crates/redlock-cli/README.md \"{archive}\"\n"
+        ),
+        format!("tar -czf \"{file}\" \"{archive}\"\n"),
+        format!("gh release upload \"$GITHUB_REF_NAME\" \"{file}\""),
+    ] {
+        assert!(workflow.contains(&command), "{command}");
+    }
+    assert!(workflow.contains("tags: ['v*']"));
+}
+
+#[test]
+fn the_checks_of_a_change_are_those_of_each_machine_and_all_libraries_have_a_baseline() {
+    let workflow = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
+    assert!(workflow.contains("- run: .ci/run\n"));
+    for (name, (folder, _)) in published() {
+        let is_library = folder.join("src/lib.rs").exists();
+        assert_eq!(
+            workflow.contains(&format!("-p {name}")),
+            is_library,
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn features_are_on_the_pages_of_the_documentation() {
     for (name, (folder, package)) in published() {

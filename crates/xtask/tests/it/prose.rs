@@ -190,7 +190,7 @@ fn first_lines_are_found_behind_attributes_and_in_what_is_public_around_them() {
 }
 
 /// The folders whose comments must name their subjects, from the root of the repository; and the documents beside them.
-const FOLDERS: [&str; 5] = ["crates", "docker", "docs", "examples", "tests"];
+const FOLDERS: [&str; 6] = [".github", "crates", "docker", "docs", "examples", "tests"];
 const DOCUMENTS: [&str; 4] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
