@@ -24,19 +24,7 @@ pub(super) async fn switch(
     ttl: Duration,
     switch: Switch,
 ) -> Result<(), ControlError> {
-    let ask = |now| ClaimRequest {
-        job: id.pause_key(),
-        lock: id.pause_key(),
-        tick: now,
-        early: EARLY,
-        start_within: LATE,
-        ttl,
-        wait: CONFIRMED_WITHIN,
-        fingerprint: switch.number(),
-        after: After::Whatever,
-        slots: None,
-        place_within: None,
-    };
+    let ask = |now| moment_of(id.pause_key(), switch.number(), ttl, CONFIRMED_WITHIN, now);
     let word = switch.as_str();
     match claims.claim_now(None, TimeDelta::zero(), ask).await {
         Ok((won, _)) => {
@@ -49,6 +37,29 @@ pub(super) async fn switch(
             let message = format!("no majority has confirmed that it is {word}; try again: {why}");
             Err(ControlError::unconfirmed(id.name(), message))
         }
+    }
+}
+
+/// Returns the request of a moment of which the nodes remember this number, and that no run follows.
+pub(super) fn moment_of(
+    key: ResourceKey,
+    number: u64,
+    ttl: Duration,
+    wait: Duration,
+    now: DateTime<Utc>,
+) -> ClaimRequest {
+    ClaimRequest {
+        job: key.clone(),
+        lock: key,
+        tick: now,
+        early: EARLY,
+        start_within: LATE,
+        ttl,
+        wait,
+        fingerprint: number,
+        after: After::Whatever,
+        slots: None,
+        place_within: None,
     }
 }
 

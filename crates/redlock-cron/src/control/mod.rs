@@ -2,6 +2,7 @@
 
 mod actions;
 mod error;
+mod expectation;
 mod inspect;
 mod remote;
 

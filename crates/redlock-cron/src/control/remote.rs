@@ -177,7 +177,7 @@ pub async fn dangerous_forget(
 }
 
 /// Returns the resources under which nodes remember a job: its ticks, its attempts, its runs on request, its pauses,
-/// and the ticks that asked earlier runs to end.
+/// the ticks that asked earlier runs to end, and the moments at which a success was overdue.
 ///
 /// This is for operators' tools, which get the names of these resources on a node from
 /// [`NodeKeys::job`](redlock_core::NodeKeys::job).
@@ -204,6 +204,7 @@ pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>,
         id.manual_key(),
         id.pause_key(),
         id.cancel_key(),
+        id.success_key(),
     ];
     Ok(others.into_iter().chain(attempts).collect())
 }

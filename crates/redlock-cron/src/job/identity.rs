@@ -87,6 +87,11 @@ impl JobId {
         ResourceKey::new(PAUSE, self).expect(BOUNDED)
     }
 
+    /// Returns the key of the moments at which a success of the job was expected, and overdue.
+    pub(crate) fn success_key(&self) -> ResourceKey {
+        ResourceKey::new(SUCCESS, self).expect(BOUNDED)
+    }
+
     /// Returns the namespace and the name of the job whose ticks, pauses or runs by hand have this key.
     pub(crate) fn of_key(key: &str) -> Option<(&str, &str)> {
         let (class, job) = key.split_once(':')?;
@@ -126,6 +131,7 @@ const TICK: &str = "redlock-cron-tick";
 const SLOT: &str = "redlock-cron-slot";
 const MANUAL: &str = "redlock-cron-manual";
 const PAUSE: &str = "redlock-cron-pause";
+const SUCCESS: &str = "redlock-cron-success";
 const CANCEL: &str = "redlock-cron-cancel";
 
 const LONGEST_NAMESPACE: usize = 64;
@@ -156,6 +162,7 @@ mod tests {
                     id.manual_key(),
                     id.pause_key(),
                     id.cancel_key(),
+                    id.success_key(),
                 ] {
                     assert!(keys.insert(key), "{id}");
                 }

@@ -48,6 +48,10 @@ impl Jobs {
         let runner = Arc::new(runner);
         let before = state.by_name.insert(name, Arc::clone(&runner));
         drop(state);
+        #[cfg(feature = "metrics")]
+        if let Some(before) = &before {
+            before.tell_not_overdue();
+        }
         // What it has captured is the application's, which may ask for the lock.
         drop(before);
         runner
@@ -92,6 +96,13 @@ impl Jobs {
             if runner.is_due() {
                 self.replica.tasks.spawn(async move { runner.wake() });
             }
+        }
+    }
+
+    /// Looks at what the nodes remember that concerns no tick.
+    pub(crate) fn look_at_nodes(&self) {
+        for runner in self.all() {
+            runner.look_for_success();
         }
     }
 

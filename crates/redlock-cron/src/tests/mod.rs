@@ -4,6 +4,7 @@ mod attempts;
 mod claims;
 mod clocks;
 mod control;
+mod expectation;
 mod hooks;
 mod host;
 mod logs;

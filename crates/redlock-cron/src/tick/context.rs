@@ -11,7 +11,7 @@ use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, TickReport, Trigger,
     clock::{LONGEST_AHEAD, lag, to_instant},
     job::{Condition, Fingerprint, JobId, JobSettings, Work, early},
-    record::{Journal, guarded},
+    record::{ExpectationLooks, Journal, guarded},
     replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
 };
@@ -31,6 +31,7 @@ pub(crate) struct JobContext {
     /// Since when this replica has the job, by the nodes' clocks as far as they were known.
     pub(super) added: DateTime<Utc>,
     pub(crate) journal: Journal,
+    pub(crate) looks: ExpectationLooks,
     pub(crate) ending: Ending,
 }
 
@@ -61,6 +62,7 @@ impl JobContext {
             condition: job.condition,
             added: now,
             journal: Journal::default(),
+            looks: ExpectationLooks::default(),
         })
     }
 
