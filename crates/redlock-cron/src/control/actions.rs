@@ -220,7 +220,7 @@ fn whole(by: Duration) -> TimeDelta {
 }
 
 /// How long to wait for others that pause or resume the job at the same time.
-const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often others may be in the way.
 const MOMENT_ATTEMPTS: u32 = 10;
@@ -229,7 +229,7 @@ const MOMENT_ATTEMPTS: u32 = 10;
 ///
 /// The same on all replicas, for it is `early` and `start_within` of these claims.
 /// It is short because nodes that lost their data refuse what could have been claimed before.
-const EARLY: Duration = Duration::from_secs(2);
+pub(super) const EARLY: Duration = Duration::from_secs(2);
 const LATE: Duration = Duration::from_secs(60);
 
 /// How long a claim of a moment may wait: nodes judge whether it is late before they judge its lock.

@@ -7,9 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_core::{RunRecord, Tick};
 
-use super::{actions::moment_of, inspect::read};
+use super::actions::moment_of;
 use crate::{
-    Overlap,
     clock::{lag, to_instant},
     record::{Conclusion, SwitchState, ended_at},
     replica::finish,
@@ -110,10 +109,7 @@ impl JobRunner {
     /// Returns how the switch stands, without the claim of the moment `own`; `None` if too few nodes have answered.
     async fn conclude(&self, within: Duration, own: Option<Tick>) -> Option<Conclusion> {
         let (job, claims) = (&self.job, &self.job.replica.claims);
-        let shared_lock = !matches!(job.settings.overlap, Overlap::Allow | Overlap::UpTo(_));
-        let attempts = job.settings.max_attempts();
-        let runs = read(&claims.redlock, &job.id, attempts, Some(shared_lock));
-        let (memory, state) = tokio::join!(runs, claims.read(job.id.success_key()));
+        let (memory, state) = tokio::join!(self.memory(), claims.read(job.id.success_key()));
         let state = state.filter(|_| memory.is_known())?;
         let good = memory
             .runs()

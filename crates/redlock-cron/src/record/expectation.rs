@@ -8,10 +8,10 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{JobState, RunRecord, RunState, Tick};
+use redlock_core::{JobState, RunRecord, Tick};
 use tokio::time::Instant;
 
-use super::PastRun;
+use super::{PastRun, memory::is_unstarted};
 use crate::clock::{lag, to_instant, to_tick};
 
 /// A state of a job's dead-man's switch.
@@ -57,10 +57,7 @@ impl SwitchState {
 
     /// Returns the newest state that the nodes remember, and its moment; the claim of the moment `own` does not count.
     pub(crate) fn newest(state: &JobState, own: Option<Tick>) -> Option<(Self, DateTime<Utc>)> {
-        let is_state = |run: &&RunRecord| {
-            let is_void = matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED);
-            !is_void && Some(run.tick) != own
-        };
+        let is_state = |run: &&RunRecord| !is_unstarted(run) && Some(run.tick) != own;
         let run = state.runs.iter().find(is_state)?;
         Some((Self::of(run.fingerprint)?, to_instant(run.tick)))
     }

@@ -13,6 +13,7 @@ mod status;
 pub use self::metrics::ALL as METRICS;
 pub(crate) use self::{
     expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
+    memory::is_unstarted,
     observer::{Observer, OutcomeHook, StartHook, guarded},
     report::Measured,
     status::Journal,

@@ -18,6 +18,7 @@ mod policies;
 mod pulse;
 mod removal;
 mod requests;
+mod requests_of_all;
 mod retries;
 mod shutdown;
 mod skew;
