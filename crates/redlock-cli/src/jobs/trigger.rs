@@ -160,14 +160,13 @@ async fn until_ended(
         match progress(&memory, run.tick()) {
             Progress::Claimed(run) if run.outcome().is_some() => return Ok((run, false)),
             Progress::CutShort(run) => return Ok((run, true)),
-            Progress::Claimed(_) => {}
             // Ten later requests have taken its place.
             Progress::Pending if memory.is_known() => {
                 let why =
                     "the nodes no longer remember the run: too many others were requested since";
                 return Err(CommandError::wrong(why));
             }
-            Progress::Pending => {}
+            Progress::Claimed(_) | Progress::Pending => {}
         }
     }
 }

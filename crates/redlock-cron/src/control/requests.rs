@@ -77,15 +77,15 @@ async fn claim_moment(
 
 /// Lets these jobs look for requests, if the bell of their namespace was rung after the moment `heard`.
 ///
-/// Returns the newest moment of the bell; `None` if too few nodes have answered all that was asked.
+/// Returns the newest moment of the bell; `None` if it was never rung, or too few nodes have answered all that was asked.
 pub(crate) async fn answer_bell(
     claims: &Claims,
     key: ResourceKey,
     heard: Option<Tick>,
     jobs: &[Arc<JobRunner>],
-) -> Option<Option<Tick>> {
-    let rung = claims.read(key).await?.watermark;
-    if rung > heard {
+) -> Option<Tick> {
+    let rung = claims.read(key).await?.watermark?;
+    if Some(rung) > heard {
         for some in jobs.chunks(AT_ONCE) {
             let looks = join_all(some.iter().map(JobRunner::look_for_requests)).await;
             if looks.contains(&false) {
@@ -172,7 +172,6 @@ impl JobRunner {
             match (last.outcome, job.settings.overlap) {
                 (Outcome::NotWinner, _) => return Err(last),
                 (Outcome::TooLate, _) if !overlapped => return Err(last),
-                (Outcome::TooLate, _) => {}
                 (Outcome::Forgotten, _) if !last.is_open => return Err(last),
                 (Outcome::Overlapping | Outcome::NoPlace, Overlap::CancelOther)
                     if job.is_in_its_own_way(&last) =>
@@ -185,7 +184,7 @@ impl JobRunner {
                         job.cancel_others(cancel).await;
                     }
                 }
-                (Outcome::Overlapping, Overlap::Wait) => {}
+                (Outcome::TooLate, _) | (Outcome::Overlapping, Overlap::Wait) => {}
                 // Replicas that all ask for it may be in each other's way.
                 (Outcome::Overlapping, _) if self.runs_beside(moment).await => {
                     return Err(self.skip(moment, last).await);

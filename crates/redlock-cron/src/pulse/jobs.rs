@@ -112,9 +112,9 @@ impl Jobs {
         for runner in self.all() {
             runner.look_for_success();
         }
-        let Some(heard) = self.bell.begin() else {
+        if !self.bell.begin() {
             return;
-        };
+        }
         let (replica, jobs, bell) = (
             Arc::clone(&self.replica),
             self.all(),
@@ -122,7 +122,7 @@ impl Jobs {
         );
         self.replica.tasks.spawn(async move {
             let key = replica.namespace.bell_key();
-            let rung = answer_bell(&replica.claims, key, heard, &jobs).await;
+            let rung = answer_bell(&replica.claims, key, bell.heard(), &jobs).await;
             bell.end(rung);
         });
     }
@@ -181,25 +181,28 @@ struct BellState {
 }
 
 impl Bell {
-    /// Returns the newest moment whose requests were found, if the caller must look now.
-    fn begin(&self) -> Option<Option<Tick>> {
+    /// Returns whether the caller must look now.
+    fn begin(&self) -> bool {
         let mut bell = self.state();
         let is_due = bell.next.is_none_or(|next| next <= Instant::now());
         if !is_due || std::mem::replace(&mut bell.is_looking, true) {
-            return None;
+            return false;
         }
         bell.has_new_job = false;
-        Some(bell.heard)
+        true
+    }
+
+    /// Returns the newest moment of which the requests were found.
+    fn heard(&self) -> Option<Tick> {
+        self.state().heard
     }
 
     /// Notes the end of a look, which has found the requests up to the moment `rung`; `None` if it found out nothing.
-    fn end(&self, rung: Option<Option<Tick>>) {
+    fn end(&self, rung: Option<Tick>) {
         let mut bell = self.state();
         bell.is_looking = false;
         bell.next = Some(Instant::now() + BETWEEN_LOOKS);
-        if let Some(rung) = rung
-            && !bell.has_new_job
-        {
+        if !bell.has_new_job {
             bell.heard = rung.max(bell.heard);
         }
     }
