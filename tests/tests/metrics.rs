@@ -273,6 +273,16 @@ async fn jobs(redlock: &Redlock, prometheus: &PrometheusHandle) {
     assert!(removed.is_clean(), "{removed:?}");
     let text = prometheus.render();
     assert!(next(&text, "gone").is_nan() && !next(&text, "close-day").is_nan());
+    let hour = Duration::from_secs(3_600);
+    let audit = SingletonJob::every("audit", hour, nothing).expect_success_within(second);
+    scheduler.add(audit).await.unwrap();
+    let overdue = "redlock_job_overdue";
+    let audit = ["job_namespace=\"books\"", "job_name=\"audit\""];
+    assert_eq!(value(&prometheus.render(), overdue, &audit), 0.0);
+    reaches(prometheus, overdue, &audit, 1.0).await;
+    let removed = scheduler.remove("audit", SOON).await.unwrap();
+    assert!(removed.is_clean(), "{removed:?}");
+    assert_eq!(value(&prometheus.render(), overdue, &audit), 0.0);
     let report = scheduler.shutdown(SOON).await;
     assert!(report.unfinished().is_empty(), "{report:?}");
     assert!(next(&prometheus.render(), "close-day").is_nan());

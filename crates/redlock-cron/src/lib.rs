@@ -16,8 +16,8 @@ mod tick;
 
 pub use self::{
     control::{
-        ControlError, ControlErrorKind, dangerous_forget, inspect, job_remembered_under, pause,
-        remembered_under, resume,
+        ControlError, ControlErrorKind, REQUEST_LIFETIME, dangerous_forget, inspect,
+        job_remembered_under, pause, remembered_under, request_run, resume,
     },
     error::{SetupError, SetupErrorKind},
     job::{

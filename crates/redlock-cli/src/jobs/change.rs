@@ -187,7 +187,7 @@ fn broken(job: &JobName, memory: &JobMemory) -> String {
 }
 
 /// Returns why nothing was done to a job, or why that is not known.
-fn failed(error: &ControlError, lead: &str) -> CommandError {
+pub(super) fn failed(error: &ControlError, lead: &str) -> CommandError {
     let message = format!("{lead}{error}");
     match error.kind() {
         ControlErrorKind::Unconfirmed => CommandError::NoQuorum(message),

@@ -2,6 +2,7 @@
 
 mod change;
 mod list;
+mod trigger;
 
 use clap::Subcommand;
 use redlock_core::{NodeReport, Redlock};
@@ -41,6 +42,9 @@ enum Action {
     /// Lets all replicas start a job again
     #[command(after_help = "Example:\n  redlock jobs resume billing/close-day")]
     Resume(change::PauseArgs),
+    /// Asks all replicas for a run of a job, which one of them starts
+    #[command(after_help = "Example:\n  redlock jobs trigger billing/close-day --wait")]
+    Trigger(trigger::TriggerArgs),
     /// Deletes what the nodes remember of a job that no scheduler has any more
     #[command(after_help = "Example:\n  redlock jobs forget billing/close-day")]
     Forget(change::ForgetArgs),
@@ -51,6 +55,7 @@ pub(crate) async fn run(args: JobsArgs, context: &CommandContext) -> CommandResu
     match args.action {
         Some(Action::Pause(args)) => change::set_paused(args, true, context).await,
         Some(Action::Resume(args)) => change::set_paused(args, false, context).await,
+        Some(Action::Trigger(args)) => trigger::run(args, context).await,
         Some(Action::Forget(args)) => change::forget(args, context).await,
         None => {
             let settings = args.connection.settings().await?;

@@ -1,16 +1,23 @@
-//! `jobs` tells what is remembered of jobs that another process runs, and pauses, resumes and forgets them.
+//! `jobs` tells what is remembered of jobs that another process runs, and pauses, resumes, triggers and forgets them.
 
 use std::{
     io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::channel,
+    },
+    thread,
     time::{Duration, Instant},
 };
 
+use redlock_core::Redlock;
 use redlock_cron::{
     BoxError, Overlap, Run, SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler,
 };
 use serde_json::Value;
 
-use crate::kit::{Nodes, Relay, at_terminal, screen};
+use crate::kit::{MAX_TTL, Nodes, Relay, at_terminal, screen};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_and_pauses_are_told_without_running_the_job() {
@@ -93,8 +100,13 @@ async fn without_a_majority_nothing_is_said_of_a_job() {
 
 /// Starts a scheduler with one job.
 async fn running(nodes: &Nodes, namespace: &str, job: SingletonJob) -> SingletonScheduler {
+    running_by(nodes.client().await, namespace, job).await
+}
+
+/// Starts a scheduler with one job, whose nodes are those of this client.
+async fn running_by(client: Redlock, namespace: &str, job: SingletonJob) -> SingletonScheduler {
     let scheduler = JobScheduler::new().await.unwrap();
-    let builder = SingletonScheduler::builder(nodes.client().await, scheduler);
+    let builder = SingletonScheduler::builder(client, scheduler);
     let jobs = builder.namespace(namespace).build().unwrap();
     jobs.add(job).await.unwrap();
     jobs.start().await.unwrap();
@@ -390,4 +402,135 @@ async fn a_job_whose_lock_somebody_holds_is_not_forgotten() {
     );
     held.release().await.unwrap();
     assert_eq!(forget().code, 1);
+}
+
+/// A job that is not due in these tests.
+const IN_JULY: &str = "0 0 0 1 7 *";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_triggered_on_one_of_its_replicas_and_the_exit_code_is_its_outcome() {
+    let nodes = Nodes::blessed(3).await;
+    let trigger =
+        |more: &[&str]| nodes.run(&[&["jobs", "trigger", "billing/close-day"], more].concat());
+    let slip = trigger(&[]);
+    let words = "nothing is remembered of billing/close-day";
+    assert!(slip.code == 2 && slip.err.contains(words), "{slip:?}");
+    let runs = Arc::new(AtomicU64::new(0));
+    let job = || {
+        let runs = Arc::clone(&runs);
+        let work = move |_: Run| {
+            let number = runs.fetch_add(1, Ordering::SeqCst) + 1;
+            async move {
+                match number {
+                    1 => Ok(()),
+                    2 => Err(BoxError::from("no ledger")),
+                    _ => std::future::pending().await,
+                }
+            }
+        };
+        SingletonJob::cron("close-day", IN_JULY, "UTC", work)
+    };
+    let first = running(&nodes, "billing", job()).await;
+    let second = running(&nodes, "billing", job()).await;
+    // No tick of it was due before.
+    let done = trigger(&["--wait", "--unseen"]);
+    assert!(
+        done.code == 0 && done.out.contains("by hand: ok after"),
+        "{done:?}"
+    );
+    assert!(done.err.contains("asked all replicas at 20"), "{done:?}");
+    let done = trigger(&["--wait", "--json"]);
+    let json: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(
+        (done.code, &json["outcome"]),
+        (2, &"failed".into()),
+        "{done:?}"
+    );
+    let asked = json["asked"].as_str().unwrap();
+    let done = trigger(&[]);
+    assert!(
+        done.code == 0 && done.out.contains("has started it"),
+        "{done:?}"
+    );
+    let done = trigger(&["--wait"]);
+    assert!(
+        done.code == 1 && done.out.contains("overlapping"),
+        "{done:?}"
+    );
+    assert_eq!(runs.load(Ordering::SeqCst), 3);
+
+    let out = nodes.run(&["jobs", "billing/close-day", "--json"]).out;
+    let memory: Value = serde_json::from_str(&out).unwrap();
+    assert!(memory["running_on"].is_string(), "{memory}");
+    let remembered = memory["runs"].as_array().unwrap();
+    assert!(
+        remembered.iter().all(|run| run["by_hand"] == true),
+        "{memory}"
+    );
+    let outcomes: Vec<_> = remembered.iter().map(|run| &run["outcome"]).collect();
+    let expected: [Value; 4] = [
+        "overlapping".into(),
+        Value::Null,
+        "failed".into(),
+        "ok".into(),
+    ];
+    assert_eq!(outcomes, expected.iter().collect::<Vec<_>>(), "{memory}");
+    assert!(
+        remembered[2]["tick"]
+            .as_str()
+            .unwrap()
+            .starts_with(&asked[..19]),
+        "{memory}"
+    );
+    drop(first.shutdown(Duration::ZERO).await);
+    drop(second.shutdown(Duration::ZERO).await);
+}
+
+#[tokio::test]
+async fn a_trigger_that_no_replica_picks_up_expires_and_the_command_says_so() {
+    let nodes = Nodes::blessed(3).await;
+    let done = nodes.run(&["jobs", "trigger", "billing/close-day", "--unseen"]);
+    assert!(
+        done.code == 1 && done.out.contains("no replica has started it within 1 min"),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_trigger_without_a_majority_is_told_as_that() {
+    let mut nodes = Nodes::blessed(3).await;
+    nodes[0].kill().unwrap();
+    nodes[1].kill().unwrap();
+    let done = nodes.run(&["jobs", "trigger", "billing/close-day", "--unseen"]);
+    assert_eq!(done.code, 3, "{done:?}");
+}
+
+/// The replica is cut off as by a crash: nothing records the end of its run, and its lease is not released.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_triggered_run_that_a_crash_cuts_short_is_told_when_its_lease_is_over() {
+    let nodes = Nodes::blessed(3).await;
+    let (tell, begun) = channel();
+    let work = move |_: Run| {
+        tell.send(()).unwrap();
+        std::future::pending::<Result<(), BoxError>>()
+    };
+    let job = SingletonJob::cron("close-day", IN_JULY, "UTC", work);
+    let relays: Vec<_> = nodes.iter().map(|node| Relay::to(node.address())).collect();
+    let client = Redlock::builder().nodes(relays.iter().map(Relay::url));
+    let client = client.ttl(MAX_TTL).max_ttl(MAX_TTL).build().await.unwrap();
+    let jobs = running_by(client, "billing", job).await;
+    let done = tokio::task::block_in_place(|| {
+        let arguments = ["jobs", "trigger", "billing/close-day", "--unseen", "--wait"];
+        thread::scope(|scope| {
+            let command = scope.spawn(|| nodes.run(&arguments));
+            begun.recv_timeout(Duration::from_secs(120)).unwrap();
+            relays.iter().for_each(Relay::cut);
+            command.join().unwrap()
+        })
+    });
+    assert!(
+        done.code == 2 && done.out.contains("it was cut short"),
+        "{done:?}"
+    );
+    drop(jobs);
 }

@@ -24,19 +24,7 @@ pub(super) async fn switch(
     ttl: Duration,
     switch: Switch,
 ) -> Result<(), ControlError> {
-    let ask = |now| ClaimRequest {
-        job: id.pause_key(),
-        lock: id.pause_key(),
-        tick: now,
-        early: EARLY,
-        start_within: LATE,
-        ttl,
-        wait: CONFIRMED_WITHIN,
-        fingerprint: switch.number(),
-        after: After::Whatever,
-        slots: None,
-        place_within: None,
-    };
+    let ask = |now| moment_of(id.pause_key(), switch.number(), ttl, CONFIRMED_WITHIN, now);
     let word = switch.as_str();
     match claims.claim_now(None, TimeDelta::zero(), ask).await {
         Ok((won, _)) => {
@@ -49,6 +37,29 @@ pub(super) async fn switch(
             let message = format!("no majority has confirmed that it is {word}; try again: {why}");
             Err(ControlError::unconfirmed(id.name(), message))
         }
+    }
+}
+
+/// Returns the request of a moment of which the nodes remember this number, and that no run follows.
+pub(super) fn moment_of(
+    key: ResourceKey,
+    number: u64,
+    ttl: Duration,
+    wait: Duration,
+    now: DateTime<Utc>,
+) -> ClaimRequest {
+    ClaimRequest {
+        job: key.clone(),
+        lock: key,
+        tick: now,
+        early: EARLY,
+        start_within: LATE,
+        ttl,
+        wait,
+        fingerprint: number,
+        after: After::Whatever,
+        slots: None,
+        place_within: None,
     }
 }
 
@@ -209,7 +220,7 @@ fn whole(by: Duration) -> TimeDelta {
 }
 
 /// How long to wait for others that pause or resume the job at the same time.
-const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often others may be in the way.
 const MOMENT_ATTEMPTS: u32 = 10;
@@ -218,7 +229,7 @@ const MOMENT_ATTEMPTS: u32 = 10;
 ///
 /// The same on all replicas, for it is `early` and `start_within` of these claims.
 /// It is short because nodes that lost their data refuse what could have been claimed before.
-const EARLY: Duration = Duration::from_secs(2);
+pub(super) const EARLY: Duration = Duration::from_secs(2);
 const LATE: Duration = Duration::from_secs(60);
 
 /// How long a claim of a moment may wait: nodes judge whether it is late before they judge its lock.

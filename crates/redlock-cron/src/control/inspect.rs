@@ -61,7 +61,11 @@ pub(super) async fn read(
     have_one_lock: Option<bool>,
 ) -> JobMemory {
     let further = (2..=attempts).map(|attempt| (attempt, false, id.attempt_key(attempt)));
-    let others = [(1, true, id.manual_key()), (1, false, id.job_key())];
+    let others = [
+        (1, true, id.manual_key()),
+        (1, true, id.requested_key()),
+        (1, false, id.job_key()),
+    ];
     let read_one = async |(attempt, is_manual, key)| {
         let reading = redlock.job_status(key).await.ok();
         (attempt, is_manual, reading)
@@ -134,7 +138,8 @@ fn may_have_one_lock(runs: &[PastRun]) -> bool {
         );
         key(a) != key(b) || !a_is_older || is_lower
     };
-    let pairs = runs.iter().flat_map(|a| runs.iter().map(move |b| (a, b)));
+    let runs: Vec<_> = runs.iter().filter(|run| !run.was_skipped()).collect();
+    let pairs = runs.iter().flat_map(|a| runs.iter().map(move |b| (*a, *b)));
     pairs.into_iter().all(is_in_order)
 }
 
@@ -142,7 +147,8 @@ impl JobMemory {
     /// Finds the run that goes on, by the lock that it holds: its job's, or that of its tick if runs may overlap.
     async fn find_running(&mut self, redlock: &Redlock, id: &JobId) {
         if self.free_in() != Some(Duration::ZERO) {
-            self.running = self.runs.first().filter(|run| run.is_open()).cloned();
+            let newest = self.runs.iter().find(|run| !run.was_skipped());
+            self.running = newest.filter(|run| run.is_open()).cloned();
             return;
         }
         let open = self.runs.iter().filter(|run| run.is_open());
@@ -161,12 +167,22 @@ impl JobMemory {
 }
 
 impl JobRunner {
+    /// Returns what a majority of the nodes remembers.
+    pub(super) async fn memory(&self) -> JobMemory {
+        let (redlock, id) = (&self.job.replica.claims.redlock, &self.job.id);
+        let attempts = self.job.settings.max_attempts();
+        read(redlock, id, attempts, Some(self.has_shared_lock())).await
+    }
+
+    fn has_shared_lock(&self) -> bool {
+        !matches!(self.job.settings.overlap, Overlap::Allow | Overlap::UpTo(_))
+    }
+
     /// Returns what a majority of the nodes remembers, and what this replica has seen.
     pub(crate) async fn status(&self) -> JobStatus {
         let claims = &self.job.replica.claims;
-        let shared_lock = !matches!(self.job.settings.overlap, Overlap::Allow | Overlap::UpTo(_));
-        let attempts = self.job.settings.max_attempts();
-        let mut memory = read(&claims.redlock, &self.job.id, attempts, Some(shared_lock)).await;
+        let shared_lock = self.has_shared_lock();
+        let mut memory = self.memory().await;
         if let Some(state) = &mut memory.state
             && !shared_lock
         {

@@ -2,13 +2,19 @@
 
 mod actions;
 mod error;
+mod expectation;
 mod inspect;
 mod remote;
+mod requests;
 
 #[cfg(test)]
 pub(crate) use self::inspect::newest_first;
+pub(crate) use self::requests::answer_bell;
 pub use self::{
     error::{ControlError, ControlErrorKind},
     inspect::inspect,
-    remote::{dangerous_forget, job_remembered_under, pause, remembered_under, resume},
+    remote::{
+        dangerous_forget, job_remembered_under, pause, remembered_under, request_run, resume,
+    },
+    requests::REQUEST_LIFETIME,
 };

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use redlock_core::{AcquireErrorKind, Forgotten, Redlock, ResourceKey};
 use tokio::sync::Semaphore;
 
-use super::{ControlError, actions::switch, inspect};
+use super::{ControlError, actions::switch, inspect, requests::request};
 use crate::{
     InUse, SetupError,
     clock::SystemClock,
@@ -82,14 +83,81 @@ async fn set(
     to: Switch,
 ) -> Result<(), ControlError> {
     let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
-    let claims = Claims {
+    switch(&claims(redlock), &id, redlock.ttl(), to).await
+}
+
+/// Asks all replicas for a run of a job, which one of them starts, without adding the job to a scheduler.
+///
+/// `namespace` is that of the scheduler which runs the job, and `name` is the job's name.
+/// The call does not check that such a job exists: [`inspect`](crate::inspect) returns what the nodes remember of it.
+/// Returns the moment of the request, by the nodes' clocks; [`JobMemory::requested`](crate::JobMemory::requested)
+/// returns its run.
+///
+/// A replica notices the request within about three seconds, and claims it like a tick, so one replica starts it.
+/// A replica that [declines](crate::SingletonJob::only_if) it, or has no [place](crate::SingletonSchedulerBuilder::max_runs)
+/// for it, leaves it to others and asks again.
+/// If no replica has started the run within [`REQUEST_LIFETIME`](crate::REQUEST_LIFETIME), none starts it later.
+///
+/// The job's [overlap policy](crate::Overlap) applies: if a run goes on, of whatever kind, the request is skipped and
+/// recorded as [`Overlapping`](crate::Outcome::Overlapping), waits for the end of that run for up to
+/// `REQUEST_LIFETIME`, or ends that run.
+/// The run uses up no tick, starts though the job is paused, and is not started again if it is cut short, like a run by
+/// [`trigger_now`](crate::SingletonScheduler::trigger_now).
+///
+/// # Errors
+///
+/// - [`InvalidName`](crate::ControlErrorKind::InvalidName): no job can have this namespace or this name.
+/// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): no majority of the nodes has confirmed the request; a
+///   replica may start the run or not.
+///
+/// # Cancel safety
+///
+/// If the future is dropped, a replica may start the run or not.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::Redlock;
+/// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// use std::time::Duration;
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let jobs = SingletonScheduler::standalone(redlock.clone()).namespace("billing").build()?;
+/// jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// jobs.start().await?;
+///
+/// // In another process, with a client of the same nodes:
+/// let moment = redlock_cron::request_run(&redlock, "billing", "close-day").await?;
+/// loop {
+///     let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+///     match job.requested(moment) {
+///         Some(run) if run.outcome().is_some() => break println!("{run}"),
+///         _ => tokio::time::sleep(Duration::from_millis(100)).await,
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub async fn request_run(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+) -> Result<DateTime<Utc>, ControlError> {
+    let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
+    request(&claims(redlock), &id, redlock.ttl()).await
+}
+
+/// Returns the claims of a process that runs no jobs.
+fn claims(redlock: &Redlock) -> Claims {
+    Claims {
         redlock: redlock.clone(),
         replica: default_name(),
         clock: Arc::new(SystemClock),
         places: None,
         asking: Semaphore::new(1),
-    };
-    switch(&claims, &id, redlock.ttl(), to).await
+    }
 }
 
 /// Deletes what the nodes remember of a job that no scheduler has any more: its newest tick, its last runs, and whether
@@ -176,8 +244,8 @@ pub async fn dangerous_forget(
     Ok(forgotten)
 }
 
-/// Returns the resources under which nodes remember a job: its ticks, its attempts, its runs on request, its pauses,
-/// and the ticks that asked earlier runs to end.
+/// Returns the resources under which nodes remember a job: its ticks, its attempts, its runs on request and the requests, its pauses,
+/// the ticks that asked earlier runs to end, and the moments at which a success was overdue.
 ///
 /// This is for operators' tools, which get the names of these resources on a node from
 /// [`NodeKeys::job`](redlock_core::NodeKeys::job).
@@ -204,11 +272,14 @@ pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>,
         id.manual_key(),
         id.pause_key(),
         id.cancel_key(),
+        id.success_key(),
+        id.request_key(),
+        id.requested_key(),
     ];
     Ok(others.into_iter().chain(attempts).collect())
 }
 
-/// Returns the namespace and the name of the job whose ticks, pauses or runs on request nodes remember under a
+/// Returns the namespace and the name of the job whose ticks, pauses, requests or runs on request nodes remember under a
 /// resource.
 ///
 /// Returns `None` for the job's other resources, of attempts after the first and of runs that were asked to end, which

@@ -315,6 +315,51 @@ impl SingletonJob {
         self
     }
 
+    /// Sets how long the job may have no successful run before its replicas report that one is overdue: from a second
+    /// to 365 days.
+    ///
+    /// Default: no limit.
+    /// Any replica that is up compares the end of the last run that returned `Ok`, which the nodes remember, with the
+    /// nodes' clocks, also a replica that comes up after all were gone.
+    /// It reads the memory of the job at least once a minute, so it reports a lapse within about a minute.
+    /// If the nodes remember no such run, the time begins with the first look of any replica.
+    /// A run on [request](crate::SingletonScheduler::trigger_now) counts, and a [pause](crate::SingletonScheduler::pause)
+    /// does not stop the time.
+    ///
+    /// One replica logs each lapse once, as an event `overdue` at `ERROR` under `redlock::job`, and its end with the
+    /// next success at `INFO`.
+    /// With the feature `metrics`, each replica sets `redlock_job_overdue` to 1 for as long as a success is overdue, and
+    /// to 0 otherwise.
+    /// While too few nodes answer, replicas report neither.
+    ///
+    /// The end of a run is known by the clock of its replica: a replica whose clock is ahead delays the report by as
+    /// much.
+    /// The nodes remember ten runs of each kind, so a success before more failures than that, all of them within a
+    /// minute, may not be seen.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::SingletonJob;
+    /// use std::time::Duration;
+    ///
+    /// // A day without a run that ended well, and two hours for the run itself, wake an operator.
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .expect_success_within(Duration::from_secs(26 * 3_600));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expect_success_within(mut self, limit: Duration) -> Self {
+        self.settings.expect_success_within = Some(limit);
+        self
+    }
+
     /// Sets the time after a tick, by the nodes' clocks, within which all replicas ask for it: up to a quarter of
     /// `start_within`; for tests, which say when a replica asks for a tick.
     ///

@@ -86,6 +86,9 @@ pub struct JobConfig<P = Option<()>> {
     pub max_runtime: Option<Duration>,
     /// As [`SingletonJob::tries`]: `up_to`, and if wanted the pauses `first` and `longest`.
     pub tries: Option<Tries>,
+    /// As [`SingletonJob::expect_success_within`].
+    #[serde(default, with = "humantime_serde")]
+    pub expect_success_within: Option<Duration>,
     /// The value that each run of the job gets.
     pub payload: P,
 }
@@ -148,6 +151,7 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
                 max_runtime: self.max_runtime,
                 spread: None,
                 tries: self.tries.unwrap_or_default(),
+                expect_success_within: self.expect_success_within,
             },
             work: boxed(move |run| work(run, Arc::clone(&payload))),
             condition: None,

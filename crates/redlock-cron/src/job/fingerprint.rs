@@ -91,6 +91,8 @@ fn policies(settings: &JobSettings<Duration>, early: Duration, zones: &str) -> u
         max_runtime,
         spread,
         tries,
+        // It changes no run.
+        expect_success_within: _,
     } = *settings;
     let overlap = match overlap {
         Overlap::Skip => 1,

@@ -39,6 +39,11 @@ impl JobNamespace {
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.0
     }
+
+    /// Returns the key of the moments at which a run of any job was requested, of which the scheduler's replicas read.
+    pub(crate) fn bell_key(&self) -> ResourceKey {
+        ResourceKey::new(BELL, &self.0).expect(BOUNDED)
+    }
 }
 
 impl JobId {
@@ -52,6 +57,10 @@ impl JobId {
 
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    pub(crate) fn namespace(&self) -> &JobNamespace {
+        &self.namespace
     }
 
     /// Returns the key of the job's ticks, and of the lock under which they run.
@@ -87,10 +96,25 @@ impl JobId {
         ResourceKey::new(PAUSE, self).expect(BOUNDED)
     }
 
-    /// Returns the namespace and the name of the job whose ticks, pauses or runs by hand have this key.
+    /// Returns the key of the moments at which a run of the job was requested of all replicas.
+    pub(crate) fn request_key(&self) -> ResourceKey {
+        ResourceKey::new(REQUEST, self).expect(BOUNDED)
+    }
+
+    /// Returns the key of the runs that replicas started for such requests, at the same moments.
+    pub(crate) fn requested_key(&self) -> ResourceKey {
+        ResourceKey::new(REQUESTED, self).expect(BOUNDED)
+    }
+
+    /// Returns the key of the moments at which a success of the job was expected, and overdue.
+    pub(crate) fn success_key(&self) -> ResourceKey {
+        ResourceKey::new(SUCCESS, self).expect(BOUNDED)
+    }
+
+    /// Returns the namespace and the name of the job whose ticks, pauses, requests or runs by hand have this key.
     pub(crate) fn of_key(key: &str) -> Option<(&str, &str)> {
         let (class, job) = key.split_once(':')?;
-        [JOB, PAUSE, MANUAL]
+        [JOB, PAUSE, MANUAL, REQUEST]
             .contains(&class)
             .then(|| job.split_once('/'))?
     }
@@ -126,6 +150,10 @@ const TICK: &str = "redlock-cron-tick";
 const SLOT: &str = "redlock-cron-slot";
 const MANUAL: &str = "redlock-cron-manual";
 const PAUSE: &str = "redlock-cron-pause";
+const SUCCESS: &str = "redlock-cron-success";
+const REQUEST: &str = "redlock-cron-request";
+const REQUESTED: &str = "redlock-cron-requested";
+const BELL: &str = "redlock-cron-bell";
 const CANCEL: &str = "redlock-cron-cancel";
 
 const LONGEST_NAMESPACE: usize = 64;
@@ -156,11 +184,19 @@ mod tests {
                     id.manual_key(),
                     id.pause_key(),
                     id.cancel_key(),
+                    id.success_key(),
+                    id.request_key(),
+                    id.requested_key(),
                 ] {
                     assert!(keys.insert(key), "{id}");
                 }
                 assert!(keys.insert(id.attempt_key(2)), "{id}");
-                for key in [id.job_key(), id.manual_key(), id.pause_key()] {
+                for key in [
+                    id.job_key(),
+                    id.manual_key(),
+                    id.pause_key(),
+                    id.request_key(),
+                ] {
                     assert_eq!(JobId::of_key(key.as_str()), Some((namespace, name)));
                 }
                 assert_eq!(JobId::of_key(id.attempt_key(2).as_str()), None);

@@ -25,6 +25,8 @@ pub(crate) struct JobSettings<T> {
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: T,
     pub(crate) tries: Tries,
+    /// How long the job may have no successful run before its replicas say so.
+    pub(crate) expect_success_within: Option<Duration>,
 }
 
 impl JobSettings<Option<Duration>> {
@@ -47,6 +49,13 @@ impl JobSettings<Option<Duration>> {
         check("ttl", ttl, Redlock::MIN_TTL..=redlock.max_ttl())?;
         if let Some(limit) = self.max_runtime {
             check("max_runtime", limit, SHORTEST_RUNTIME..=Duration::MAX)?;
+        }
+        if let Some(within) = self.expect_success_within {
+            check(
+                "expect_success_within",
+                within,
+                SHORTEST_EXPECTATION..=LONGEST_WINDOW,
+            )?;
         }
         let spread = self.spread.unwrap_or_else(|| SPREAD.min(start_within / 4));
         check("spread", spread, Duration::ZERO..=start_within / 4)?;
@@ -71,6 +80,7 @@ impl JobSettings<Option<Duration>> {
             max_runtime: self.max_runtime,
             spread,
             tries: self.tries,
+            expect_success_within: self.expect_success_within,
         })
     }
 
@@ -216,6 +226,9 @@ pub(crate) const MOST_RUNS: u32 = 50;
 const SHORTEST_CANCELLATION: Duration = Duration::from_secs(4);
 
 const SHORTEST_RUNTIME: Duration = Duration::from_millis(1);
+
+/// Replicas look once a second at the most.
+const SHORTEST_EXPECTATION: Duration = Duration::from_secs(1);
 
 const MOST_TRIES: u32 = 1_000;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);

@@ -125,6 +125,7 @@ pub(crate) async fn watch(alarm: Option<JobAlarm>, replica: Arc<Replica>, jobs: 
         if was_set {
             jobs.clock_was_set();
         }
+        jobs.look_at_nodes();
         let Some(alarm) = &alarm else {
             jobs.alarm_came();
             continue;

@@ -5,14 +5,16 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use redlock_core::Tick;
 use tokio::time::Instant;
 
-use crate::{clock::lag, replica::Replica, tick::JobRunner};
+use crate::{clock::lag, control::answer_bell, replica::Replica, tick::JobRunner};
 
 /// The jobs of a scheduler by name, and when they were woken up.
 pub(crate) struct Jobs {
     replica: Arc<Replica>,
     state: Mutex<JobsState>,
+    bell: Arc<Bell>,
 }
 
 struct JobsState {
@@ -31,7 +33,11 @@ impl Jobs {
             alarm: Instant::now(),
             looked: replica.clock.now(),
         });
-        Self { replica, state }
+        Self {
+            replica,
+            state,
+            bell: Arc::default(),
+        }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<JobRunner>> {
@@ -48,6 +54,12 @@ impl Jobs {
         let runner = Arc::new(runner);
         let before = state.by_name.insert(name, Arc::clone(&runner));
         drop(state);
+        // It may have been requested before it was here.
+        self.bell.forget();
+        #[cfg(feature = "metrics")]
+        if let Some(before) = &before {
+            before.tell_not_overdue();
+        }
         // What it has captured is the application's, which may ask for the lock.
         drop(before);
         runner
@@ -95,6 +107,26 @@ impl Jobs {
         }
     }
 
+    /// Looks at what the nodes remember that concerns no tick.
+    pub(crate) fn look_at_nodes(&self) {
+        for runner in self.all() {
+            runner.look_for_success();
+        }
+        if !self.bell.begin() {
+            return;
+        }
+        let (replica, jobs, bell) = (
+            Arc::clone(&self.replica),
+            self.all(),
+            Arc::clone(&self.bell),
+        );
+        self.replica.tasks.spawn(async move {
+            let key = replica.namespace.bell_key();
+            let rung = answer_bell(&replica.claims, key, bell.heard(), &jobs).await;
+            bell.end(rung);
+        });
+    }
+
     /// Updates the metric of the next tick of each job: no job has one once nothing is started any more.
     #[cfg(feature = "metrics")]
     pub(crate) fn tell_next(&self) {
@@ -132,3 +164,61 @@ impl Jobs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The looks of this replica for requests for runs, which ring the bell of its namespace.
+#[derive(Default)]
+struct Bell(Mutex<BellState>);
+
+#[derive(Default)]
+struct BellState {
+    /// The newest moment of the bell of which the requests were found.
+    heard: Option<Tick>,
+    is_looking: bool,
+    /// Whether a job has come since the look began.
+    has_new_job: bool,
+    /// At once, if it is not said.
+    next: Option<Instant>,
+}
+
+impl Bell {
+    /// Returns whether the caller must look now.
+    fn begin(&self) -> bool {
+        let mut bell = self.state();
+        let is_due = bell.next.is_none_or(|next| next <= Instant::now());
+        if !is_due || std::mem::replace(&mut bell.is_looking, true) {
+            return false;
+        }
+        bell.has_new_job = false;
+        true
+    }
+
+    /// Returns the newest moment of which the requests were found.
+    fn heard(&self) -> Option<Tick> {
+        self.state().heard
+    }
+
+    /// Notes the end of a look, which has found the requests up to the moment `rung`; `None` if it found out nothing.
+    fn end(&self, rung: Option<Tick>) {
+        let mut bell = self.state();
+        bell.is_looking = false;
+        bell.next = Some(Instant::now() + BETWEEN_LOOKS);
+        if !bell.has_new_job {
+            bell.heard = rung.max(bell.heard);
+        }
+    }
+
+    /// Lets the next look find all requests, because there is a new job.
+    fn forget(&self) {
+        let mut bell = self.state();
+        bell.heard = None;
+        bell.has_new_job = true;
+    }
+
+    fn state(&self) -> MutexGuard<'_, BellState> {
+        // Nothing panics while the lock is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long to wait between two looks for requests.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, SecondsFormat, Utc};
 use redlock_core::{FencingToken, JobState, NodeReport, Printable, RunRecord, RunState, Tick};
 
-use crate::clock::to_instant;
+use crate::{Outcome, clock::to_instant};
 
 /// The nodes' memory of a job, as [`inspect`](crate::inspect) reads it.
 ///
@@ -116,6 +116,27 @@ impl JobMemory {
     /// Returns the newest run that returned `Ok`.
     pub fn last_success(&self) -> Option<&PastRun> {
         self.runs.iter().find(|run| run.outcome() == Some("ok"))
+    }
+
+    /// Returns the run that was [requested](crate::request_run) at this moment; `None` if no replica has claimed it yet.
+    ///
+    /// If the request was skipped because another run went on, the run has the outcome `overlapping`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let moment = redlock_cron::request_run(&redlock, "billing", "close-day").await?;
+    /// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+    /// assert!(job.requested(moment).is_none(), "no replica is up");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn requested(&self, moment: DateTime<Utc>) -> Option<&PastRun> {
+        let mut runs = self.runs.iter().filter(|run| run.is_manual);
+        runs.find(|run| run.tick() == moment)
     }
 
     /// Returns the run that goes on: its end is not recorded, and its lock is held, or may be held.
@@ -254,6 +275,11 @@ impl PastRun {
         }
     }
 
+    /// Returns whether it was requested, and skipped because another run went on: it had no lock of the job.
+    pub(crate) fn was_skipped(&self) -> bool {
+        self.outcome() == Some(Outcome::Overlapping.as_str())
+    }
+
     /// Returns whether the end of the run is not recorded.
     pub(crate) fn is_open(&self) -> bool {
         self.outcome().is_none()
@@ -287,6 +313,11 @@ impl fmt::Display for PastRun {
             _ => f.write_str(": no end is known"),
         }
     }
+}
+
+/// Returns whether a run was claimed and not started.
+pub(crate) fn is_unstarted(run: &RunRecord) -> bool {
+    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
 }
 
 /// Writes a time to the millisecond.

@@ -48,6 +48,13 @@ pub const ALL: &[Metric] = &[
         BY_JOB,
         "When the next tick is that this replica will look at, in seconds since the Unix epoch; NaN if there is none.",
     ),
+    Metric::new(
+        "redlock_job_overdue",
+        Kind::Gauge,
+        Unit::Count,
+        BY_JOB,
+        "1 if no run has ended well within the time that the job expects, on any replica; 0 otherwise.",
+    ),
 ];
 
 /// Tells the recorder what the metrics mean.
@@ -99,6 +106,12 @@ impl JobMeter {
         let at = next.map_or(f64::NAN, |next| next.timestamp_millis() as f64 / 1e3);
         let labels = self.labels(job);
         gauge!("redlock_job_next_tick_timestamp_seconds", &labels).set(at);
+    }
+
+    /// Sets the metric of the dead-man's switch.
+    pub(crate) fn tell_overdue(&self, job: &Arc<str>, is_overdue: bool) {
+        let labels = self.labels(job);
+        gauge!("redlock_job_overdue", &labels).set(f64::from(u8::from(is_overdue)));
     }
 
     fn runs(&self, job: &Arc<str>, outcome: Outcome) -> Counter {

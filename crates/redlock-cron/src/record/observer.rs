@@ -82,6 +82,14 @@ impl Observer {
         }
     }
 
+    /// Sets the metric of a job's dead-man's switch.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell_overdue(&self, job: &Arc<str>, is_overdue: bool) {
+        if let Some(meter) = &self.meter {
+            let _: Result<(), _> = guarded(|| meter.tell_overdue(job, is_overdue));
+        }
+    }
+
     /// Calls the start hook for a run that begins.
     pub(crate) fn started(&self, run: &Run) {
         if let Some(start) = &self.start

@@ -209,7 +209,10 @@ impl SingletonScheduler {
         self.replica.observer.expect(&name);
         let runner = self.jobs.insert(name, runner);
         #[cfg(feature = "metrics")]
-        runner.tell_next();
+        {
+            runner.tell_next();
+            runner.tell_not_overdue();
+        }
         if start.is_done {
             self.begin(&runner);
         }
@@ -351,7 +354,11 @@ impl SingletonScheduler {
         let runner = self.jobs.remove(name);
         let runner = runner.ok_or_else(|| ControlError::unknown(name))?;
         #[cfg(feature = "metrics")]
-        runner.tell_next();
+        {
+            runner.tell_next();
+            // What is removed here is judged by other replicas.
+            runner.tell_not_overdue();
+        }
         Ok(self.replica.tasks.end(&runner.job.ending, grace).await)
     }
 

@@ -52,6 +52,7 @@ impl Host {
     pub(super) async fn until(&self, second: i64) {
         while self.clock.now() < tick(second) {
             self.jobs.wake();
+            self.jobs.look_at_nodes();
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }

@@ -39,7 +39,7 @@ impl Logged {
     }
 
     /// Takes out all that was logged, and returns what has this field.
-    fn take_with(&self, field: &str) -> Vec<LoggedFields> {
+    pub(super) fn take_with(&self, field: &str) -> Vec<LoggedFields> {
         let mut all = std::mem::take(&mut *self.all.lock().unwrap());
         all.retain(|fields| fields.contains_key(field));
         all

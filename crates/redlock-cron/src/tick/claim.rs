@@ -188,8 +188,8 @@ impl Claimant<'_> {
                 InTheWay::Run
             };
         }
-        let manual = job.read(job.id.manual_key()).await;
-        if manual.and_then(newest).is_some_and(|run| run.is_open()) {
+        let by_hand = job.runs_by_hand().await.unwrap_or_default();
+        if by_hand.first().is_some_and(RunRecord::is_open) {
             InTheWay::Run
         } else {
             InTheWay::Nothing

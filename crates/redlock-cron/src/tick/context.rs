@@ -1,9 +1,14 @@
 //! One job on one replica: its facts, what it may ask of the nodes, and where its reports go.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{Claim, JobState, Redlock, ResourceKey, RunRecord, Slots};
+use futures_util::future::join;
+use redlock_core::{Claim, JobState, Redlock, ResourceKey, RunRecord, RunState, Slots, Tick};
 use tokio::{select, time::sleep};
 
 use super::SHORT_WAIT;
@@ -11,7 +16,7 @@ use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, TickReport, Trigger,
     clock::{LONGEST_AHEAD, lag, to_instant},
     job::{Condition, Fingerprint, JobId, JobSettings, Work, early},
-    record::{Journal, guarded},
+    record::{ExpectationLooks, Journal, guarded},
     replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
 };
@@ -31,7 +36,30 @@ pub(crate) struct JobContext {
     /// Since when this replica has the job, by the nodes' clocks as far as they were known.
     pub(super) added: DateTime<Utc>,
     pub(crate) journal: Journal,
+    pub(crate) looks: ExpectationLooks,
+    pub(crate) requests: Requests,
     pub(crate) ending: Ending,
+}
+
+/// The requests for runs of all replicas that this replica has seen.
+#[derive(Default)]
+pub(crate) struct Requests {
+    newest: Mutex<Option<Tick>>,
+    /// Held while it is decided on one of them.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+}
+
+impl Requests {
+    /// Returns whether the request of this moment was not seen before; the caller must ask in order.
+    pub(crate) fn is_new(&self, moment: Tick) -> bool {
+        // Nothing panics while the lock is held.
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *newest < Some(moment);
+        if is_new {
+            *newest = Some(moment);
+        }
+        is_new
+    }
 }
 
 impl JobContext {
@@ -61,6 +89,8 @@ impl JobContext {
             condition: job.condition,
             added: now,
             journal: Journal::default(),
+            looks: ExpectationLooks::default(),
+            requests: Requests::default(),
         })
     }
 
@@ -75,8 +105,22 @@ impl JobContext {
     }
 
     /// Returns what a majority of the nodes remembers under a key of the job; `None` if too few answered.
-    pub(super) async fn read(&self, key: ResourceKey) -> Option<JobState> {
+    pub(crate) async fn read(&self, key: ResourceKey) -> Option<JobState> {
         self.replica.claims.read(key).await
+    }
+
+    /// Returns the runs that were asked for, here or of all replicas, the newest first where they have one lock; `None`
+    /// if too few nodes answered.
+    pub(super) async fn runs_by_hand(&self) -> Option<Vec<RunRecord>> {
+        let (here, of_all) = (self.id.manual_key(), self.id.requested_key());
+        let (here, of_all) = join(self.read(here), self.read(of_all)).await;
+        let mut runs = here?.runs;
+        let skipped = Outcome::Overlapping.as_str();
+        runs.extend(of_all?.runs.into_iter().filter(|run| {
+            !matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == skipped)
+        }));
+        runs.sort_by_key(|run| Reverse(run.token));
+        Some(runs)
     }
 
     /// Returns whether the tick may be started as one that was not missed.

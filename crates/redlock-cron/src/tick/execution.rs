@@ -272,8 +272,16 @@ impl<'a> Execution<'a> {
         if self.job.schedule.latest_at(asked_at) == Some(asked_at) {
             return true;
         }
-        let manual = self.job.read(self.job.id.manual_key()).await;
-        manual.is_some_and(|manual| manual.watermark < Some(asked))
+        let requests = self.job.read(self.job.id.request_key()).await;
+        let is_of_all =
+            requests.is_some_and(|state| state.runs.iter().any(|request| request.tick == asked));
+        let key = if is_of_all {
+            self.job.id.requested_key()
+        } else {
+            self.job.id.manual_key()
+        };
+        let by_hand = self.job.read(key).await;
+        by_hand.is_some_and(|by_hand| by_hand.watermark < Some(asked))
     }
 
     fn tell_to_stop(&self, why: Outcome) {

@@ -53,9 +53,9 @@ pub(super) async fn runs_on_request(
     // Most of the time there is no tick.
     if skips
         && job.schedule.latest_before(before) > Some(after)
-        && let Some(state) = job.read(job.id.manual_key()).await
+        && let Some(runs) = job.runs_by_hand().await
     {
-        let runs = state.runs.iter();
+        let runs = runs.iter();
         return runs
             .map(|run| to_instant(run.tick)..=covered(job, run))
             .collect();

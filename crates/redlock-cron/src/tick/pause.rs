@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::future::join;
-use redlock_core::{JobState, RunRecord, RunState};
+use redlock_core::{JobState, RunRecord};
 use tokio::time::sleep;
 
 use super::{SHORT_WAIT, context::JobContext};
@@ -14,6 +14,7 @@ use crate::{
     Outcome,
     clock::{lag, to_instant, to_tick},
     job::MOST_RUNS,
+    record::is_unstarted,
     replica::{Refusal, WonClaim},
 };
 
@@ -121,11 +122,6 @@ async fn is_started_again(job: &JobContext, tick: DateTime<Utc>, attempt: u32) -
 pub(crate) fn is_paused_by(state: &JobState) -> bool {
     let last = state.runs.iter().find(|run| !is_unstarted(run));
     last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused)
-}
-
-/// Returns whether a run was claimed and not started.
-pub(super) fn is_unstarted(run: &RunRecord) -> bool {
-    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
 }
 
 /// How often a majority is asked whether the job is paused, at the least, before a run is given up.

@@ -37,8 +37,8 @@ pub(super) enum TickRelation {
 impl OpenRun {
     /// Finds the run that goes on, and notes it; `last` is the newest run of a tick.
     pub(super) async fn find(&self, job: &JobContext, last: Option<&RunRecord>) {
-        let manual = job.read(job.id.manual_key()).await;
-        let manual = manual.as_ref().and_then(|state| state.runs.first());
+        let manual = job.runs_by_hand().await.unwrap_or_default();
+        let manual = manual.first();
         let runs = last.map(|run| (run, OpenRunKey::OfTick(run.tick)));
         let runs = runs.into_iter();
         let runs = runs.chain(manual.map(|run| (run, OpenRunKey::OnRequest(run.tick))));
@@ -101,10 +101,10 @@ impl OpenRun {
             return TickRelation::Nothing;
         }
         // Read after the lock, because the run releases the lock at its end.
-        let Some(manual) = job.read(job.id.manual_key()).await else {
+        let Some(by_hand) = job.runs_by_hand().await else {
             return TickRelation::Nothing;
         };
-        let Some(run) = manual.runs.iter().find(|run| run.tick == moment) else {
+        let Some(run) = by_hand.iter().find(|run| run.tick == moment) else {
             self.set(None);
             return TickRelation::Nothing;
         };

@@ -79,6 +79,15 @@ impl JobRunner {
         }
     }
 
+    /// Begins the metric of the dead-man's switch, or ends what it says.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell_not_overdue(&self) {
+        if self.job.settings.expect_success_within.is_some() {
+            let observer = &self.job.replica.observer;
+            observer.tell_overdue(self.job.id.name(), false);
+        }
+    }
+
     /// Returns whether a wake-up now has anything to deal with.
     pub(crate) fn is_due(&self) -> bool {
         self.ticks.are_due(self.job.nodes_now())

@@ -1,0 +1,198 @@
+//! `redlock jobs trigger`: asks all replicas for a run of a job, and follows it.
+
+use std::time::Duration;
+
+use redlock_core::Redlock;
+use redlock_cron::{
+    JobMemory, PastRun, REQUEST_LIFETIME,
+    chrono::{DateTime, SecondsFormat, Utc},
+    request_run,
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{JobName, change::failed, client, is_empty, lines, remembered, run_line};
+use crate::{
+    clock::{millis, rounded},
+    connection::ConnectionArgs,
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit},
+    output::{LineMark, Output},
+};
+
+/// The arguments of `jobs trigger`.
+#[derive(clap::Args, Debug)]
+pub(super) struct TriggerArgs {
+    /// The job: the namespace of its scheduler, a slash, and its name
+    #[arg(value_name = "NAMESPACE/NAME")]
+    job: String,
+
+    /// Waits for the end of the run, whose outcome is the exit code
+    #[arg(long)]
+    wait: bool,
+
+    /// Acts even if the nodes remember no such job, for example before its first tick
+    #[arg(long)]
+    unseen: bool,
+
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// How far a run has come that was requested.
+enum Progress {
+    /// No replica has claimed it yet, or its end is not known yet.
+    Pending,
+    /// It was claimed, and perhaps ended.
+    Claimed(PastRun),
+    /// It has no recorded end, and no replica holds its lock.
+    CutShort(PastRun),
+}
+
+/// Requests a run, and waits until a replica has started it, or until it has ended.
+pub(super) async fn run(args: TriggerArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
+    let job: JobName = args.job.parse()?;
+    let client = client(context, &settings).await?;
+    // A user that mistypes a name must not wait for a job that there is not.
+    let memory = remembered(&client, &job).await?;
+    if memory.is_known() && is_empty(&memory) && !args.unseen {
+        return Err(CommandError::wrong(format!(
+            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and --unseen \
+             does it all the same"
+        )));
+    }
+    let moment = request_run(&client, &job.namespace, &job.name).await;
+    let moment = moment.map_err(|error| failed(&error, ""))?;
+    let asked = moment.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let output = context.output;
+    let lifetime = rounded(REQUEST_LIFETIME);
+    output.progress(&format!(
+        "asked all replicas at {asked} for a run of {job}; one starts it within {lifetime}, or none does"
+    ));
+    let ended = |run: Option<&PastRun>, exit| {
+        if output.is_json() {
+            output.json(&to_json(&asked, run))?;
+        }
+        Ok(exit)
+    };
+    let Some(run) = until_claimed(&client, &job, moment).await? else {
+        if !output.is_json() {
+            output.marked(LineMark::Bad, &format!(
+                "no replica has started it within {lifetime}, and none starts it later: the log of the replicas tells \
+                 why, under redlock::job, if one with this job is up"
+            ))?;
+        }
+        return ended(None, Exit::No);
+    };
+    if run.outcome().is_none() && !args.wait {
+        told(&run, LineMark::Good, "", output)?;
+        return ended(Some(&run), Exit::Yes);
+    }
+    if run.outcome().is_none() {
+        output.progress(&format!("{} has started it", run.replica()));
+    }
+    let (run, is_cut_short) = until_ended(&client, &job, run).await?;
+    let (mark, note, exit) = match run.outcome() {
+        _ if is_cut_short => (
+            LineMark::Bad,
+            "; its replica holds it no more, so it was cut short",
+            Exit::Wrong,
+        ),
+        Some("ok") => (LineMark::Good, "", Exit::Yes),
+        Some("overlapping") => (
+            LineMark::Warning,
+            "; it was skipped, because another run went on",
+            Exit::No,
+        ),
+        _ => (LineMark::Bad, "", Exit::Wrong),
+    };
+    told(&run, mark, note, output)?;
+    ended(Some(&run), exit)
+}
+
+fn told(run: &PastRun, mark: LineMark, note: &str, output: Output) -> std::io::Result<()> {
+    if output.is_json() {
+        return Ok(());
+    }
+    let line = match run.outcome() {
+        None if note.is_empty() => format!("{} has started it", run.replica()),
+        _ => format!("{}{note}", run_line(run)),
+    };
+    output.marked(mark, &line)
+}
+
+/// Waits until a replica has claimed the run; `None` if none has in time.
+async fn until_claimed(
+    client: &Redlock,
+    job: &JobName,
+    moment: DateTime<Utc>,
+) -> Result<Option<PastRun>, CommandError> {
+    // The nodes' clocks decide, and a replica that skips the request at its end takes a while to say so.
+    let end = Instant::now() + REQUEST_LIFETIME + LATEST;
+    loop {
+        let memory = remembered(client, job).await?;
+        match progress(&memory, moment) {
+            Progress::Claimed(run) | Progress::CutShort(run) => return Ok(Some(run)),
+            Progress::Pending if Instant::now() < end => sleep(BETWEEN_LOOKS).await,
+            Progress::Pending if memory.is_known() => return Ok(None),
+            Progress::Pending => {
+                let nodes = lines(memory.nodes());
+                let why = format!("too few nodes say whether a replica has started it{nodes}");
+                return Err(CommandError::NoQuorum(why));
+            }
+        }
+    }
+}
+
+/// Waits until the run has ended, or was cut short.
+async fn until_ended(
+    client: &Redlock,
+    job: &JobName,
+    run: PastRun,
+) -> Result<(PastRun, bool), CommandError> {
+    if run.outcome().is_some() {
+        return Ok((run, false));
+    }
+    loop {
+        sleep(BETWEEN_LOOKS).await;
+        let memory = remembered(client, job).await?;
+        match progress(&memory, run.tick()) {
+            Progress::Claimed(run) if run.outcome().is_some() => return Ok((run, false)),
+            Progress::CutShort(run) => return Ok((run, true)),
+            // Ten later requests have taken its place.
+            Progress::Pending if memory.is_known() => {
+                let why =
+                    "the nodes no longer remember the run: too many others were requested since";
+                return Err(CommandError::wrong(why));
+            }
+            Progress::Claimed(_) | Progress::Pending => {}
+        }
+    }
+}
+
+fn progress(memory: &JobMemory, moment: DateTime<Utc>) -> Progress {
+    let Some(run) = memory.requested(moment).cloned() else {
+        return Progress::Pending;
+    };
+    let may_go_on = memory.running().is_some() || memory.free_in() != Some(Duration::ZERO);
+    if run.outcome().is_none() && memory.is_known() && !may_go_on {
+        Progress::CutShort(run)
+    } else {
+        Progress::Claimed(run)
+    }
+}
+
+fn to_json(asked: &str, run: Option<&PastRun>) -> Value {
+    json!({
+        "asked": asked,
+        "replica": run.map(PastRun::replica),
+        "outcome": run.and_then(PastRun::outcome),
+        "took_ms": run.and_then(PastRun::took).map(millis),
+    })
+}
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+/// How much later than the end of a request the command may learn that it was skipped.
+const LATEST: Duration = Duration::from_secs(5);

@@ -1,0 +1,246 @@
+//! Requests for runs that are made on the nodes, for whichever replica can start them.
+//!
+//! A request is a claimed moment, which a majority of the nodes remembers under a key of the job.
+//! Its run is a claim of that moment under another key and under the job's lock, like that of a tick: so one replica
+//! starts it, and it is among the job's runs.
+//! A request that the overlap policy skips is claimed under another lock and recorded as overlapping, so no replica
+//! starts it later, and the asker learns of it.
+//! The moment's window ends with the request, by the nodes' clocks.
+//!
+//! Replicas do not read the requests of each job again and again: a request also claims a moment of the scheduler's
+//! namespace, the *bell*, which each replica reads every two seconds.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use futures_util::future::join_all;
+use redlock_core::{ResourceKey, RunRecord, Tick};
+use tokio::time::sleep;
+
+use super::{
+    ControlError,
+    actions::{CONFIRMED_WITHIN, EARLY, moment_of},
+};
+use crate::{
+    Outcome, Overlap, Trigger,
+    clock::{lag, to_instant},
+    job::JobId,
+    record::is_unstarted,
+    replica::{ClaimRequest, Claims, Refusal, finish},
+    tick::{JobRunner, SHORT_WAIT, Start},
+};
+
+/// The time within which a replica starts a run that was [requested](crate::request_run), by the nodes' clocks: a
+/// minute.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(redlock_cron::REQUEST_LIFETIME.as_secs(), 60);
+/// ```
+pub const REQUEST_LIFETIME: Duration = Duration::from_secs(60);
+
+/// Makes the nodes remember a request for a run of the job, and returns its moment.
+pub(super) async fn request(
+    claims: &Claims,
+    id: &JobId,
+    ttl: Duration,
+) -> Result<DateTime<Utc>, ControlError> {
+    // The bell comes last: a replica that hears it finds the request.
+    let moment = claim_moment(claims, id, id.request_key(), ttl).await?;
+    claim_moment(claims, id, id.namespace().bell_key(), ttl).await?;
+    Ok(moment)
+}
+
+async fn claim_moment(
+    claims: &Claims,
+    id: &JobId,
+    key: ResourceKey,
+    ttl: Duration,
+) -> Result<DateTime<Utc>, ControlError> {
+    let ask = |now| moment_of(key.clone(), REQUEST, ttl, CONFIRMED_WITHIN, now);
+    let ahead = claims.ahead().await.unwrap_or_default();
+    match claims.claim_now(None, ahead, ask).await {
+        Ok((won, moment)) => {
+            finish(id, won.claim, "asked", Duration::ZERO).await;
+            Ok(moment)
+        }
+        Err(refusal) => {
+            let why = refusal.detail;
+            let why = why.unwrap_or_else(|| refusal.outcome.to_string());
+            let message =
+                format!("no majority has confirmed the request; it may be started or not: {why}");
+            Err(ControlError::unconfirmed(id.name(), message))
+        }
+    }
+}
+
+/// Lets these jobs look for requests, if the bell of their namespace was rung after the moment `heard`.
+///
+/// Returns the newest moment of the bell; `None` if it was never rung, or too few nodes have answered all that was asked.
+pub(crate) async fn answer_bell(
+    claims: &Claims,
+    key: ResourceKey,
+    heard: Option<Tick>,
+    jobs: &[Arc<JobRunner>],
+) -> Option<Tick> {
+    let rung = claims.read(key).await?.watermark?;
+    if Some(rung) > heard {
+        for some in jobs.chunks(AT_ONCE) {
+            let looks = join_all(some.iter().map(JobRunner::look_for_requests)).await;
+            if looks.contains(&false) {
+                return None;
+            }
+        }
+    }
+    Some(rung)
+}
+
+impl JobRunner {
+    /// Begins to deal with requests that this replica has not seen; returns whether a majority has told of them.
+    async fn look_for_requests(self: &Arc<Self>) -> bool {
+        let Some(state) = self.job.read(self.job.id.request_key()).await else {
+            return false;
+        };
+        for run in state.runs.iter().rev() {
+            let moment = to_instant(run.tick);
+            let is_over = lag(moment, self.job.nodes_now()) > REQUEST_LIFETIME;
+            if is_request(run) && !is_over && self.job.requests.is_new(run.tick) {
+                let task = Arc::clone(self).run_on_request(moment);
+                self.job.replica.tasks.spawn(task);
+            }
+        }
+        true
+    }
+
+    /// Runs the job as it was requested at this moment, if no other replica does.
+    async fn run_on_request(self: Arc<Self>, moment: DateTime<Utc>) {
+        // An earlier request is decided first: nodes grant no moment before another.
+        let turn = self.job.requests.turn.lock().await;
+        let decided = self.job.unless_draining(self.decide_request(moment)).await;
+        drop(turn);
+        match decided {
+            Ok(start) => drop(start.run(&self.job).await),
+            Err(refusal) => drop(self.job.refused(moment, Trigger::Manual, refusal)),
+        }
+    }
+
+    /// Claims the run that was requested at this moment, unless it is too late or the overlap policy skips it.
+    async fn decide_request(&self, moment: DateTime<Utc>) -> Result<Start, Refusal> {
+        let job = &self.job;
+        let mut last = Refusal::new(Outcome::TooLate, "it was requested too long ago");
+        let (mut has_cancelled, mut overlapped) = (false, false);
+        loop {
+            let late = lag(moment, job.nodes_now());
+            let left = REQUEST_LIFETIME.saturating_sub(late);
+            if left.is_zero() || last.outcome == Outcome::TooLate && overlapped {
+                return Err(if overlapped {
+                    self.skip(moment, last).await
+                } else {
+                    last
+                });
+            }
+            if !job.wants(moment) {
+                last = Refusal::bare(Outcome::Declined);
+                sleep(SHORT_WAIT).await;
+                continue;
+            }
+            let waits = job.settings.overlap == Overlap::Wait || has_cancelled;
+            let wait = if waits { left } else { SHORT_WAIT };
+            let cancels = job.settings.overlap == Overlap::CancelOther && !has_cancelled;
+            let place_within = if cancels {
+                job.patience_for_a_place(left)
+            } else {
+                left
+            };
+            let ask = ClaimRequest {
+                place_within: Some(place_within),
+                ..self.requested(moment, wait)
+            };
+            last = match job.replica.claims.claim(ask).await {
+                Ok(won) => {
+                    return Ok(Start {
+                        won,
+                        tick: moment,
+                        trigger: Trigger::Manual,
+                        attempt: 1,
+                    });
+                }
+                Err(refusal) => refusal,
+            };
+            overlapped |= last.outcome == Outcome::Overlapping;
+            match (last.outcome, job.settings.overlap) {
+                (Outcome::NotWinner, _) => return Err(last),
+                (Outcome::TooLate, _) if !overlapped => return Err(last),
+                (Outcome::Forgotten, _) if !last.is_open => return Err(last),
+                (Outcome::Overlapping | Outcome::NoPlace, Overlap::CancelOther)
+                    if job.is_in_its_own_way(&last) =>
+                {
+                    if !std::mem::replace(&mut has_cancelled, true) {
+                        let cancel = ClaimRequest {
+                            job: job.id.cancel_key(),
+                            ..self.requested(moment, SHORT_WAIT)
+                        };
+                        job.cancel_others(cancel).await;
+                    }
+                }
+                (Outcome::TooLate, _) | (Outcome::Overlapping, Overlap::Wait) => {}
+                // Replicas that all ask for it may be in each other's way.
+                (Outcome::Overlapping, _) if self.runs_beside(moment).await => {
+                    return Err(self.skip(moment, last).await);
+                }
+                _ => sleep(SHORT_WAIT).await,
+            }
+        }
+    }
+
+    /// Returns the request of a claim of this moment on the job's terms.
+    fn requested(&self, moment: DateTime<Utc>, wait: Duration) -> ClaimRequest {
+        ClaimRequest {
+            early: EARLY,
+            start_within: REQUEST_LIFETIME,
+            ..self.job.ask(self.job.id.requested_key(), moment, wait)
+        }
+    }
+
+    /// Returns whether the nodes know of a run that goes on, but for one of this moment.
+    async fn runs_beside(&self, moment: DateTime<Utc>) -> bool {
+        let memory = self.memory().await;
+        memory.running().is_some_and(|run| run.tick() != moment)
+    }
+
+    /// Makes the nodes remember that the request of this moment was skipped; returns why it is not started here.
+    async fn skip(&self, moment: DateTime<Utc>, refusal: Refusal) -> Refusal {
+        let job = &self.job;
+        let ask = ClaimRequest {
+            lock: job.id.tick_key(moment),
+            slots: None,
+            place_within: None,
+            start_within: 2 * REQUEST_LIFETIME,
+            ..self.requested(moment, SHORT_WAIT)
+        };
+        match job.replica.claims.claim(ask).await {
+            Ok(won) => {
+                let word = Outcome::Overlapping.as_str();
+                job.finish(won.claim, word, Duration::ZERO).await;
+                Refusal {
+                    measured: refusal.measured,
+                    ..Refusal::new(Outcome::Overlapping, "a run of the job went on")
+                }
+            }
+            Err(other) if other.outcome == Outcome::NotWinner => other,
+            Err(_) => refusal,
+        }
+    }
+}
+
+/// Returns whether the record of a moment is that of a request for a run.
+fn is_request(record: &RunRecord) -> bool {
+    record.fingerprint == REQUEST && !is_unstarted(record)
+}
+
+/// Stands for a request in place of a configuration: not in the format of fingerprints, pauses or dead-man's switches.
+const REQUEST: u64 = 5 << 56 | 1;
+
+/// How many jobs look for requests at the same time.
+const AT_ONCE: usize = 16;

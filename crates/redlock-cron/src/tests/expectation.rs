@@ -1,0 +1,168 @@
+//! The dead-man's switch: jobs that have had no successful run within their expected time.
+
+use tracing::Level;
+
+use super::{host::Host, logs::Logged, *};
+
+/// Not due in these tests.
+const IN_JULY: &str = "0 0 0 1 7 *";
+
+/// Returns a job that expects a success in each minute.
+fn job(pattern: &str, is_good: bool) -> SingletonJob {
+    let job = Starts::default().job(pattern, move |_| async move {
+        if is_good {
+            Ok(())
+        } else {
+            Err("no ledger".into())
+        }
+    });
+    job.expect_success_within(Duration::from_secs(60))
+}
+
+/// Wakes the jobs of all these replicas up, as their alarms do, up to a second.
+async fn together(hosts: &[&Host], second: i64) {
+    while hosts[0].clock.now() < tick(second) {
+        for host in hosts {
+            host.jobs.look_at_nodes();
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+impl Host {
+    /// Makes a replica with a job.
+    async fn of(fleet: &Fleet, job: SingletonJob) -> Self {
+        let host = Self::new(fleet).await;
+        host.put(job);
+        host
+    }
+
+    async fn trigger(&self) -> Outcome {
+        let runner = self.jobs.get("job").unwrap();
+        runner.trigger().await.outcome()
+    }
+
+    /// Ends as a process does.
+    async fn end(self) {
+        let report = self.replica.tasks.shut_down(Duration::ZERO).await;
+        assert!(report.is_clean());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lapse_is_said_once_on_all_replicas_also_after_a_restart_and_ends_with_a_success() {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    let first = Host::of(&fleet, job(IN_JULY, true)).await;
+    let second = Host::of(&fleet, job(IN_JULY, true)).await;
+    together(&[&first, &second], 10).await;
+    assert_eq!(first.trigger().await, Outcome::Ok);
+    together(&[&first, &second], 69).await;
+    assert_eq!(errors.count(), 0);
+    together(&[&first, &second], 75).await;
+    let said = errors.take_with("within_s");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0]["message"].starts_with("overdue"), "{said:?}");
+    assert!(
+        said[0]["last_success"].starts_with("2027-01-15 08:00:12"),
+        "{said:?}"
+    );
+    together(&[&first, &second], 300).await;
+    first.end().await;
+    second.end().await;
+
+    let third = Host::of(&fleet, job(IN_JULY, true)).await;
+    third.until(400).await;
+    assert_eq!(errors.count(), 0);
+    {
+        let (infos, _guard) = Logged::at(Level::INFO);
+        assert_eq!(third.trigger().await, Outcome::Ok);
+        third.until(455).await;
+        let ends = infos.take_with("last_success");
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        assert!(
+            ends[0]["message"].starts_with("no longer overdue"),
+            "{ends:?}"
+        );
+    }
+    third.until(459).await;
+    assert_eq!(errors.count(), 0);
+    third.until(470).await;
+    assert_eq!(errors.take_with("within_s").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lapse_while_no_replica_was_up_is_said_by_the_first_that_comes_up() {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    let first = Host::of(&fleet, job(IN_JULY, true)).await;
+    assert_eq!(first.trigger().await, Outcome::Ok);
+    first.until(5).await;
+    first.end().await;
+    fleet.sleep_until(3_600_000).await;
+    let hosts = [
+        Host::of(&fleet, job(IN_JULY, true)).await,
+        Host::of(&fleet, job(IN_JULY, true)).await,
+    ];
+    together(&[&hosts[0], &hosts[1]], 3_605).await;
+    assert_eq!(errors.take_with("within_s").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_never_succeeds_is_overdue_from_its_first_look_on_however_often_replicas_restart()
+ {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    for second in [25, 50] {
+        let host = Host::of(&fleet, job(EVERY_FIVE_SECONDS, false)).await;
+        host.until(second).await;
+        host.end().await;
+    }
+    let host = Host::of(&fleet, job(EVERY_FIVE_SECONDS, false)).await;
+    host.until(59).await;
+    assert!(errors.take_with("within_s").is_empty());
+    host.until(70).await;
+    assert_eq!(errors.take_with("within_s").len(), 1);
+    host.until(200).await;
+    assert!(errors.take_with("within_s").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_is_known_though_the_nodes_have_forgotten_it_behind_failures() {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    let host = Host::of(&fleet, job(EVERY_FIVE_SECONDS, true)).await;
+    host.until(10).await;
+    host.put(job(EVERY_FIVE_SECONDS, false));
+    let other = Host::of(&fleet, job(EVERY_FIVE_SECONDS, false)).await;
+    other.until(66).await;
+    host.end().await;
+    assert!(errors.take_with("within_s").is_empty());
+    other.until(75).await;
+    let said = errors.take_with("within_s");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains_key("last_success"), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_said_of_a_success_while_too_few_nodes_answer() {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    let host = Host::of(&fleet, job(IN_JULY, true)).await;
+    assert_eq!(host.trigger().await, Outcome::Ok);
+    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+    host.until(120).await;
+    assert!(errors.take_with("within_s").is_empty());
+    fleet.nodes[..2].iter().for_each(MemoryNode::start);
+    host.until(150).await;
+    assert_eq!(errors.take_with("within_s").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_without_the_setting_is_never_overdue() {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    let host = Host::of(&fleet, Starts::default().quick_job(IN_JULY)).await;
+    host.until(600).await;
+    assert_eq!(errors.count(), 0);
+}
