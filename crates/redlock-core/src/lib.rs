@@ -44,7 +44,7 @@ mod slots;
 pub use self::{
     builder::RedlockBuilder,
     claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
-    client::{Forgotten, NodeForgot, Redlock},
+    client::{Forgotten, Holder, NodeForgot, Redlock},
     config::{Config, Expert, Guarantee, NodeConfig},
     credentials::Credentials,
     error::{

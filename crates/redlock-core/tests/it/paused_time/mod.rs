@@ -8,6 +8,7 @@ mod close;
 mod fixtures;
 mod gap;
 mod hand_over;
+mod holder;
 mod odd;
 mod odd_node;
 mod outage;
