@@ -5,6 +5,7 @@ mod acquire;
 mod cancel;
 mod claim;
 mod close;
+mod election;
 mod fixtures;
 mod gap;
 mod hand_over;
