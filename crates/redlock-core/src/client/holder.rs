@@ -123,13 +123,11 @@ impl Redlock {
         });
         let free = free.count();
         let entries = entries.iter().flatten().flatten();
-        Ok(held(entries, self.majority()).unwrap_or({
-            if free >= self.majority() {
-                Holder::Free
-            } else {
-                Holder::Unknown
-            }
-        }))
+        Ok(match held(entries, self.majority()) {
+            Some(held) => held,
+            None if free >= self.majority() => Holder::Free,
+            None => Holder::Unknown,
+        })
     }
 }
 

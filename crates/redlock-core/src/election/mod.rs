@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use redlock_proto::HolderLabel;
 use tokio::{select, sync::watch};
 
-use self::term::Ending;
+use self::term::{Ending, OwnTerm};
 pub use self::{
     observer::{Leadership, Observer},
     term::Term,
@@ -62,10 +62,25 @@ pub struct Election {
     candidate: Arc<HolderLabel>,
     ttl: Duration,
     /// The last term that this handle or a clone of it won.
-    own: Arc<watch::Sender<Option<Lease>>>,
+    own: OwnTerm,
 }
 
 /// The settings of an [`Election`], from [`Redlock::election`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use std::time::Duration;
+///
+/// let builder = redlock.election("importer").candidate("web-7");
+/// let election = builder.ttl(Duration::from_secs(5)).build()?;
+/// assert!(!election.is_leader());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "an election is made by `build`"]
 pub struct ElectionBuilder {
@@ -254,7 +269,7 @@ impl Election {
         options.label = Some(Arc::clone(&self.candidate));
         let guard = self.redlock.acquire_with(self.key.clone(), options).await?;
         self.own.send_replace(Some(guard.lease().clone()));
-        Ok(Term::new(guard))
+        Ok(Term::new(guard, Arc::clone(&self.own)))
     }
 
     /// Returns whether this candidate leads now, by its own clock.

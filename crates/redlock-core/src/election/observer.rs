@@ -7,6 +7,25 @@ use super::Election;
 use crate::{Holder, Lease};
 
 /// The leader of an election, as an observer knows it.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_core::Leadership;
+///
+/// let election = redlock.election("importer").build()?;
+/// let text = match election.leader().await {
+///     Leadership::Leader { candidate: Some(candidate), .. } => candidate.to_string(),
+///     Leadership::None => "no leader".to_owned(),
+///     _ => "unknown".to_owned(),
+/// };
+/// assert_eq!(text, "no leader");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Leadership {
@@ -29,6 +48,20 @@ pub enum Leadership {
 /// It looks every third of the ttl, and at once when a term of this process begins or ends.
 /// So it may name a leader for that time after its term, and it may miss a short term.
 /// It names at most one leader at a time, and decides nothing: exclusion rests on the [`Term`](crate::Term).
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_core::Leadership;
+///
+/// let mut observer = redlock.election("importer").build()?.observe();
+/// assert_eq!(observer.changed().await, Some(Leadership::None));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Observer {
     election: Election,
@@ -102,7 +135,8 @@ impl Observer {
     pub async fn changed(&mut self) -> Option<Leadership> {
         let closing = self.election.redlock.closing();
         loop {
-            let own = self.own.borrow_and_update().clone();
+            // What changes while it looks is seen after that.
+            let own = self.own.borrow().clone();
             let own = own.filter(Lease::is_held);
             let ended = async {
                 match &own {

@@ -4,6 +4,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use tokio::sync::watch;
+
 use crate::{Lease, LockGuard, ReleaseError};
 
 /// A term of a leader: an exclusive lease, which the client renews.
@@ -38,16 +40,22 @@ use crate::{Lease, LockGuard, ReleaseError};
 pub struct Term {
     lease: Lease,
     guard: SharedGuard,
+    /// What observers of this process are told of.
+    own: OwnTerm,
 }
+
+/// The last term that a candidate won.
+pub(super) type OwnTerm = Arc<watch::Sender<Option<Lease>>>;
 
 /// The guard of a term; empty once the term was resigned.
 type SharedGuard = Arc<Mutex<Option<LockGuard>>>;
 
 impl Term {
-    pub(super) fn new(guard: LockGuard) -> Self {
+    pub(super) fn new(guard: LockGuard, own: OwnTerm) -> Self {
         Self {
             lease: guard.lease().clone(),
             guard: Arc::new(Mutex::new(Some(guard))),
+            own,
         }
     }
 
@@ -70,7 +78,11 @@ impl Term {
     /// As [`LockGuard::release`].
     pub async fn resign(self) -> Result<(), ReleaseError> {
         match take(&self.guard) {
-            Some(guard) => guard.release().await,
+            Some(guard) => {
+                let released = guard.release().await;
+                look_again(&self.own);
+                released
+            }
             None => Err(ReleaseError::lost()),
         }
     }
@@ -91,11 +103,11 @@ impl fmt::Debug for Term {
 }
 
 /// The end of a term, wherever its work has put it; dropping this resigns the term in the background.
-pub(super) struct Ending(SharedGuard);
+pub(super) struct Ending(SharedGuard, OwnTerm);
 
 impl Ending {
     pub(super) fn of(term: &Term) -> Self {
-        Self(Arc::clone(&term.guard))
+        Self(Arc::clone(&term.guard), Arc::clone(&term.own))
     }
 
     /// Resigns the term, if it was not resigned before.
@@ -103,6 +115,7 @@ impl Ending {
         if let Some(guard) = take(&self.0) {
             // If no majority confirms it, the role is free after the ttl.
             drop(guard.release().await);
+            look_again(&self.1);
         }
     }
 }
@@ -111,6 +124,11 @@ impl Drop for Ending {
     fn drop(&mut self) {
         drop(take(&self.0));
     }
+}
+
+/// Has observers of this process look again, because nodes have let the role go.
+fn look_again(own: &OwnTerm) {
+    own.send_modify(|_| {});
 }
 
 /// Takes the guard out, so that it is dropped or released outside of the lock.

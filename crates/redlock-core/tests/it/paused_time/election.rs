@@ -1,8 +1,11 @@
 //! Election: terms that never overlap, and what ends them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use redlock_core::{BuildErrorKind, Election, Leadership, Redlock, Term, Wait};
@@ -10,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::paused_time::fixtures::{Faults, SECOND, client, faulty, keys, settle, soon};
 
-const TTL: std::time::Duration = SECOND.saturating_mul(3);
+const TTL: Duration = SECOND.saturating_mul(3);
 
 fn election(redlock: &Redlock, candidate: &str) -> Election {
     let election = redlock.election("importer").candidate(candidate).ttl(TTL);
@@ -83,7 +86,7 @@ async fn work_that_returns_resigns_and_leaves_the_role_to_others_for_a_third_of_
         async move { drop(term) }
     });
     assert!(tokio::time::timeout(TTL - SECOND / 2, lead).await.is_err());
-    assert_eq!(*terms.lock().unwrap(), [SECOND * 0, SECOND, 2 * SECOND]);
+    assert_eq!(*terms.lock().unwrap(), [Duration::ZERO, SECOND, 2 * SECOND]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,6 +99,7 @@ async fn closing_the_client_ends_the_work_and_resigns() {
         let alive = Arc::clone(&alive);
         async move {
             // Also a term that another task holds ends.
+            #[expect(clippy::disallowed_methods, reason = "it outlives the work")]
             let _term = tokio::spawn(async move { term.lost().await });
             std::future::pending::<()>().await;
             drop(alive);
@@ -120,6 +124,7 @@ async fn a_campaign_that_is_dropped_resigns_also_a_term_in_another_task() {
     let nodes = faulty(3);
     let election = election(&client(&nodes).await, "one");
     let lead = election.lead(|term: Term| async move {
+        #[expect(clippy::disallowed_methods, reason = "it outlives the work")]
         tokio::spawn(async move {
             let _term = term;
             std::future::pending::<()>().await;
@@ -192,7 +197,7 @@ async fn an_observer_learns_of_a_term_of_its_own_process_at_once() {
     let (leader, resigned) = tokio::join!(observer.changed(), resigned);
     resigned.unwrap();
     assert_eq!(leader, Some(Leadership::None));
-    assert_eq!(begun.elapsed(), SECOND * 0);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
     redlock.close().await;
     assert_eq!(observer.changed().await, None);
 }
