@@ -39,7 +39,7 @@ use crate::{
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_enums, reason = "it is held, free, or not known")]
 pub enum Holder {
     /// A majority of the nodes has the key for one holder.
     #[non_exhaustive]

@@ -27,7 +27,10 @@ use crate::{Holder, Lease};
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "there is a leader, none, or it is not known"
+)]
 pub enum Leadership {
     /// A majority of the nodes names this leader.
     #[non_exhaustive]
