@@ -8,6 +8,7 @@ mod client;
 mod clock;
 mod config;
 mod credentials;
+mod election;
 mod engine;
 mod error;
 mod guard;
@@ -44,9 +45,10 @@ mod slots;
 pub use self::{
     builder::RedlockBuilder,
     claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
-    client::{Forgotten, NodeForgot, Redlock},
+    client::{Forgotten, Holder, NodeForgot, Redlock},
     config::{Config, Expert, Guarantee, NodeConfig},
     credentials::Credentials,
+    election::{Election, ElectionBuilder, Leadership, Observer, Term},
     error::{
         AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,
         InvalidOption, LeaseLost, LossReason, NodeAnswer, NodeReport, NotAVote, ReleaseError,

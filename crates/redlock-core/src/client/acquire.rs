@@ -285,12 +285,14 @@ impl Redlock {
         let now = client.clock.now();
         let class = class_of(options.class.as_deref(), &keys);
         let meter = client.meter.lock(class);
+        let has_own_label = options.label.is_some();
         let request = AcquireRequest {
             subject: Subject {
                 mode: options.mode,
                 guarantee: client.settings.guarantee,
                 keys: keys.clone(),
                 class: options.class,
+                label: options.label,
                 terms: LeaseTerms {
                     is_shared: options.mode == Mode::Shared,
                     timing,
@@ -302,8 +304,8 @@ impl Redlock {
                 place: None,
             },
             slots: options.slots,
-            // Neither a lease on a set nor a shared lease is handed over.
-            tokens: if keys.is_several() || options.mode == Mode::Shared {
+            // Neither a lease on a set nor a shared lease is handed over, nor one whose holder has a label of its own.
+            tokens: if keys.is_several() || options.mode == Mode::Shared || has_own_label {
                 1
             } else {
                 HAND_OVERS + 1

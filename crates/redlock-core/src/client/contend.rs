@@ -86,8 +86,11 @@ impl ClientShared {
         })?;
         span.has_its_turn();
         request.subject.place = turn.ticket();
-        // A claim takes no parked lease over: that was acquired without the tick.
-        let parked = turn.inherit().filter(|_| request.claim.is_none());
+        // A claim takes no parked lease over: that was acquired without the tick. Nor does a holder with a label of its
+        // own: the nodes have another one.
+        let parked = turn
+            .inherit()
+            .filter(|_| request.claim.is_none() && request.subject.label.is_none());
         let subject = || request.subject.clone();
         if let Some(parked) = parked
             && let Some(held) = parked.take_over(subject(), self.clock)
@@ -207,7 +210,10 @@ impl ClientShared {
             keys, mode, terms, ..
         } = &request.subject;
         Ok(Acquire {
-            label: self.settings.label_for(request.subject.class()),
+            label: match &request.subject.label {
+                Some(label) => Some(**label),
+                None => self.settings.label_for(request.subject.class()),
+            },
             mode: (*mode).into(),
             keys: match &request.slots {
                 Some(slots) => self.key_space.encode_slot(keys.first(), slots)?,

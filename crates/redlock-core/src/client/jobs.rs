@@ -127,6 +127,7 @@ impl Redlock {
                 guarantee: client.settings.guarantee,
                 keys,
                 class: Some(JOB.into()),
+                label: None,
                 terms: LeaseTerms {
                     is_shared: false,
                     timing,

@@ -1,6 +1,7 @@
 mod acquire;
 mod contend;
 mod forget;
+mod holder;
 mod jobs;
 mod readers;
 mod scope;
@@ -16,9 +17,12 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-pub use self::forget::{Forgotten, NodeForgot};
-use self::readers::Readers;
 pub(crate) use self::settings::{Settings, label_of_this_process};
+pub use self::{
+    forget::{Forgotten, NodeForgot},
+    holder::Holder,
+};
+use self::{holder::LookSession, readers::Readers};
 use crate::{
     NodeAnswer, NodeReport,
     clock::Clock,
@@ -66,6 +70,8 @@ struct ClientShared {
     closing: CancellationToken,
     clock: Clock,
     nodes: Vec<Arc<dyn Node>>,
+    /// The connections for looks at keys, by node.
+    looks: Vec<LookSession>,
     names: Vec<Arc<str>>,
     key_space: KeyScheme,
     settings: Settings,
@@ -93,6 +99,7 @@ impl Redlock {
             readers: Readers::new(),
             closing,
             clock,
+            looks: nodes.iter().map(|_| LookSession::default()).collect(),
             names: nodes.iter().map(|node| node.name()).collect(),
             nodes,
             namespace: key_space.name(),

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::{HolderLabel, Quarantine, RetryPolicy, Timing};
+use redlock_proto::{HolderLabel, InvalidLabel, Quarantine, RetryPolicy, Timing};
+use tokio_util::sync::CancellationToken;
 
 use super::Redlock;
 use crate::{AcquireOptions, BuildError, Expert, Guarantee, InvalidOption, Wait};
@@ -224,6 +225,16 @@ impl Redlock {
     /// ```
     pub fn majority(&self) -> usize {
         self.nodes() / 2 + 1
+    }
+
+    /// Returns the label by which other clients see this client as a holder, or `other` if it has none.
+    pub(crate) fn label_or(&self, other: &str) -> Result<HolderLabel, InvalidLabel> {
+        self.client.settings.label.map_or_else(|| other.parse(), Ok)
+    }
+
+    /// Returns the token that is cancelled when the client is closed.
+    pub(crate) fn closing(&self) -> CancellationToken {
+        self.client.closing.clone()
     }
 
     /// Returns the time to live of a lease for which none is asked.

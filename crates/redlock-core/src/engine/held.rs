@@ -472,6 +472,7 @@ mod fixtures {
             mode: Mode::Exclusive,
             guarantee: crate::Guarantee::Quorum,
             class: None,
+            label: None,
             terms: terms(),
             meter: LockMeter::none(),
             place: None,

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, LeaseTerms, Ticket};
+use redlock_proto::{HolderLabel, Instant, LeaseTerms, Ticket};
 use tokio::sync::Notify;
 
 use super::Lease;
@@ -49,6 +49,8 @@ pub(crate) struct Subject {
     pub(crate) mode: Mode,
     pub(crate) guarantee: Guarantee,
     pub(crate) class: Option<Arc<str>>,
+    /// The label of the holder, instead of that of the client.
+    pub(crate) label: Option<Arc<HolderLabel>>,
     pub(crate) terms: LeaseTerms,
     pub(crate) meter: LockMeter,
     /// Its place in the local queue, once it has the turn.

@@ -9,7 +9,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_proto::{Keyspace, NodeKey, NodeTime, Request, RunId, Store};
 
-use super::{CallError, CallResult, Node, Session};
+use super::{CallError, CallResult, KeyEntry, Node, Session};
 use crate::clock::node_time as wall;
 
 /// A node in the memory of this process.
@@ -300,6 +300,22 @@ impl Session for MemorySession {
             forgotten.ok_or_else(|| "the node is stopped".into())
         });
         std::future::ready(forgotten).boxed()
+    }
+
+    fn read_key(
+        &mut self,
+        key: &NodeKey,
+    ) -> BoxFuture<'static, Result<Option<KeyEntry>, Arc<str>>> {
+        let entry = self.node.with(|state, now| {
+            if !state.up {
+                return Err("the node is stopped".into());
+            }
+            Ok(state.store.value(key, now).map(|value| KeyEntry {
+                value,
+                remaining: state.store.remaining(key, now),
+            }))
+        });
+        std::future::ready(entry).boxed()
     }
 }
 

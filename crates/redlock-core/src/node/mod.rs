@@ -28,7 +28,7 @@
 mod memory;
 mod redis;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 pub use redlock_proto::{
@@ -106,6 +106,42 @@ pub trait Session: Send {
     fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {
         let _ = jobs;
         std::future::ready(Err("this kind of node cannot forget jobs".into())).boxed()
+    }
+
+    /// Reads the value of a lock's key and its time to live; `None` if there is no such key.
+    ///
+    /// It is no call of the protocol, and it changes nothing on the node: see
+    /// [`Redlock::holder`](crate::Redlock::holder).
+    ///
+    /// # Errors
+    ///
+    /// The reason, as for [`Node::connect`]; the default implementation says that this node cannot do it.
+    fn read_key(
+        &mut self,
+        key: &NodeKey,
+    ) -> BoxFuture<'static, Result<Option<KeyEntry>, Arc<str>>> {
+        let _ = key;
+        std::future::ready(Err("this kind of node cannot read a key".into())).boxed()
+    }
+}
+
+/// The value of a lock's key on a node.
+///
+/// A client that knows the value can release the key, so `Debug` does not show it.
+#[derive(Clone, Eq, PartialEq)]
+#[expect(clippy::exhaustive_structs, reason = "a node makes it")]
+pub struct KeyEntry {
+    /// The value.
+    pub value: String,
+    /// The time until the node deletes the key; `None` if the key never expires.
+    pub remaining: Option<Duration>,
+}
+
+impl fmt::Debug for KeyEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyEntry")
+            .field("remaining", &self.remaining)
+            .finish_non_exhaustive()
     }
 }
 

@@ -4,6 +4,8 @@ mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
+use redlock_proto::HolderLabel;
+
 pub use self::waiting::{Renewal, Wait};
 use crate::{Mode, key::SlotsOf};
 
@@ -31,6 +33,8 @@ pub struct AcquireOptions {
     pub(crate) max_waiters_per_key: Option<usize>,
     pub(crate) class: Option<Arc<str>>,
     pub(crate) mode: Mode,
+    /// The label of the holder, instead of that of the client.
+    pub(crate) label: Option<Arc<HolderLabel>>,
     /// The slots of which the resource is one.
     pub(crate) slots: Option<SlotsOf>,
 }
@@ -88,6 +92,7 @@ impl AcquireOptions {
                 Mode::Exclusive => defaults.mode,
                 Mode::Shared => Mode::Shared,
             },
+            label: self.label.or_else(|| defaults.label.clone()),
             slots: self.slots.or_else(|| defaults.slots.clone()),
         }
     }

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     keyspace::is_verbatim,
-    node::{Answer, CallError, CallResult, Keyspace, NodeKey, Reply, Request, Session},
+    node::{Answer, CallError, CallResult, KeyEntry, Keyspace, NodeKey, Reply, Request, Session},
 };
 
 /// One connection: calls are pipelined and answered in order.
@@ -289,7 +289,36 @@ impl Session for RedisSession {
         }
         .boxed()
     }
+
+    fn read_key(
+        &mut self,
+        key: &NodeKey,
+    ) -> BoxFuture<'static, Result<Option<KeyEntry>, Arc<str>>> {
+        let key = self.encoder.parts_of(key).concat();
+        let (mut connection, mut of_ttl) = (self.connection.clone(), self.connection.clone());
+        // Two commands, because every client's user may send them; of a key that ends in between, nothing is said.
+        let (mut read, mut ttl) = (cmd("MGET"), cmd("PTTL"));
+        read.arg(&key);
+        ttl.arg(&key);
+        async move {
+            let (value, left) = join(connection.ask(&read), of_ttl.ask(&ttl)).await;
+            let reason = |error: RedisError| call_error(&error).reason;
+            let (value, left) = (value.map_err(reason)?, left.map_err(reason)?);
+            let value: Vec<Option<Vec<u8>>> = from_redis_value(value).map_err(|_| NONSENSE)?;
+            let left: i64 = from_redis_value(left).map_err(|_| NONSENSE)?;
+            let value = value.into_iter().next().ok_or(NONSENSE)?;
+            // A value of another type has a time to live and no text, and is in the way of every lock.
+            Ok((left != NO_KEY).then(|| KeyEntry {
+                value: String::from_utf8_lossy(&value.unwrap_or_default()).into_owned(),
+                remaining: u64::try_from(left).ok().map(Duration::from_millis),
+            }))
+        }
+        .boxed()
+    }
 }
+
+/// The time to live of a key that does not exist.
+const NO_KEY: i64 = -2;
 
 /// A call on its way.
 struct Attempt {

@@ -11,7 +11,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_core::{
     FanOut, MemoryNode, NodeConfig, Redlock, RedlockBuilder,
-    node::{CallError, CallResult, Keyspace, Node, Request, Session},
+    node::{CallError, CallResult, KeyEntry, Keyspace, Node, NodeKey, Request, Session},
 };
 use tracing::{
     Dispatch, Subscriber,
@@ -166,6 +166,23 @@ impl Session for FaultySession {
             }
             tokio::time::sleep(faults.reply_delay).await;
             answer
+        }
+        .boxed()
+    }
+
+    fn read_key(
+        &mut self,
+        key: &NodeKey,
+    ) -> BoxFuture<'static, Result<Option<KeyEntry>, Arc<str>>> {
+        let faults = *self.faults.lock().expect("no fixture panics");
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        async move {
+            if faults.black_hole || faults.silent {
+                std::future::pending::<()>().await;
+            }
+            let entry = inner.lock().await.read_key(&key).await;
+            tokio::time::sleep(faults.reply_delay).await;
+            entry
         }
         .boxed()
     }

@@ -236,6 +236,12 @@ impl Store {
         (held.until() >= time.as_millis()).then(|| held.to_wire())
     }
 
+    /// Returns the time until this key ends, if it is there at `time`.
+    pub fn remaining(&self, key: &NodeKey, time: NodeTime) -> Option<Duration> {
+        let left = self.keys.get(key)?.until().checked_sub(time.as_millis())?;
+        Some(Duration::from_millis(left))
+    }
+
     /// Returns which run of the server it is.
     pub const fn run(&self) -> &RunId {
         &self.run

@@ -1,0 +1,189 @@
+//! A look at a key: its holder, or that it is free, or that too few nodes say.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use futures_util::future::join_all;
+use redlock_proto::{HolderLabel, OwnerId};
+use tokio::time::timeout;
+
+use super::Redlock;
+use crate::{
+    InvalidKey, NodeAnswer, ResourceKey,
+    node::{KeyEntry, Node, NodeKey, Session},
+};
+
+/// The holder of a resource at the time of a look.
+///
+/// [`Redlock::holder`] returns it.
+/// It may be out of date when the caller reads it: no exclusion may rest on it.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_core::Holder;
+///
+/// match redlock.holder("order:42").await? {
+///     Holder::Held { label: Some(label), .. } => println!("{label} works on it"),
+///     Holder::Held { .. } => println!("a holder without a label works on it"),
+///     Holder::Free => println!("no holder has it"),
+///     Holder::Unknown => println!("too few nodes have answered"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "it is held, free, or not known")]
+pub enum Holder {
+    /// A majority of the nodes has the key for one holder.
+    #[non_exhaustive]
+    Held {
+        /// The label of the holder, if it has one.
+        label: Option<HolderLabel>,
+        /// The time at which the holder asked for the lease, by the holder's clock; `None` if the key does not say.
+        since: Option<SystemTime>,
+        /// The time after which a majority no longer has the key, unless the holder renews the lease or releases it;
+        /// `None` if the key never expires.
+        remaining: Option<Duration>,
+    },
+    /// A majority of voting nodes does not have the key.
+    Free,
+    /// Neither is known: too few nodes have answered or vote, or the nodes have the key for different attempts.
+    Unknown,
+}
+
+impl Redlock {
+    /// Returns the holder of a resource, as a majority of the nodes knows it.
+    ///
+    /// The look changes nothing: it creates, extends and deletes no key.
+    /// It asks every node, over connections of its own, and then asks whether the nodes vote.
+    /// A node that may have forgotten leases does not count for [`Free`](Holder::Free).
+    /// If readers share the resource, the result is about one reader that a majority names.
+    ///
+    /// It waits for the nodes' `connect_timeout` and twice the `node_timeout` at the longest.
+    ///
+    /// # Errors
+    ///
+    /// The name is not valid.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::Holder;
+    ///
+    /// assert_eq!(redlock.holder("order:42").await?, Holder::Free);
+    /// let guard = redlock.acquire("order:42").await?;
+    /// assert!(matches!(redlock.holder("order:42").await?, Holder::Held { .. }));
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn holder<K>(&self, key: K) -> Result<Holder, InvalidKey>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        let key = key.try_into().map_err(Into::into)?;
+        let client = &*self.client;
+        let lock = client.key_space.encode(&key)?;
+        let limit = client.settings.connect_timeout + client.settings.node_timeout;
+        let looks = client.nodes.iter().zip(&client.looks);
+        let looks = looks.map(async |(node, session)| {
+            let entry = timeout(limit, session.read(&**node, &lock)).await;
+            entry.unwrap_or_else(|_| Err("no answer in time".into()))
+        });
+        let entries = join_all(looks).await;
+        // Asked after the look: a node that lost its keys before the look does not vote now.
+        let job = client.key_space.encode_job(&key);
+        let (_, answers) = client.engine.read_job(job, lock).await;
+        let votes = answers
+            .iter()
+            .map(|answer| *answer == NodeAnswer::Reachable)
+            .chain(std::iter::repeat(false));
+        let free = entries.iter().zip(votes).filter(|(entry, votes)| {
+            let has_owner = |entry: &KeyEntry| !owners(&entry.value).is_empty();
+            *votes && matches!(entry, Ok(entry) if !entry.as_ref().is_some_and(has_owner))
+        });
+        let free = free.count();
+        let entries = entries.iter().flatten().flatten();
+        Ok(match held(entries, self.majority()) {
+            Some(held) => held,
+            None if free >= self.majority() => Holder::Free,
+            None => Holder::Unknown,
+        })
+    }
+}
+
+/// Returns the holder that a majority names, if it names one.
+fn held<'a>(entries: impl Iterator<Item = &'a KeyEntry>, majority: usize) -> Option<Holder> {
+    let mut named: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
+    for entry in entries {
+        for owner in owners(&entry.value) {
+            let left = entry.remaining.unwrap_or(Duration::MAX);
+            named.entry(owner).or_default().push(left);
+        }
+    }
+    let (owner, mut times) = named.into_iter().max_by_key(|(_, times)| times.len())?;
+    // The lease lasts for as long as a majority keeps the key.
+    times.sort_unstable_by(|one, other| other.cmp(one));
+    let remaining = *times.get(majority - 1)?;
+    Some(Holder::Held {
+        label: HolderLabel::of_value(owner),
+        since: OwnerId::drawn_at(owner).and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
+        remaining: (remaining != Duration::MAX).then_some(remaining),
+    })
+}
+
+/// Returns the owners in the value of a key: one, or those that share it.
+fn owners(value: &str) -> Vec<&str> {
+    match value.strip_prefix("shared\n") {
+        None => vec![value],
+        Some(lines) => {
+            let owner = |line: &'_ str| line.find(' ').map(|space| space + 1);
+            let owners = lines.lines().filter_map(|line| Some(&line[owner(line)?..]));
+            // Neither a waiting writer nor an owner that upgrades is a holder of its own.
+            owners
+                .filter(|owner| !owner.starts_with(['-', '+']))
+                .collect()
+        }
+    }
+}
+
+/// The connection to a node for looks at keys, opened by the first of them.
+#[derive(Default)]
+pub(super) struct LookSession(tokio::sync::Mutex<Option<Box<dyn Session>>>);
+
+impl LookSession {
+    /// Reads a key; connects again, once, if the connection was lost since the last look.
+    async fn read(&self, node: &dyn Node, key: &NodeKey) -> Result<Option<KeyEntry>, Arc<str>> {
+        // Taken out, so that a look that is given up leaves no connection of which nothing is known.
+        let kept = self.0.lock().await.take();
+        if let Some(mut session) = kept
+            && let Ok(entry) = session.read_key(key).await
+        {
+            self.0.lock().await.get_or_insert(session);
+            return Ok(entry);
+        }
+        let mut session = node.connect().await?;
+        let entry = session.read_key(key).await?;
+        self.0.lock().await.get_or_insert(session);
+        Ok(entry)
+    }
+}

@@ -1,0 +1,311 @@
+//! Election of a leader among replicas: a term is a lease on the resource of the election's name.
+
+mod observer;
+mod term;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use redlock_proto::HolderLabel;
+use tokio::{select, sync::watch};
+
+use self::term::{Ending, OwnTerm};
+pub use self::{
+    observer::{Leadership, Observer},
+    term::Term,
+};
+use crate::{
+    AcquireError, AcquireErrorKind, AcquireOptions, BuildError, InvalidKey, Lease, Redlock,
+    ResourceKey, Wait,
+};
+
+/// An election: at most one of its candidates leads at a time.
+///
+/// A *term* is an exclusive lease on the resource of the election's name, which the client renews.
+/// So terms of one election never overlap, and the fencing token of each term is greater than those before it.
+/// A plain acquire of that resource excludes a leader, too.
+///
+/// A leader that resigns, or that closes its client while it is in [`lead`](Self::lead), frees the role at once.
+/// A leader that crashes keeps it for the ttl at most.
+/// A leader that is frozen loses its term at the deadline by its own clock, and the next term begins no earlier.
+/// The other candidates ask the nodes again and again at random times, as for any lease that another process holds.
+///
+/// Cloning it is cheap and returns another handle to the same candidate.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{Redlock, Term};
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let election = redlock.election("importer").candidate("web-7").build()?;
+/// # let closer = redlock.clone();
+/// election
+///     .lead(|term: Term| {
+///         # let closer = closer.clone();
+///         async move {
+///             // Runs on one replica; dropped when the term is lost.
+///             println!("term {}", term.token());
+///             # closer.close().await;
+///         }
+///     })
+///     .await?; // campaigns again after each term, until `redlock.close()`
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Election {
+    /// It acquires outside of scopes: a term ends by its own rules only.
+    redlock: Redlock,
+    key: ResourceKey,
+    candidate: Arc<HolderLabel>,
+    ttl: Duration,
+    /// The last term that this handle or a clone of it won.
+    own: OwnTerm,
+}
+
+/// The settings of an [`Election`], from [`Redlock::election`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use std::time::Duration;
+///
+/// let builder = redlock.election("importer").candidate("web-7");
+/// let election = builder.ttl(Duration::from_secs(5)).build()?;
+/// assert!(!election.is_leader());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "an election is made by `build`"]
+pub struct ElectionBuilder {
+    redlock: Redlock,
+    key: Result<ResourceKey, InvalidKey>,
+    candidate: Option<String>,
+    ttl: Option<Duration>,
+}
+
+impl Redlock {
+    /// Returns the builder of an election, whose name is a resource of this client's namespace.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let election = redlock.election("importer").candidate("web-7").build()?;
+    /// assert_eq!(election.candidate().as_str(), "web-7");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn election<K>(&self, name: K) -> ElectionBuilder
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        ElectionBuilder {
+            redlock: self.clone().outside_scopes(),
+            key: name.try_into().map_err(Into::into),
+            candidate: None,
+            ttl: None,
+        }
+    }
+}
+
+impl ElectionBuilder {
+    /// Sets the public name of this candidate, such as its address: 1 to 64 printable characters of ASCII.
+    ///
+    /// Observers see it, so it must be no secret.
+    /// Default: the client's [label](crate::RedlockBuilder::label), or `candidate` if it has none.
+    pub fn candidate(mut self, candidate: impl Into<String>) -> Self {
+        self.candidate = Some(candidate.into());
+        self
+    }
+
+    /// Sets the time for which a leader that crashed keeps the role: from 100 ms to the client's `max_ttl`.
+    ///
+    /// Default: the client's ttl.
+    /// Observers look every third of it.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Returns the election; asks no node.
+    ///
+    /// # Errors
+    ///
+    /// [`Misuse`](crate::BuildErrorKind::Misuse): the name, the candidate or the ttl is not valid.
+    pub fn build(self) -> Result<Election, BuildError> {
+        let misuse =
+            |field: &str, why: &dyn fmt::Display| BuildError::misuse(field, why.to_string());
+        let key = self.key.map_err(|invalid| misuse("name", &invalid))?;
+        let candidate = match &self.candidate {
+            Some(candidate) => candidate.parse::<HolderLabel>(),
+            None => self.redlock.label_or("candidate"),
+        };
+        let candidate = candidate.map_err(|invalid| misuse("candidate", &invalid))?;
+        let ttl = self.ttl.unwrap_or_else(|| self.redlock.ttl());
+        let options = AcquireOptions::new().ttl(ttl);
+        let checked = self.redlock.check(&options);
+        checked.map_err(|invalid| misuse("ttl", &invalid))?;
+        Ok(Election {
+            redlock: self.redlock,
+            key,
+            candidate: Arc::new(candidate),
+            ttl,
+            own: Arc::new(watch::Sender::new(None)),
+        })
+    }
+}
+
+impl Election {
+    /// Campaigns, calls `work` with each term that it wins, and campaigns again after each term, until the client is
+    /// [closed](Redlock::close).
+    ///
+    /// The future that `work` returns runs as in [`Lease::run`]: it is dropped when the term is lost or resigned.
+    /// If that future returns by itself, the leader resigns, and pauses for a third of the ttl before it campaigns
+    /// again, so that another candidate can lead.
+    /// A loop that ought to go on must not return.
+    /// An outage of the nodes ends no campaign: after a third of the ttl, it goes on.
+    ///
+    /// When the client is closed, the work is dropped, and the term is resigned.
+    /// An application that shuts down closes the client, and then waits for this future.
+    ///
+    /// # Errors
+    ///
+    /// A campaign can never succeed: the caller holds the resource itself, or the client cannot be used.
+    /// A contended role and a missing majority are no errors.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work and resigns the term in the background, also if the work has moved its
+    /// [`Term`] to another task.
+    pub async fn lead<F, W>(&self, mut work: F) -> Result<(), AcquireError>
+    where
+        F: FnMut(Term) -> W,
+        W: Future<Output = ()>,
+    {
+        let closing = self.redlock.closing();
+        let pause = async || {
+            select! {
+                biased;
+                () = closing.cancelled() => {}
+                () = tokio::time::sleep(self.ttl / 3) => {}
+            }
+        };
+        while !closing.is_cancelled() {
+            let term = match self.lead_with(Wait::UpTo(CAMPAIGN)).await {
+                Ok(term) => term,
+                Err(_) if closing.is_cancelled() => break,
+                Err(error) if is_final(error.kind()) => return Err(error),
+                Err(_) => {
+                    pause().await;
+                    continue;
+                }
+            };
+            let ending = Ending::of(&term);
+            let lease = term.lease().clone();
+            let has_returned = select! {
+                biased;
+                () = closing.cancelled() => false,
+                worked = lease.run(work(term)) => worked.is_ok(),
+            };
+            ending.resign().await;
+            if has_returned {
+                pause().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Campaigns until this candidate leads, for callers that keep a loop of their own; `wait` says how long.
+    ///
+    /// The caller must stop its work when the term is [lost](Lease::lost); [`Lease::run`] does that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Redlock::acquire_with`]: [`Contended`](AcquireErrorKind::Contended) if another candidate leads for the whole
+    /// wait.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Redlock::acquire_with`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::Wait;
+    /// use std::time::Duration;
+    ///
+    /// let election = redlock.election("importer").build()?;
+    /// let term = election.lead_with(Wait::UpTo(Duration::from_secs(60))).await?;
+    /// assert!(election.is_leader());
+    /// term.run(async { /* import */ }).await?;
+    /// term.resign().await?;
+    /// assert!(!election.is_leader());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lead_with(&self, wait: Wait) -> Result<Term, AcquireError> {
+        let mut options = AcquireOptions::new().ttl(self.ttl).wait(wait);
+        options.label = Some(Arc::clone(&self.candidate));
+        let guard = self.redlock.acquire_with(self.key.clone(), options).await?;
+        self.own.send_replace(Some(guard.lease().clone()));
+        Ok(Term::new(guard, Arc::clone(&self.own)))
+    }
+
+    /// Returns whether this candidate leads now, by its own clock.
+    ///
+    /// It asks no node, and is meant for a readiness probe.
+    /// Work that must not overlap uses its [`Term`] instead, because the term may end right after this call.
+    pub fn is_leader(&self) -> bool {
+        self.own.borrow().as_ref().is_some_and(Lease::is_held)
+    }
+
+    /// Returns the public name of this candidate.
+    pub fn candidate(&self) -> HolderLabel {
+        *self.candidate
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Election")
+            .field("key", &self.key)
+            .field("candidate", &self.candidate.as_str())
+            .field("is_leader", &self.is_leader())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns whether another campaign would fail in the same way.
+const fn is_final(kind: AcquireErrorKind) -> bool {
+    matches!(
+        kind,
+        AcquireErrorKind::AlreadyHeld
+            | AcquireErrorKind::Deadlock
+            | AcquireErrorKind::Misuse
+            | AcquireErrorKind::Closed
+    )
+}
+
+/// How long one acquire of a campaign waits; the next follows it.
+const CAMPAIGN: Duration = Duration::from_secs(60 * 60);

@@ -1,0 +1,221 @@
+//! Election: terms that never overlap, and what ends them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use redlock_core::{BuildErrorKind, Election, Leadership, Redlock, Term, Wait};
+use tokio::time::Instant;
+
+use crate::paused_time::fixtures::{Faults, SECOND, client, faulty, keys, settle, soon};
+
+const TTL: Duration = SECOND.saturating_mul(3);
+
+fn election(redlock: &Redlock, candidate: &str) -> Election {
+    let election = redlock.election("importer").candidate(candidate).ttl(TTL);
+    election.build().expect("the settings are valid")
+}
+
+fn name(leader: Option<Leadership>) -> Option<String> {
+    match leader {
+        Some(Leadership::Leader { candidate, .. }) => candidate.map(|name| name.to_string()),
+        _ => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn terms_of_several_candidates_do_not_overlap_and_their_numbers_grow() {
+    let nodes = faulty(5);
+    let mut candidates = Vec::new();
+    for name in ["a", "b", "c"] {
+        candidates.push(election(&client(&nodes).await, name));
+    }
+    let leaders = AtomicUsize::new(0);
+    let numbers = std::sync::Mutex::new(Vec::new());
+    let (leaders, numbers) = (&leaders, &numbers);
+    let lead = candidates.iter().map(|candidate| {
+        candidate.lead(|term: Term| async move {
+            assert_eq!(leaders.fetch_add(1, Ordering::SeqCst), 0, "two lead");
+            numbers.lock().unwrap().push(term.token());
+            tokio::time::sleep(SECOND).await;
+            leaders.fetch_sub(1, Ordering::SeqCst);
+        })
+    });
+    let all = futures_util::future::join_all(lead);
+    assert!(
+        tokio::time::timeout(60 * SECOND, all).await.is_err(),
+        "they go on"
+    );
+    let numbers = numbers.lock().unwrap();
+    assert!(numbers.len() > 10, "{numbers:?}");
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_term_that_is_lost_drops_the_work_and_the_next_begins_no_earlier() {
+    let nodes = faulty(3);
+    let one = election(&client(&nodes).await, "one");
+    let first = one.lead_with(Wait::Never).await.unwrap();
+    let number = first.token();
+    let begun = Instant::now();
+    for node in &nodes {
+        node.set(Faults::BLACK_HOLE);
+    }
+    assert!(soon(first.run(std::future::pending::<()>())).await.is_err());
+    assert!(begun.elapsed() <= TTL);
+    assert!(!one.is_leader());
+    nodes.iter().for_each(|node| node.heal());
+    let two = election(&client(&nodes).await, "two");
+    let second = soon(two.lead_with(Wait::UpTo(60 * SECOND))).await.unwrap();
+    assert!(second.token() > number);
+    assert!(two.is_leader() && !one.is_leader());
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_returns_resigns_and_leaves_the_role_to_others_for_a_third_of_the_ttl() {
+    let nodes = faulty(3);
+    let election = election(&client(&nodes).await, "one");
+    let begun = Instant::now();
+    let terms = std::sync::Mutex::new(Vec::new());
+    let lead = election.lead(|term: Term| {
+        terms.lock().unwrap().push(begun.elapsed());
+        async move { drop(term) }
+    });
+    assert!(tokio::time::timeout(TTL - SECOND / 2, lead).await.is_err());
+    assert_eq!(*terms.lock().unwrap(), [Duration::ZERO, SECOND, 2 * SECOND]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_the_client_ends_the_work_and_resigns() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let election = election(&redlock, "one");
+    let alive = Arc::new(());
+    let lead = election.lead(|term: Term| {
+        let alive = Arc::clone(&alive);
+        async move {
+            // Also a term that another task holds ends.
+            #[expect(clippy::disallowed_methods, reason = "it outlives the work")]
+            let _term = tokio::spawn(async move { term.lost().await });
+            std::future::pending::<()>().await;
+            drop(alive);
+        }
+    });
+    let close = async {
+        tokio::time::sleep(10 * SECOND).await;
+        assert!(election.is_leader());
+        assert_eq!(Arc::strong_count(&alive), 2);
+        redlock.close().await;
+    };
+    let (led, ()) = tokio::join!(lead, close);
+    led.unwrap();
+    settle().await;
+    assert!(!election.is_leader());
+    assert_eq!(Arc::strong_count(&alive), 1, "the work was dropped");
+    assert_eq!(keys(&nodes), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_campaign_that_is_dropped_resigns_also_a_term_in_another_task() {
+    let nodes = faulty(3);
+    let election = election(&client(&nodes).await, "one");
+    let lead = election.lead(|term: Term| async move {
+        #[expect(clippy::disallowed_methods, reason = "it outlives the work")]
+        tokio::spawn(async move {
+            let _term = term;
+            std::future::pending::<()>().await;
+        });
+        std::future::pending::<()>().await;
+    });
+    assert!(tokio::time::timeout(SECOND, lead).await.is_err());
+    settle().await;
+    assert!(!election.is_leader());
+    assert_eq!(keys(&nodes), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_campaign_outlasts_an_outage() {
+    let nodes = faulty(3);
+    let election = election(&client(&nodes).await, "one");
+    nodes.iter().for_each(|node| node.set(Faults::BLACK_HOLE));
+    let heal = async {
+        tokio::time::sleep(30 * SECOND).await;
+        nodes.iter().for_each(|node| node.heal());
+    };
+    let led = AtomicUsize::new(0);
+    let lead = election.lead(|_term: Term| {
+        led.fetch_add(1, Ordering::SeqCst);
+        std::future::pending::<()>()
+    });
+    let both = async { tokio::join!(lead, heal) };
+    assert!(tokio::time::timeout(60 * SECOND, both).await.is_err());
+    assert!(led.load(Ordering::SeqCst) >= 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_of_another_process_learns_of_each_leader_within_a_third_of_the_ttl() {
+    let nodes = faulty(3);
+    let one = election(&client(&nodes).await, "one");
+    let two = election(&client(&nodes).await, "two");
+    let watcher = election(&client(&nodes).await, "watcher");
+    let mut observer = watcher.observe();
+    assert_eq!(observer.changed().await, Some(Leadership::None));
+    for candidate in [&one, &two] {
+        let term = candidate.lead_with(Wait::Never).await.unwrap();
+        let begun = Instant::now();
+        assert_eq!(
+            name(soon(observer.changed()).await),
+            Some(candidate.candidate().to_string())
+        );
+        assert!(begun.elapsed() <= TTL / 3);
+        term.resign().await.unwrap();
+        let begun = Instant::now();
+        assert_eq!(soon(observer.changed()).await, Some(Leadership::None));
+        assert!(begun.elapsed() <= TTL / 3);
+    }
+    nodes[..2]
+        .iter()
+        .for_each(|node| node.set(Faults::BLACK_HOLE));
+    assert_eq!(soon(observer.changed()).await, Some(Leadership::Unknown));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_learns_of_a_term_of_its_own_process_at_once() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let election = election(&redlock, "one");
+    let mut observer = election.observe();
+    assert_eq!(observer.changed().await, Some(Leadership::None));
+    let begun = Instant::now();
+    let term = election.lead_with(Wait::Never).await.unwrap();
+    assert_eq!(name(observer.changed().await).as_deref(), Some("one"));
+    let resigned = async { term.resign().await };
+    let (leader, resigned) = tokio::join!(observer.changed(), resigned);
+    resigned.unwrap();
+    assert_eq!(leader, Some(Leadership::None));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    redlock.close().await;
+    assert_eq!(observer.changed().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_valid_is_refused() {
+    let redlock = client(&faulty(3)).await;
+    let long = "x".repeat(65);
+    for candidate in ["", "two\nlines", &long] {
+        let built = redlock.election("importer").candidate(candidate).build();
+        assert_eq!(built.unwrap_err().kind(), BuildErrorKind::Misuse);
+    }
+    assert!(redlock.election("").build().is_err());
+    assert!(
+        redlock
+            .election("importer")
+            .ttl(SECOND / 100)
+            .build()
+            .is_err()
+    );
+}

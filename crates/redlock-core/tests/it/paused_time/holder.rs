@@ -1,0 +1,106 @@
+//! A look at a key: what a majority says, and that nothing changes by it.
+
+use redlock_core::{AcquireOptions, Holder, MemoryNode};
+
+use crate::paused_time::fixtures::{
+    Faults, SECOND, client, client_of, faulty, keys, soon, wide_client,
+};
+
+fn label(holder: Holder) -> Option<String> {
+    match holder {
+        Holder::Held { label, .. } => label.map(|label| label.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_names_the_holder_and_changes_no_key() {
+    let nodes = faulty(5);
+    let holder = client_of(&nodes).label("web-7").build().await.unwrap();
+    let other = client(&nodes).await;
+    assert_eq!(other.holder("key").await, Ok(Holder::Free));
+    assert_eq!(keys(&nodes), [0; 5], "the look created no key");
+
+    let options = AcquireOptions::new()
+        .ttl(4 * SECOND)
+        .renewal(redlock_core::Renewal::Manual);
+    let guard = holder.acquire_with("key", options).await.unwrap();
+    tokio::time::sleep(SECOND).await;
+    let before = keys(&nodes);
+    let Holder::Held {
+        remaining, since, ..
+    } = other.holder("key").await.unwrap()
+    else {
+        panic!("it is held")
+    };
+    assert_eq!(remaining, Some(3 * SECOND), "no look extends a key");
+    assert!(since.is_some());
+    assert_eq!(
+        label(other.holder("key").await.unwrap()).as_deref(),
+        Some("web-7")
+    );
+    assert_eq!(keys(&nodes), before);
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+    assert_eq!(other.holder("key").await, Ok(Holder::Free));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_majority_nothing_is_known() {
+    let nodes = faulty(5);
+    let redlock = wide_client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    for node in &nodes[..2] {
+        node.set(Faults::BLACK_HOLE);
+    }
+    let held = soon(redlock.holder("key")).await.unwrap();
+    assert!(matches!(held, Holder::Held { .. }), "{held:?}");
+    nodes[2].set(Faults::BLACK_HOLE);
+    assert_eq!(soon(redlock.holder("key")).await, Ok(Holder::Unknown));
+    assert_eq!(soon(redlock.holder("free")).await, Ok(Holder::Unknown));
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_has_forgotten_does_not_call_a_key_free() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let guard = redlock.acquire("key").await.unwrap();
+    // The look before has a connection to each node, and the restart leaves it usable.
+    assert!(matches!(other.holder("key").await, Ok(Holder::Held { .. })));
+    nodes[0].node.clear();
+    nodes[1].node.clear();
+    assert_eq!(other.holder("key").await, Ok(Holder::Unknown));
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_shares_a_key_is_named() {
+    let nodes = faulty(3);
+    let reader = client_of(&nodes).label("reader").build().await.unwrap();
+    let guard = reader.acquire_shared("key").await.unwrap();
+    assert_eq!(
+        label(reader.holder("key").await.unwrap()).as_deref(),
+        Some("reader")
+    );
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_connects_again_to_a_node_that_was_down() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    assert_eq!(redlock.holder("key").await, Ok(Holder::Free));
+    let node: &MemoryNode = &nodes[0].node;
+    node.stop();
+    assert_eq!(
+        redlock.holder("key").await,
+        Ok(Holder::Free),
+        "two of three say so"
+    );
+    nodes[1].node.stop();
+    assert_eq!(redlock.holder("key").await, Ok(Holder::Unknown));
+    node.start();
+    tokio::time::sleep(10 * SECOND).await;
+    assert_eq!(redlock.holder("key").await, Ok(Holder::Free));
+}
