@@ -99,6 +99,7 @@ async fn a_call_that_meets_a_damaged_counter_does_what_needs_none() {
             proposal: 1 << 40,
             block: 1,
             wish: None,
+            line: None,
         };
         let requests = [
             request(ahead, "new", 3),

@@ -160,6 +160,7 @@ pub(crate) fn acquire() -> Verb {
         proposal: 1,
         block: 1,
         wish: None,
+        line: None,
     }
 }
 

@@ -64,6 +64,7 @@ impl Nodes {
             proposal: 1,
             block: 1,
             wish,
+            line: None,
         };
         let verb = match ask.what {
             What::Acquire => acquire((ask.mode == LockMode::Exclusive).then_some(FOREVER)),

@@ -188,6 +188,7 @@ fn acquire(by: u8) -> Request {
         proposal: 1,
         block: 1,
         wish: None,
+        line: None,
     };
     lock(by, acquire)
 }

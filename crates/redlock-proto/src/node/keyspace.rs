@@ -7,6 +7,7 @@ pub struct Keyspace {
     fence: NodeKey,
     horizon: NodeKey,
     tombstones: String,
+    lines: String,
     /// What stands in place of the namespace on this node, with its braces, if there is something.
     place: Option<String>,
     quarantine: Quarantine,
@@ -20,6 +21,7 @@ impl Keyspace {
             fence: format!("{prefix}:counters").into(),
             horizon: format!("{prefix}:horizon").into(),
             tombstones: format!("{prefix}:tomb:"),
+            lines: format!("{prefix}:line:"),
             place: None,
             quarantine,
         }
@@ -70,6 +72,16 @@ impl Keyspace {
     pub fn write_tombstone(&self, owner: OwnerId, text: &mut String) {
         text.push_str(&self.tombstones);
         owner.write_secret(text);
+    }
+
+    /// Returns the key of the line of callers that wait for a key.
+    pub fn line(&self, key: &NodeKey) -> NodeKey {
+        self.line_parts(key).concat().into()
+    }
+
+    /// Returns the parts of which that key consists.
+    pub fn line_parts<'a>(&'a self, key: &'a NodeKey) -> [&'a str; 2] {
+        [&self.lines, key.as_str()]
     }
 
     /// Returns for how long nodes that may have forgotten leases do not vote.

@@ -2,6 +2,7 @@
 
 mod cluster_vote;
 mod keyspace;
+mod line;
 mod outcome;
 mod quarantine;
 mod request;
@@ -12,6 +13,7 @@ mod transaction;
 pub use self::{
     cluster_vote::{ClusterVote, slot_of},
     keyspace::Keyspace,
+    line::{Gift, InLine, LinePlace},
     outcome::{GiveBack, NodeOutcome, RequestError},
     quarantine::Quarantine,
     request::{Answer, Lock, NodeVerb, Reply, Request, Verb, last_of_block},

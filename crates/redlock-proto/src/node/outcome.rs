@@ -23,6 +23,11 @@ pub enum NodeOutcome {
         /// The longest time that the present holder's key will stay; `None` if it never expires.
         remaining: Option<Duration>,
     },
+    /// The node answered and refused: the key is another's, and the caller waits in line for it.
+    InLine {
+        /// The longest time that the present holder's key will stay; `None` if it never expires.
+        remaining: Option<Duration>,
+    },
     /// The node answered that no owner has the key.
     Missing,
     /// The request failed before it was sent, or the node said that it did not run it.
@@ -36,7 +41,7 @@ impl NodeOutcome {
     pub const fn may_hold(self) -> bool {
         matches!(
             self,
-            Self::Granted { .. } | Self::NotAVote { .. } | Self::Unknown
+            Self::Granted { .. } | Self::NotAVote { .. } | Self::InLine { .. } | Self::Unknown
         )
     }
 

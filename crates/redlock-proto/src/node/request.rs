@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    FencingToken, HolderLabel, JobEntry, JobVerb, KeySet, LockMode, NoClaim, NodeKey, NodeOutcome,
-    NodeTime, OwnerId, ServerInfo, Standing,
+    FencingToken, HolderLabel, InLine, JobEntry, JobVerb, KeySet, LockMode, NoClaim, NodeKey,
+    NodeOutcome, NodeTime, OwnerId, ServerInfo, Standing,
 };
 
 /// One operation on one node.
@@ -62,6 +62,10 @@ pub enum Verb {
         ///
         /// Only for an owner that wants them exclusively, and waits.
         wish: Option<Duration>,
+        /// The caller's place in the line for the key, if it waits there while another owner has it.
+        ///
+        /// Only for one key in exclusive mode; a transaction does not look at it.
+        line: Option<InLine>,
     },
     /// Keep the key for `ttl` from now if the owner has it; never create it.
     Extend {
@@ -155,6 +159,22 @@ impl Request {
         is_usual && lock.mode == LockMode::Exclusive && !keys.is_several() && keys.slots().is_none()
     }
 
+    /// Returns whether this looks at the line of callers that wait for its key.
+    pub fn looks_at_line(&self) -> bool {
+        let Self::Lock { verb, lock } = self else {
+            return false;
+        };
+        let is_plain = lock.mode == LockMode::Exclusive && !lock.keys.is_several();
+        match verb {
+            Verb::Release { .. } | Verb::Tombstone { .. } => is_plain,
+            Verb::Acquire { line, wish, .. } => {
+                let is_in_line = line.is_some() && wish.is_none();
+                is_plain && is_in_line && lock.keys.slots().is_none()
+            }
+            Verb::Extend { .. } | Verb::Heal { .. } => false,
+        }
+    }
+
     /// Returns for how long this is worth repeating, should it fail: as long as the key that it releases may stay.
     ///
     /// `None` for anything but a release.
@@ -217,6 +237,17 @@ pub enum Reply {
         /// leave.
         is_shared: bool,
     },
+    /// Another owner has the key, and the caller waits in line for it.
+    InLine {
+        /// The longest time that the owner's key will stay; `None` if it never expires.
+        remaining: Option<Duration>,
+        /// The counter.
+        counter: u64,
+        /// The owner's label, if it has one.
+        holder: Option<HolderLabel>,
+        /// The number of callers that wait before this one.
+        ahead: u32,
+    },
     /// Other clients give the lock another number of slots, and nothing was changed.
     OtherSlots {
         /// Their number.
@@ -269,6 +300,9 @@ impl Reply {
                 NodeOutcome::Granted { counter: *counter }
             }
             Self::Held { remaining, .. } => NodeOutcome::Refused {
+                remaining: *remaining,
+            },
+            Self::InLine { remaining, .. } => NodeOutcome::InLine {
                 remaining: *remaining,
             },
             Self::OtherSlots { remaining, .. } => NodeOutcome::Refused {

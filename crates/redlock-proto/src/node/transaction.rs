@@ -58,6 +58,8 @@ pub enum Done {
     Compared {
         /// True if the owner had it.
         is_owner: bool,
+        /// True if it was to release a key that callers wait for in line, and has left it as it was.
+        is_awaited: bool,
     },
     /// It failed, and what became of it is not known.
     Failed,
@@ -71,9 +73,15 @@ impl Transaction {
         let replies = requests.iter().zip(&self.done);
         let replies = replies.map(|(request, done)| {
             Ok(match (verb(request), *done) {
-                (Some(Verb::Release { .. }), Done::Compared { is_owner: true }) => Reply::Done,
-                (Some(Verb::Release { .. }), Done::Compared { is_owner: false }) => Reply::Missing,
-                (Some(Verb::Extend { .. }), Done::Compared { is_owner: true }) if votes => {
+                (
+                    _,
+                    Done::Compared {
+                        is_awaited: true, ..
+                    },
+                ) => Reply::Unclear,
+                (Some(Verb::Release { .. }), Done::Compared { is_owner: true, .. }) => Reply::Done,
+                (Some(Verb::Release { .. }), Done::Compared { .. }) => Reply::Missing,
+                (Some(Verb::Extend { .. }), Done::Compared { is_owner: true, .. }) if votes => {
                     Reply::Done
                 }
                 (

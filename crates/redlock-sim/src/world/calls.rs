@@ -380,7 +380,7 @@ fn did(answer: &Answer, done: &[Done]) -> Answer {
     let replies = answer.replies.iter().zip(done);
     let replies = replies.map(|(reply, done)| match (reply, done) {
         (Ok(Reply::Unclear), Done::Took { is_owner: true, .. }) => Ok(Reply::Taken { counter: 0 }),
-        (Ok(Reply::Unclear), Done::Compared { is_owner: true }) => Ok(Reply::Done),
+        (Ok(Reply::Unclear), Done::Compared { is_owner: true, .. }) => Ok(Reply::Done),
         (reply, _) => reply.clone(),
     });
     Answer {

@@ -247,6 +247,7 @@ mod tests {
             proposal: 1,
             block: 1,
             wish: None,
+            line: None,
         }
     }
 

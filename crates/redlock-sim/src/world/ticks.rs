@@ -317,6 +317,7 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
                 proposal: *proposal,
                 block: 1,
                 wish: None,
+                line: None,
             };
             let reply = match reply {
                 Reply::Claimed { counter, .. } => Reply::Taken { counter: *counter },

@@ -43,6 +43,7 @@ impl Lock {
             proposal: self.proposal(),
             block: TOKENS,
             wish: None,
+            line: None,
         })
     }
 

@@ -35,6 +35,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
         proposal: 7,
         block: 16,
         wish: None,
+        line: None,
     };
     let heal = Verb::Heal { ttl, counter: 7 };
     let write_back = Some(7);

@@ -43,6 +43,7 @@ fn acquire(key: &str, owner: u8) -> Request {
         proposal: 1,
         block: 1,
         wish: None,
+        line: None,
     };
     request(verb, key, owner)
 }

@@ -3,9 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::Keyspace;
-use redlock_proto::{HolderLabel, KeySet, NodeKey, OwnerId, Quarantine, Shard};
+use redlock_proto::{
+    HolderLabel, InLine, KeySet, LinePlace, NodeKey, NodeTime, OwnerId, Quarantine, Shard,
+};
 
-use crate::differential::step::Span;
+use crate::differential::step::{Place, Span};
 
 pub(crate) const KEYS: usize = 4;
 pub(crate) const JOBS: usize = 2;
@@ -70,6 +72,18 @@ pub(crate) fn owner(number: usize) -> OwnerId {
     let secret = u8::try_from(number).expect("there are few");
     let label = HolderLabel::closest(["", "web:1", "order@web:1", "order@web-2:1"][number]);
     OwnerId::from_random([secret; 16]).labelled(label)
+}
+
+pub(crate) fn in_line(place: Place, round: usize) -> InLine {
+    InLine {
+        place: LinePlace {
+            came: NodeTime::from_micros(place.came),
+            client: place.client,
+        },
+        round: round as u64,
+        grant: place.grant,
+        stay: place.stay,
+    }
 }
 
 pub(crate) fn shard(number: usize) -> Shard {

@@ -53,6 +53,13 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
             )?;
             others -= usize::from(held.is_some());
         }
+        for key in (0..KEYS).map(cast::key) {
+            let name = keyspace.line(&key);
+            let line = store.line(&keyspace, &key, time);
+            let seen = seen.keys.get(name.as_str()).map(|(text, _)| text);
+            expect(name.as_str(), line.as_ref(), seen)?;
+            others -= usize::from(line.is_some());
+        }
         let horizon = store.horizon(&keyspace);
         let horizon = horizon.map(|since| (format!("{:016}", since.as_millis()), -1));
         let name = keyspace.horizon().as_str();
@@ -166,6 +173,7 @@ fn compare_counters(
                 proposal: 0,
                 block: 1,
                 wish: None,
+                line: None,
             },
             lock: Lock {
                 mode: LockMode::Exclusive,

@@ -49,6 +49,7 @@ pub(crate) enum Ask {
         proposal: Number,
         block: u32,
         wish: Option<Duration>,
+        line: Option<Place>,
     },
     Extend {
         keys: Span,
@@ -169,4 +170,13 @@ pub(crate) enum When {
     Horizon {
         offset: i64,
     },
+}
+
+/// A place in a line: of few callers, which came at few moments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) came: u64,
+    pub(crate) client: u64,
+    pub(crate) grant: Duration,
+    pub(crate) stay: Duration,
 }

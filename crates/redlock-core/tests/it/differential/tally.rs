@@ -30,6 +30,7 @@ impl Tally {
                 Ok(Reply::Done) => "done",
                 Ok(Reply::Taken { .. }) => "taken",
                 Ok(Reply::Held { .. }) => "held",
+                Ok(Reply::InLine { .. }) => "in line",
                 Ok(Reply::Missing) => "missing",
                 Ok(Reply::Unclear) => "unclear",
                 Ok(Reply::OtherSlots { .. }) => "other slots",
@@ -66,7 +67,7 @@ impl Tally {
     }
 }
 
-const KINDS: [&str; 23] = [
+const KINDS: [&str; 24] = [
     "not looked",
     "voting",
     "quarantined",
@@ -75,6 +76,7 @@ const KINDS: [&str; 23] = [
     "done",
     "taken",
     "held",
+    "in line",
     "missing",
     "other slots",
     "tombstoned",

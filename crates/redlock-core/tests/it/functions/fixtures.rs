@@ -166,6 +166,7 @@ pub(crate) fn acquire(proposal: u64) -> Verb {
         proposal,
         block: 1,
         wish: None,
+        line: None,
     }
 }
 

@@ -47,6 +47,7 @@ impl Acquisitions {
             proposal,
             block: request.tokens,
             wish,
+            line: None,
         };
         let limit = cx.limit_within(request.timing);
         let mut attempt = Attempt::start(cx.quorum(), request.timing, now.clock);

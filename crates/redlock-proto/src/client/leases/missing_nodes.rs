@@ -100,6 +100,7 @@ impl WonLease {
                 proposal: first,
                 block: u32::try_from(last - first + 1).unwrap_or(u32::MAX),
                 wish,
+                line: None,
             },
             lock: Arc::clone(&self.lock),
         })

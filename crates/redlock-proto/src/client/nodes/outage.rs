@@ -21,7 +21,10 @@ impl Nodes {
     pub(in super::super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
         let lost = &mut self.nodes[node].lost;
         match outcome {
-            NodeOutcome::Granted { .. } | NodeOutcome::Refused { .. } | NodeOutcome::Missing => {
+            NodeOutcome::Granted { .. }
+            | NodeOutcome::Refused { .. }
+            | NodeOutcome::InLine { .. }
+            | NodeOutcome::Missing => {
                 *lost = None;
             }
             NodeOutcome::NotAVote { .. } | NodeOutcome::NotExecuted | NodeOutcome::Unknown => {

@@ -314,6 +314,9 @@ impl Round {
             },
             Reply::Held {
                 remaining, holder, ..
+            }
+            | Reply::InLine {
+                remaining, holder, ..
             } => NodeAnswer::Held {
                 remaining: *remaining,
                 holder: *holder,

@@ -72,6 +72,7 @@ fn acquire(owner: u8) -> Request {
         proposal: 1,
         block: 1,
         wish: None,
+        line: None,
     };
     lock(verb, owner)
 }

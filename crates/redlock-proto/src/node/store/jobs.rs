@@ -71,6 +71,7 @@ impl Store {
                     proposal: *proposal,
                     block: 1,
                     wish: None,
+                    line: None,
                 };
                 let wanted = alone(acquire, **owner, time);
                 let taken = self.lock(keyspace, &lock.clone().into(), &wanted)?;

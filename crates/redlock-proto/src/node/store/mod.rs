@@ -1,5 +1,6 @@
 mod jobs;
 mod key;
+mod line;
 mod lock;
 mod mark;
 mod slots;
@@ -13,11 +14,12 @@ use std::{
 
 use self::{
     key::{StoredKey, Wanted},
+    line::{LineCall, Lines},
     mark::StoredMark,
 };
 use crate::{
-    Answer, FencingToken, JobEntry, KeySet, Keyspace, Lock, LockMode, MarkState, NodeKey, NodeTime,
-    NodeVerb, OwnerId, Reply, Request, RunId, Standing, Verb,
+    Answer, FencingToken, Gift, JobEntry, KeySet, Keyspace, Lock, LockMode, MarkState, NodeKey,
+    NodeTime, NodeVerb, OwnerId, Reply, Request, RunId, Standing, Verb,
 };
 
 /// A node as a model: the keys it has, and the effect of each call.
@@ -48,6 +50,10 @@ pub struct Store {
     /// Since when it remembers them, in milliseconds since the epoch.
     horizons: HashMap<NodeKey, u64>,
     sweep_at: usize,
+    lines: Lines,
+    sweep_lines_at: usize,
+    /// What it has published, and to which clients.
+    messages: Vec<(u64, Gift)>,
 }
 
 /// The memory of the server's process, which is not part of its data.
@@ -79,6 +85,9 @@ impl Store {
             jobs: HashMap::new(),
             horizons: HashMap::new(),
             sweep_at: 0,
+            lines: Lines::new(),
+            sweep_lines_at: 0,
+            messages: Vec::new(),
         }
     }
 
@@ -101,7 +110,9 @@ impl Store {
     /// Does what `requests` ask, in order and in one step, at `time` by the node's clock.
     pub fn call(&mut self, keyspace: &Keyspace, requests: &[Request], time: NodeTime) -> Answer {
         let only_releases = !requests.is_empty() && requests.iter().all(Request::is_release);
-        let state = (!only_releases).then(|| self.look(keyspace, time));
+        let is_awaited = |request| self.is_awaited(keyspace, request, time);
+        let looks = !only_releases || requests.iter().any(is_awaited);
+        let state = looks.then(|| self.look(keyspace, time));
         let replies = requests.iter().map(|request| {
             let reply = self.reply(keyspace, request, state.as_ref(), time);
             if !matches!(reply, Ok(Reply::Taken { .. })) {
@@ -137,6 +148,12 @@ impl Store {
             Request::Lock { .. } | Request::Job { .. } if tombstoned => Ok(Reply::Tombstoned),
             Request::Lock { verb, lock } => {
                 let Lock { mode, keys, owner } = &**lock;
+                let call = LineCall {
+                    keyspace,
+                    lock,
+                    state,
+                    time,
+                };
                 let wanted = Wanted {
                     verb: slots::without_wish(*verb, *mode, keys),
                     mode: *mode,
@@ -144,7 +161,23 @@ impl Store {
                     now: time.as_millis(),
                     may_have_it: request.is_transactable(),
                 };
-                self.lock(keyspace, keys, &wanted)
+                if !request.looks_at_line() {
+                    return self.lock(keyspace, keys, &wanted);
+                }
+                match verb {
+                    Verb::Acquire {
+                        line: Some(asks), ..
+                    } => {
+                        self.give_to_earlier(&call, asks);
+                        let reply = self.lock(keyspace, keys, &wanted)?;
+                        Ok(self.after_acquire(&call, asks, &wanted, reply))
+                    }
+                    _ => {
+                        let reply = self.lock(keyspace, keys, &wanted);
+                        self.after_release(&call);
+                        reply
+                    }
+                }
             }
             Request::Node(verb) => self.node(keyspace, verb, state),
             Request::Job { verb, job } => self.job(keyspace, verb, job, time),
@@ -162,6 +195,7 @@ impl Store {
         self.marks.clear();
         self.fences.clear();
         self.slots.clear();
+        self.lines.clear();
         self.jobs.clear();
         self.horizons.clear();
         self.vouched = false;
@@ -195,6 +229,7 @@ impl Store {
         let now = time.as_millis();
         self.keys.retain(|_, held| held.until() >= now);
         self.slots.retain(|_, (_, until)| *until >= now);
+        self.lines.retain(|_, line| line::exists(line, time));
     }
 
     /// Begins another run of the server, which still has its data.
@@ -258,6 +293,9 @@ impl Store {
                 let Lock { mode, keys, owner } = &**lock;
                 for key in keys {
                     self.is_there(key.key(), now);
+                }
+                if request.looks_at_line() {
+                    self.forget_line(keyspace, keys.first(), time);
                 }
                 if !request.is_release() {
                     slots::forget(&mut self.slots, (keys, *mode), now);

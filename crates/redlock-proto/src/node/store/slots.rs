@@ -65,6 +65,7 @@ pub(super) fn without_wish(verb: Verb, mode: LockMode, keys: &KeySet) -> Verb {
             proposal,
             block,
             wish: None,
+            line: None,
         },
         verb => verb,
     }

@@ -31,7 +31,17 @@ impl Store {
         let done = done.map(|(request, before)| match request {
             Request::Lock { verb, lock } if request.is_plain() => {
                 self.is_there(lock.keys.first(), time.as_millis());
-                self.do_plain(keyspace, (*verb, lock), before, time)
+                if !matches!(verb, Verb::Acquire { .. }) {
+                    self.forget_line(keyspace, lock.keys.first(), time);
+                }
+                let is_awaited = self.is_awaited(keyspace, request, time);
+                match verb {
+                    Verb::Release { .. } if is_awaited => Done::Compared {
+                        is_owner: false,
+                        is_awaited,
+                    },
+                    _ => self.do_plain(keyspace, (*verb, lock), before, time),
+                }
             }
             _ => Done::Failed,
         });
@@ -94,13 +104,19 @@ impl Store {
                 if is_owner {
                     take(self, ttl);
                 }
-                Done::Compared { is_owner }
+                Done::Compared {
+                    is_owner,
+                    is_awaited: false,
+                }
             }
             Verb::Release { .. } => {
                 if is_owner {
                     self.keys.remove(key);
                 }
-                Done::Compared { is_owner }
+                Done::Compared {
+                    is_owner,
+                    is_awaited: false,
+                }
             }
             Verb::Heal { .. } | Verb::Tombstone { .. } => Done::Failed,
         }

@@ -110,6 +110,7 @@ fn acquire(wish: Option<Duration>) -> Verb {
         proposal: 1,
         block: 1,
         wish,
+        line: None,
     }
 }
 

@@ -49,6 +49,7 @@ fn acquire(proposal: u64) -> Verb {
         proposal,
         block: 1,
         wish: None,
+        line: None,
     }
 }
 
@@ -350,6 +351,7 @@ fn l09_keys_used_once_do_not_accumulate() {
                 proposal: 1,
                 block: 1,
                 wish: None,
+                line: None,
             },
             lock: Lock {
                 mode: LockMode::Exclusive,

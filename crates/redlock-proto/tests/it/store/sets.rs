@@ -74,6 +74,7 @@ fn a_refusal_tells_of_the_key_that_stays_for_the_longest() {
         proposal: 9,
         block: 1,
         wish: None,
+        line: None,
     };
     let label: HolderLabel = "web:1".parse().unwrap();
     ask(&mut store, several(short, &["a"], 1), at(0));

@@ -49,6 +49,7 @@ fn waiting(ms: u64) -> Verb {
         proposal,
         block,
         wish: Some(Duration::from_millis(ms)),
+        line: None,
     }
 }
 

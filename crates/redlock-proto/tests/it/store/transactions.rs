@@ -180,7 +180,10 @@ fn a_grant_is_no_vote_if_one_answer_of_its_transaction_is_wrong() {
         with_done(took(true, Some(7), true)),
         with_done(took(true, Some(0), false)),
         with_done(vec![Done::Failed]),
-        with_done(vec![Done::Compared { is_owner: true }]),
+        with_done(vec![Done::Compared {
+            is_owner: true,
+            is_awaited: false,
+        }]),
         with_floor(None),
         with_floor(Some(7)),
         Transaction {

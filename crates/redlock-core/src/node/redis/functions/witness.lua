@@ -7,6 +7,6 @@ local looked = {}
 
 -- Has the script do the call, and tells it whether it is the first one that looks at the mark.
 local function look(KEYS, ARGV)
-  if ARGV[1] ~= '' then KEYS.is_new, looked[KEYS[1]] = not looked[KEYS[1]], true end
+  if string.sub(ARGV[1], 1, 1) ~= '-' then KEYS.is_new, looked[KEYS[1]] = not looked[KEYS[1]], true end
   return script(KEYS, ARGV)
 end

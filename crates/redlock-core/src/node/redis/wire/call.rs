@@ -18,8 +18,9 @@ pub(crate) struct Encoder {
 #[derive(Default)]
 struct CallParts {
     memo: Memo,
-    /// What all calls say of the quarantine, as it was last.
-    policy: Option<(Quarantine, Args)>,
+    /// What all calls say of the quarantine, as it was last: those that look at the mark, and those that look only if
+    /// callers wait in line.
+    policy: Option<(Quarantine, [Args; 2])>,
     /// The parts of a call, which are kept for the room that they have.
     keys: Args,
     hashes: Vec<u64>,
@@ -106,11 +107,9 @@ impl CallParts {
         call.push(keyspace.mark().as_str());
         call.append(&self.keys);
         call.push(keyspace.fence().as_str());
-        if !requests.is_empty() && requests.iter().all(Request::is_release) {
-            call.push("").push("");
-        } else {
-            call.append(self.policy(*keyspace.quarantine()));
-        }
+        let only_releases = !requests.is_empty() && requests.iter().all(Request::is_release);
+        let [looks, lets_go] = self.policy(*keyspace.quarantine());
+        call.append(if only_releases { lets_go } else { looks });
         call.push(match (has_twins, have_twins_of(&self.counters)) {
             (true, true) => "both",
             (true, false) => "keys",
@@ -131,17 +130,20 @@ impl CallParts {
     }
 
     /// Returns what a call says of the quarantine.
-    fn policy(&mut self, quarantine: Quarantine) -> &Args {
+    fn policy(&mut self, quarantine: Quarantine) -> &[Args; 2] {
         let known = self.policy.take().filter(|(known, _)| *known == quarantine);
         let (_, policy) = self.policy.insert(known.unwrap_or_else(|| {
             let (length, step) = (millis(quarantine.length()), millis(quarantine.step()));
             let trusts = u8::from(quarantine.trusts_persistence());
             let delays = u8::from(quarantine.trusts_delayed_restarts());
-            let mut policy = Args::default();
-            policy
-                .push(quarantine.to_wire())
-                .push(format!("{length} {step} {trusts} {delays}"));
-            (quarantine, policy)
+            let policy = |sign: &str| {
+                let mut policy = Args::default();
+                policy
+                    .push(format!("{sign}{}", quarantine.to_wire()))
+                    .push(format!("{length} {step} {trusts} {delays}"));
+                policy
+            };
+            (quarantine, [policy(""), policy("-")])
         }));
         policy
     }

@@ -1,8 +1,8 @@
 //! One encoded request, the same for every node.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
-use redlock_proto::{Keyspace, NodeKey, OwnerId};
+use redlock_proto::{Keyspace, LinePlace, NodeKey, OwnerId};
 
 use super::super::args::Args;
 
@@ -43,6 +43,13 @@ impl Encoded {
         self.add_key(["", key.as_str()]);
     }
 
+    /// Adds the key of the line of callers that wait for a resource.
+    pub(super) fn push_line(&mut self, keyspace: &Keyspace, key: &NodeKey) {
+        let parts = keyspace.line_parts(key);
+        self.keys.push_parts(parts);
+        self.push_hash(&parts);
+    }
+
     /// Adds the key that says that this owner has given up.
     pub(super) fn push_tombstone(&mut self, keyspace: &Keyspace, owner: OwnerId) {
         let mut key = std::mem::take(&mut self.text);
@@ -54,8 +61,19 @@ impl Encoded {
 
     fn add_key(&mut self, parts: [&str; 2]) {
         self.keys.push_parts(parts);
+        self.push_hash(&parts[1]);
+    }
+
+    fn push_hash(&mut self, key: &impl Hash) {
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        self.hashes.push(hasher.hash_one(parts[1]));
+        self.hashes.push(hasher.hash_one(key));
+    }
+
+    /// Adds a place in a line to the arguments, so that the order of texts is the order of places.
+    pub(super) fn push_place(&mut self, place: LinePlace) {
+        let LinePlace { came, client } = place;
+        let came = came.as_micros();
+        self.args.push(format!("{came:016} {client:016x}"));
     }
 
     /// Adds an owner to the arguments.

@@ -39,6 +39,9 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Encoded) {
             if let Some(slots) = slots_of(*verb, *mode, locked) {
                 keys.push_key(keyspace, slots.place());
             }
+            if request.looks_at_line() {
+                keys.push_line(keyspace, locked.first());
+            }
         }
     }
 }
@@ -63,6 +66,9 @@ fn add_counters(request: &Request, counters: &mut Vec<u16>) {
                 },
             lock,
         } => counters.extend(lock.keys.iter().map(|key| key.shard().number())),
+        Request::Lock { verb, lock } if request.looks_at_line() => {
+            counters.push(lock.keys.first_shard().number());
+        }
         Request::Job {
             verb: JobVerb::Claim { lock, .. } | JobVerb::Commit { lock, .. },
             ..
@@ -129,6 +135,11 @@ fn operation(request: &Request, to: &mut Encoded) {
                 Verb::Tombstone { ttl } => (TOMBSTONE, Some(ttl)),
             };
             let [one, all, shared, over, slot] = names;
+            let in_line = match verb {
+                Verb::Acquire { line, block, .. } => line.map(|line| (line, *block)),
+                _ => None,
+            };
+            let in_line = in_line.filter(|_| request.looks_at_line());
             let (wish, slots) = (wish_of(*verb, *mode), slots_of(*verb, *mode, keys));
             let name = match mode {
                 _ if slots.is_some() => slot,
@@ -136,10 +147,11 @@ fn operation(request: &Request, to: &mut Encoded) {
                 LockMode::Upgrade { .. } => over,
                 LockMode::Exclusive if wish.is_some() => "acquire_next",
                 LockMode::Exclusive if keys.is_several() => all,
+                LockMode::Exclusive if in_line.is_some() => "queue",
                 LockMode::Exclusive => one,
             };
             to.args.push(name);
-            if name != one {
+            if name != one && in_line.is_none() {
                 to.args.push_number(keys.iter().len() as u64);
             }
             to.push_owner(*owner);
@@ -165,6 +177,14 @@ fn operation(request: &Request, to: &mut Encoded) {
                     to.args.push_counter(counter);
                 }
                 _ => {}
+            }
+            if let Some((line, block)) = in_line {
+                to.push_place(line.place);
+                to.args
+                    .push_number(millis(line.grant).max(1))
+                    .push_number(block.max(1).into())
+                    .push_number(line.round)
+                    .push_number(millis(line.stay).max(1));
             }
             if let Some(slots) = slots {
                 to.args.push_number(slots.count().into());

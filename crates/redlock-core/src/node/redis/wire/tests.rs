@@ -34,6 +34,7 @@ fn acquire(key: &str) -> Request {
         proposal: 7,
         block: 16,
         wish: None,
+        line: None,
     };
     lock(verb, key)
 }

@@ -58,9 +58,12 @@ impl Block {
             return;
         }
         let [word, script] = keep;
-        let call = self.add(word).push(script).push_number(count as u64);
+        let call = self.add(word).push(script).push_number(2 * count as u64);
         for (lock, _) in others() {
             call.push_parts(keyspace.parts_of(lock.keys.first()));
+        }
+        for (lock, _) in others() {
+            call.push_parts(keyspace.line_parts(lock.keys.first()));
         }
         let mut text = String::new();
         for (lock, ttl) in others() {
@@ -187,6 +190,7 @@ fn done(requests: &[Request], kept: Vec<Value>, taken: Vec<Done>) -> Option<Vec<
         Some(match kept.next() {
             Some(Value::Int(done)) => Done::Compared {
                 is_owner: done == 1,
+                is_awaited: done == AWAITED,
             },
             _ => Done::Failed,
         })
@@ -255,6 +259,9 @@ fn list(value: Value) -> Vec<Value> {
         _ => Vec::new(),
     }
 }
+
+/// What the script answers for a key that callers wait for in line, and that it was to release.
+const AWAITED: i64 = 2;
 
 /// Returns the acquires among requests: the lock, the time to live, and the last of the tokens proposed.
 fn acquires(requests: &[Request]) -> impl Iterator<Item = (&Lock, u64, u64)> {

@@ -13,6 +13,8 @@ pub(super) struct Counted {
     pub(super) counter: u64,
     pub(super) holder: Option<HolderLabel>,
     pub(super) is_shared: bool,
+    /// How many wait in line before the caller, if it waits there.
+    pub(super) ahead: Option<u32>,
 }
 
 /// Reads a counter and what is behind it; `None` if that is not what a node sends.
@@ -21,8 +23,14 @@ pub(super) fn counted(value: Value) -> Option<Counted> {
         Ok(text) => {
             let (digits, label) = text.split_once(' ').unwrap_or((&text, ""));
             let shared = digits.strip_suffix('*');
+            let digits = shared.unwrap_or(digits);
+            let (digits, ahead) = match digits.split_once('+') {
+                Some((digits, ahead)) => (digits, Some(ahead.parse().ok()?)),
+                None => (digits, None),
+            };
             Some(Counted {
-                counter: shared.unwrap_or(digits).parse().ok()?,
+                counter: digits.parse().ok()?,
+                ahead,
                 // What is behind the owner of another client may be no label.
                 holder: label.parse().ok(),
                 is_shared: shared.is_some(),
@@ -42,7 +50,16 @@ pub(super) fn refusal(code: i64, counted: Counted) -> Option<Reply> {
         counter,
         holder,
         is_shared,
+        ahead,
     } = counted;
+    if let (-1 | 1.., Some(ahead)) = (code, ahead) {
+        return Some(Reply::InLine {
+            remaining: u64::try_from(code).ok().map(Duration::from_millis),
+            counter,
+            holder,
+            ahead,
+        });
+    }
     Some(match code {
         -1 => Reply::Held {
             remaining: None,

@@ -32,6 +32,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
         jobs: random.below(4).min(2) * 25,
         sets: random.pick(&[0, 10, 50]),
         shared: random.pick(&[0, 20, 60]),
+        lines: random.pick(&[0, 30, 90]),
         slots: random.pick(&[0, 20, 80]),
         edges: random.percent(15),
     };
@@ -176,6 +177,7 @@ fn upgrade(few: &Few, keyspace: usize, random: &mut Random, steps: &mut Vec<Step
         proposal: Number::Is(0),
         block: 1,
         wish: None,
+        line: None,
     };
     let long = 10_000 * MS;
     let asks = vec![
@@ -230,6 +232,7 @@ fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
         proposal: number(random),
         block: 1,
         wish: None,
+        line: None,
     };
     let commit = |offset, text| Ask::Commit {
         job,

@@ -10,7 +10,7 @@ use super::{
 use crate::differential::{
     cast::{self, JOBS, KEYS},
     random::Random,
-    step::{Ask, Number, Span},
+    step::{Ask, Number, Place, Span},
 };
 
 /// Out of how many a sequence chooses.
@@ -23,6 +23,8 @@ pub(super) struct Few {
     pub(super) sets: u64,
     /// How many in a hundred requests about locks share them, upgrade a shared lock, or wait for its readers.
     pub(super) shared: u64,
+    /// How many in a hundred acquires may wait in line.
+    pub(super) lines: u64,
     /// How many in a hundred requests about single locks are about one of several slots.
     pub(super) slots: u64,
     /// Whether counters come near the end of their range.
@@ -58,6 +60,7 @@ impl Few {
                     proposal: self.number(random),
                     block: 1 + u32::try_from(random.below(3)).expect("it is small"),
                     wish: None,
+                    line: self.place(random),
                 },
                 3 => Ask::Extend {
                     keys,
@@ -69,6 +72,15 @@ impl Few {
             });
         }
         asks
+    }
+
+    fn place(&self, random: &mut Random) -> Option<Place> {
+        random.percent(self.lines).then(|| Place {
+            came: random.below(4),
+            client: random.below(3),
+            grant: ttl(random),
+            stay: ttl(random),
+        })
     }
 
     pub(super) fn ask(&self, random: &mut Random) -> Ask {
@@ -111,6 +123,7 @@ impl Few {
                 proposal: self.number(random),
                 block,
                 wish,
+                line: self.place(random),
             },
             38..48 => Ask::Extend {
                 keys,

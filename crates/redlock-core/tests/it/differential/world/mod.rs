@@ -190,7 +190,11 @@ impl<'a> World<'a> {
         for ((ask, request), reply) in asks.iter().zip(requests).zip(&answer.replies) {
             if let (
                 Ask::Acquire { keys, .. },
-                Ok(Reply::Taken { counter } | Reply::Held { counter, .. }),
+                Ok(
+                    Reply::Taken { counter }
+                    | Reply::Held { counter, .. }
+                    | Reply::InLine { counter, .. },
+                ),
             ) = (ask, reply)
             {
                 for key in keys.first..keys.first + keys.count {

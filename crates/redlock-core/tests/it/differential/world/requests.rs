@@ -21,6 +21,7 @@ impl World<'_> {
                 proposal,
                 block,
                 wish,
+                line,
             } => {
                 let proposal = self.number(keyspace, proposal);
                 let acquire = Verb::Acquire {
@@ -28,6 +29,7 @@ impl World<'_> {
                     proposal,
                     block,
                     wish,
+                    line: line.map(|place| cast::in_line(place, owner)),
                 };
                 (acquire, keys, owner)
             }

@@ -63,6 +63,7 @@ impl Bench {
             proposal: self.now().wall + HOUR,
             block: 1,
             wish: None,
+            line: None,
         };
         self.run(node, &[ask(ahead), ask(Verb::Release { ttl: TTL })]);
     }
