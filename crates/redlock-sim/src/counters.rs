@@ -103,6 +103,10 @@ counters! {
     held_longest: "leases held for their longest",
     /// Keys that were given to nodes again.
     heals: "heals",
+    /// Keys that nodes gave to callers which waited in line.
+    gifts: "keys given to callers in line",
+    /// Keys of these of which the client did not hear.
+    gifts_lost: "of which without a word to them",
     /// Owners that were tombstoned.
     tombstones_left: "tombstones",
     /// Requests that came after the tombstone of their owner and were refused.

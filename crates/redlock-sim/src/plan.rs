@@ -26,6 +26,9 @@ pub enum Plan {
     /// All assumptions hold, acquires ask a majority first, and one node is lost again and again, at any moment: nothing
     /// may go wrong, no client loses a lease that it renews, and no acquire fails but for another holder.
     OneGone,
+    /// All assumptions hold, and clients hear of nodes when it is their turn in a line, in time, late, or not at all: nothing
+    /// may go wrong.
+    Lines,
     /// All assumptions hold, and some clients lock several keys together that other clients lock one by one: nothing
     /// may go wrong.
     Sets,
@@ -49,12 +52,13 @@ pub enum Plan {
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Default,
         Self::ClockSteps,
         Self::Rollback,
         Self::Strangers,
         Self::OneGone,
+        Self::Lines,
         Self::Sets,
         Self::Shared,
         Self::Slices,
@@ -75,6 +79,7 @@ impl Plan {
             Self::Strangers => "strangers",
             // Shows: T6.3, T6.6.
             Self::OneGone => "one-gone",
+            Self::Lines => "lines",
             Self::Sets => "sets",
             // Shows: R4.8.
             Self::Shared => "shared",
@@ -106,7 +111,7 @@ impl Plan {
     pub(crate) const fn holds_all(self) -> bool {
         matches!(
             self,
-            Self::Default | Self::OneGone | Self::Sets | Self::Shared | Self::Ticks
+            Self::Default | Self::OneGone | Self::Lines | Self::Sets | Self::Shared | Self::Ticks
         )
     }
 
@@ -115,6 +120,7 @@ impl Plan {
         match self {
             Self::Default
             | Self::OneGone
+            | Self::Lines
             | Self::Sets
             | Self::Shared
             | Self::Slices

@@ -74,6 +74,8 @@ impl Driver {
                     }
                     self.count(lease, |meter| meter.extended(true));
                 }
+                // This driver does not hear nodes, so no caller waits in line.
+                Effect::Listen { .. } => {}
                 Effect::Lost { lease, loss } => {
                     if let Some(lost) = self.leases.get(lease) {
                         lost.end(loss.into());

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::{
     ClientConfig, Effect, Entropy, Notice, Now,
     effect::Outbox,
+    listening::Listening,
     nodes::Nodes,
     rounds::{Round, RoundKind, Rounds},
     timers::{Timer, Timers},
@@ -20,6 +21,7 @@ pub(super) struct Context {
     pub(super) rounds: Rounds,
     pub(super) tokens: Tokens,
     pub(super) timers: Timers,
+    pub(super) listening: Listening,
     pub(super) outbox: Outbox,
     entropy: Box<dyn Entropy>,
     closing: bool,
@@ -29,6 +31,7 @@ impl Context {
     pub(super) fn new(config: ClientConfig, entropy: Box<dyn Entropy>) -> Self {
         Self {
             nodes: Nodes::new(&config),
+            listening: Listening::new(config.quorum.nodes()),
             config,
             rounds: Rounds::default(),
             tokens: Tokens::new(),
@@ -60,6 +63,18 @@ impl Context {
 
     pub(super) const fn is_closing(&self) -> bool {
         self.closing
+    }
+
+    /// Returns the number under which nodes know this client.
+    pub(super) fn number(&mut self) -> u64 {
+        let entropy = &mut self.entropy;
+        self.listening.number(|| entropy.bits())
+    }
+
+    /// Has the driver listen to the nodes: callers wait for keys that others have.
+    pub(super) fn listen(&mut self) {
+        let number = self.number();
+        self.listening.begin(number, &mut self.outbox);
     }
 
     /// Starts a round with its time limit; requests are added by [`send`](Self::send).

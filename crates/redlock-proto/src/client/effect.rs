@@ -23,6 +23,11 @@ pub enum Effect {
         /// still be on its way.
         connection: u64,
     },
+    /// Hear what every node publishes for this client from now on, and pass it to [`on_gift`](super::Client::on_gift).
+    Listen {
+        /// The number under which nodes know the client.
+        number: u64,
+    },
     /// An acquisition has won a lease, which has the same number; a claim has won its tick as well, which was started
     /// from now on.
     Acquired {

@@ -11,6 +11,7 @@ mod context;
 mod effect;
 mod job_state;
 mod leases;
+mod listening;
 mod nodes;
 mod notice;
 mod read_job;
@@ -34,8 +35,8 @@ use self::{
     timers::Timer,
 };
 use crate::{
-    Answer, ClockReading, Instant, MarkState, NodeAnswer, NodeKey, NodeTime, Reply, RequestError,
-    Standing, Word,
+    Answer, ClockReading, Gift, Instant, MarkState, NodeAnswer, NodeKey, NodeTime, Reply,
+    RequestError, Standing, Word,
 };
 
 /// The state and the decisions of a client, without input and output.
@@ -298,6 +299,17 @@ impl Client {
         if looked {
             watch::on_standing(node, &mut self.cx, now);
         }
+    }
+
+    /// Takes in whether the driver hears what a node publishes for this client.
+    pub fn on_listening(&mut self, node: usize, is_heard: bool) {
+        self.cx.listening.on_listening(node, is_heard);
+    }
+
+    /// Takes in a message by which a node says that it has given a key to a caller that waited in line.
+    pub fn on_gift(&mut self, node: usize, gift: Gift, now: Now) {
+        let Self { leases, cx, .. } = self;
+        self.acquisitions.on_gift(node, gift, leases, cx, now);
     }
 
     /// Takes in that a release failed and will be made again, so that there is no outcome yet; `error` is for callers

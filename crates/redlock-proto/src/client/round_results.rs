@@ -91,7 +91,10 @@ impl Client {
         match &mut round.kind {
             RoundKind::Attempt {
                 held_back: Some(_), ..
-            } => acquisitions.on_patience_over(id, leases, cx, now),
+            } => {
+                acquisitions.on_patience_over(id, leases, cx, now);
+                cx.forget_if_over(id);
+            }
             RoundKind::Attempt { attempt, .. } => {
                 let verdict = match limit {
                     Limit::Split => attempt.on_split(now.clock),
@@ -101,6 +104,8 @@ impl Client {
                 if let Some(verdict) = verdict {
                     acquisitions.attempted(id, verdict, leases, cx, now);
                 }
+                // All nodes may have answered one that stood in line.
+                cx.forget_if_over(id);
             }
             RoundKind::WriteBack { extension, .. } => {
                 if let Some(verdict) = extension.on_time_limit(now.clock) {

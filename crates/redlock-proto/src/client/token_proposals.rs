@@ -22,7 +22,7 @@ impl Tokens {
     pub(super) fn note(&mut self, keys: &KeySet, tokens: u32, reply: &Reply) {
         let seen = match reply {
             Reply::Taken { counter } | Reply::Claimed { counter, .. } => last_of(*counter, tokens),
-            Reply::Held { counter, .. } => *counter,
+            Reply::Held { counter, .. } | Reply::InLine { counter, .. } => *counter,
             _ => return,
         };
         if seen > FencingToken::MAX.get() {

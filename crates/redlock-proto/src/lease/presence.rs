@@ -1,14 +1,22 @@
 //! Presence of the keys of a lease on the nodes, as the owner knows it.
 
-use crate::{GiveBack, NodeOutcome, Votes};
+use crate::{GiveBack, NodeOutcome, Vote, Votes};
 
 /// The presence of the lease's key, or of all its keys, on each node.
 #[derive(Debug)]
 pub(super) struct NodePresences {
     // invariant: one entry per node, or none once the lease was released
-    nodes: Vec<Presence>,
+    nodes: Vec<NodePresence>,
     /// Whether there are several, of which a node may have a part.
     are_several: bool,
+}
+
+/// What a node has of a lease.
+#[derive(Clone, Copy, Debug)]
+struct NodePresence {
+    key: Presence,
+    /// Whether the owner waited in line there, so that the node must be told to let it go in any case.
+    in_line: bool,
 }
 
 /// Whether a node has the lease's key, or all its keys.
@@ -33,12 +41,23 @@ enum Presence {
 impl NodePresences {
     /// Returns what nodes have after an attempt with these votes.
     pub(super) fn of(votes: &Votes) -> Self {
-        let mut nodes = vec![Presence::Never; votes.iter().len()];
+        let never = NodePresence {
+            key: Presence::Never,
+            in_line: false,
+        };
+        let mut nodes = vec![never; votes.iter().len()];
         for GiveBack { node, tombstone } in votes.may_hold() {
-            nodes[node] = if tombstone {
-                Presence::Unknown
-            } else {
-                Presence::Yes
+            let in_line = matches!(
+                votes.get(node),
+                Some(Vote::Cast(NodeOutcome::InLine { .. }))
+            );
+            nodes[node] = NodePresence {
+                key: match tombstone {
+                    true => Presence::Unknown,
+                    false if in_line => Presence::Never,
+                    false => Presence::Yes,
+                },
+                in_line,
             };
         }
         Self {
@@ -57,26 +76,35 @@ impl NodePresences {
 
     /// Returns whether a node never had the key, and is not being asked for it.
     pub(super) fn lacks(&self, node: usize) -> bool {
-        self.nodes.get(node) == Some(&Presence::Never)
+        self.key(node) == Some(Presence::Never)
     }
 
     /// Returns whether there is such a node.
     pub(super) fn are_lacking(&self) -> bool {
-        self.nodes.contains(&Presence::Never)
+        self.nodes.iter().any(|node| node.key == Presence::Never)
     }
 
     /// Notes that a node that never had the key is being asked for it.
     pub(super) fn on_asked(&mut self, node: usize) {
-        if let Some(key @ Presence::Never) = self.nodes.get_mut(node) {
+        if let Some(key @ Presence::Never) = self.key_mut(node) {
             *key = Presence::Asked;
         }
     }
 
+    fn key(&self, node: usize) -> Option<Presence> {
+        self.nodes.get(node).map(|node| node.key)
+    }
+
+    fn key_mut(&mut self, node: usize) -> Option<&mut Presence> {
+        self.nodes.get_mut(node).map(|node| &mut node.key)
+    }
+
     /// Takes in an outcome of an acquire that became known after the attempt had been decided, or that of a healing.
     pub(super) fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
-        let Some(key) = self.nodes.get_mut(node) else {
+        let Some(NodePresence { key, in_line }) = self.nodes.get_mut(node) else {
             return;
         };
+        *in_line |= matches!(outcome, NodeOutcome::InLine { .. });
         *key = match (outcome, *key) {
             // What may still arrive stays known, whatever becomes of the requests after it.
             (NodeOutcome::Unknown, _) | (_, Presence::Unknown) => Presence::Unknown,
@@ -94,7 +122,12 @@ impl NodePresences {
         outcome: NodeOutcome,
         is_live: bool,
     ) {
-        let Some(key) = self.nodes.get_mut(node) else {
+        let lost = if self.are_several {
+            Presence::NotAll
+        } else {
+            Presence::No
+        };
+        let Some(key) = self.key_mut(node) else {
             return;
         };
         match (outcome, *key) {
@@ -105,11 +138,7 @@ impl NodePresences {
             // Also of a lease that is lost: a node may come back with a key that it had lost.
             (outcome, _) if outcome.holds() => *key = Presence::Yes,
             (NodeOutcome::Refused { .. } | NodeOutcome::Missing, Presence::Yes) if is_live => {
-                *key = if self.are_several {
-                    Presence::NotAll
-                } else {
-                    Presence::No
-                };
+                *key = lost;
             }
             _ => {}
         }
@@ -121,15 +150,14 @@ impl NodePresences {
     /// Where an earlier one may still arrive, that stays known: the release tombstones the owner there.
     pub(super) fn may_be_healed(&self, node: usize) -> bool {
         matches!(
-            self.nodes.get(node),
+            self.key(node),
             Some(Presence::Never | Presence::No | Presence::NotAll | Presence::Unknown)
         )
     }
 
     /// Notes that a node is being given the key again.
     pub(super) fn on_healing(&mut self, node: usize) {
-        if let Some(key @ (Presence::Never | Presence::No | Presence::NotAll)) =
-            self.nodes.get_mut(node)
+        if let Some(key @ (Presence::Never | Presence::No | Presence::NotAll)) = self.key_mut(node)
         {
             *key = Presence::Healing;
         }
@@ -147,17 +175,18 @@ impl NodePresences {
 #[derive(Clone, Debug)]
 pub struct LeftOver {
     // invariant: one entry per node, or none
-    keys: Vec<Presence>,
+    keys: Vec<NodePresence>,
 }
 
 impl LeftOver {
     /// Returns the nodes that may have the key.
     pub fn nodes(&self) -> impl Iterator<Item = GiveBack> + Clone + '_ {
         let nodes = self.keys.iter().enumerate();
-        let give_back = nodes.filter(|(_, key)| !matches!(key, Presence::Never | Presence::No));
-        give_back.map(|(node, key)| GiveBack {
+        let may_have = |key| !matches!(key, Presence::Never | Presence::No);
+        let give_back = nodes.filter(move |(_, node)| node.in_line || may_have(node.key));
+        give_back.map(|(node, left)| GiveBack {
             node,
-            tombstone: *key == Presence::Unknown,
+            tombstone: left.key == Presence::Unknown,
         })
     }
 }

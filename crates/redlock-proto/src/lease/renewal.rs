@@ -17,6 +17,9 @@ pub struct LeaseState {
     ends: Option<Instant>,
     /// Whether the lease is renewed while it has a holder.
     renews: bool,
+    /// Whether its deadline rests on what nodes gave it in its turn, which is for less than the ttl: it is extended once
+    /// in any case.
+    is_given: bool,
     /// Whether it has no holder for the moment.
     is_parked: bool,
     renewal: RenewalPhase,
@@ -86,10 +89,14 @@ impl LeaseState {
         max_hold: Option<Duration>,
     ) -> Self {
         let keys = NodePresences::of(votes);
-        let first = renewal(timing, grant.start);
+        let half = grant.start + grant.deadline.saturating_since(grant.start) / 2;
+        let first = match grant.is_given {
+            true => half,
+            false => renewal(timing, grant.start),
+        };
         let renewal = if keys.are_lacking() {
             RenewalPhase::Young(first.min(grant.start + SPREAD))
-        } else if renew {
+        } else if renew || grant.is_given {
             RenewalPhase::Due(first)
         } else {
             RenewalPhase::Off
@@ -101,6 +108,7 @@ impl LeaseState {
             deadline,
             ends,
             renews: renew,
+            is_given: grant.is_given,
             is_parked: false,
             renewal,
             danger: Some(danger(timing, grant.start, deadline)),
@@ -244,7 +252,7 @@ impl LeaseState {
     pub fn resume(&mut self, now: Instant) -> Option<LeaseAction> {
         self.is_parked = false;
         let lacks = self.keys.are_lacking();
-        if self.is_live() && (self.renews || lacks) {
+        if self.is_live() && (self.renews || self.is_given || lacks) {
             let since = self.since();
             let due = since + self.timing.ttl() / 3;
             self.renewal = if lacks {
@@ -293,6 +301,7 @@ impl LeaseState {
             ExtensionVerdict::Extended { deadline } => {
                 self.deadline = earlier(self.deadline.max(deadline), self.ends);
                 self.danger = Some(danger(self.timing, start, self.deadline));
+                self.is_given = false;
                 renewal(self.timing, start)
             }
             // The lease is valid up to its deadline all the same, and the next round may succeed.
@@ -303,6 +312,7 @@ impl LeaseState {
             self.renewal = match self.ends {
                 // Nothing that may be confirmed moves the deadline any more.
                 Some(ends) if self.deadline >= ends => RenewalPhase::Off,
+                _ if !self.renews && !self.is_given => RenewalPhase::Off,
                 _ => RenewalPhase::Due(next),
             };
         }
@@ -353,7 +363,7 @@ impl LeaseState {
     /// Goes on to the renewals, once the nodes are asked that never had the key.
     fn spread(&mut self) -> LeaseAction {
         self.renewal = match self.ends {
-            _ if !self.renews => RenewalPhase::Off,
+            _ if !self.renews && !self.is_given => RenewalPhase::Off,
             // Nothing that may be confirmed moves the deadline.
             Some(ends) if self.deadline >= ends => RenewalPhase::Due(ends),
             _ => RenewalPhase::Due(renewal(self.timing, self.since())),

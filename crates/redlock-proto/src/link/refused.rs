@@ -19,7 +19,7 @@ impl RefusedKeys {
     pub(super) fn note(&mut self, request: &Request, reply: &Reply, now: Instant) {
         let Some(key) = wanted(request) else { return };
         match reply {
-            Reply::Held { .. } => {
+            Reply::Held { .. } | Reply::InLine { .. } | Reply::Unclear => {
                 if self.refused.len() >= self.sweep_at {
                     self.refused
                         .retain(|_, at| now.saturating_since(*at) < LATELY);
@@ -41,11 +41,11 @@ impl RefusedKeys {
     }
 }
 
-/// Returns the key that a plain request wants to take.
+/// Returns the key that a plain request wants to take, or to release: callers may wait for it in line.
 fn wanted(request: &Request) -> Option<&NodeKey> {
     match request {
         Request::Lock {
-            verb: Verb::Acquire { .. },
+            verb: Verb::Acquire { .. } | Verb::Release { .. },
             lock,
         } if request.is_plain() => Some(lock.keys.first()),
         _ => None,

@@ -48,8 +48,10 @@ enum Fate {
 fn fate(op: &Op, unsent: &mut HashSet<OwnerId>) -> Fate {
     match &op.request {
         Request::Lock { verb, lock } => match verb {
-            Verb::Acquire { .. } => {
-                if !op.may_have_run {
+            Verb::Acquire { line, .. } => {
+                // A holder that asks for what it lacks may have waited in line there before.
+                let is_first = !line.is_some_and(|line| line.place.is_holders());
+                if !op.may_have_run && is_first {
                     unsent.insert(lock.owner);
                 }
                 Fate::Shed

@@ -39,6 +39,21 @@ pub struct LinePlace {
     pub client: u64,
 }
 
+impl LinePlace {
+    /// Returns the place of a holder that lacks the key of a node: before all that wait for it.
+    pub const fn of_holder(client: u64) -> Self {
+        Self {
+            came: NodeTime::from_micros(0),
+            client,
+        }
+    }
+
+    /// Returns whether it is such a place.
+    pub const fn is_holders(&self) -> bool {
+        self.came.as_micros() == 0
+    }
+}
+
 /// A node's message to a client: it has given a key to a caller that waited in line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{Ballot, Rule};
-use crate::{GiveBack, Instant, Quorum, Settled, Timing, Vote, Votes, settle};
+use crate::{ClockReading, GiveBack, Instant, Quorum, RunId, Settled, Timing, Vote, Votes, settle};
 
 /// One round in which nodes are asked for a key under a fresh owner: all at once, or a majority first and the others
 /// when it does not grant.
@@ -29,6 +29,10 @@ pub type Attempt = Ballot<Winning>;
 pub struct Winning {
     timing: Timing,
     start: Instant,
+    /// For how long nodes give the key to a caller that waits in line, if this one does.
+    line: Option<Duration>,
+    /// Whether a node has given it the key.
+    is_given: bool,
 }
 
 /// The verdict of an [`Attempt`].
@@ -54,6 +58,8 @@ pub struct Grant {
     pub deadline: Instant,
     /// The token that follows from the counters of the votes.
     pub settled: Settled,
+    /// Set if nodes gave the key to a caller that waited in line, and so for less than the ttl.
+    pub is_given: bool,
 }
 
 /// An attempt that won nothing.
@@ -112,7 +118,13 @@ impl Failure {
 impl Attempt {
     /// Starts an attempt whose requests are sent after `now`.
     pub fn start(quorum: Quorum, timing: Timing, now: Instant) -> Self {
-        Self::new(quorum, Winning { timing, start: now })
+        let rule = Winning {
+            timing,
+            start: now,
+            line: None,
+            is_given: false,
+        };
+        Self::new(quorum, rule)
     }
 
     /// Returns the lengths of time of the lease.
@@ -127,6 +139,36 @@ impl Attempt {
     pub fn asking(mut self, first: impl Iterator<Item = usize>) -> Self {
         self.votes.ask_first(first);
         self
+    }
+
+    /// Waits in line where a node refuses, and counts what nodes give it [afterwards](Self::on_gift), which is for `grant`.
+    #[must_use]
+    pub const fn in_line(mut self, grant: Duration) -> Self {
+        self.rule.line = Some(grant);
+        self
+    }
+
+    /// Returns whether the nodes that have granted, and those that may give it the key in its turn, are a majority.
+    pub fn stands(&self) -> bool {
+        !self.decided && self.rule.stands(&self.votes)
+    }
+
+    /// Takes in that a node gave it the key after it had handled its request: that is a vote, from the same start.
+    ///
+    /// `reading` was made between that start and now.
+    pub fn on_gift(
+        &mut self,
+        node: usize,
+        counter: u64,
+        (run, reading): (RunId, ClockReading),
+        now: Instant,
+    ) -> Option<AttemptVerdict> {
+        if self.decided || self.rule.line.is_none() || !self.votes.give(node, counter, run, reading)
+        {
+            return None;
+        }
+        self.rule.is_given = true;
+        self.decide(now)
     }
 
     /// Returns whether a majority is still possible, and only with nodes that were held back.
@@ -186,7 +228,10 @@ impl Rule for Winning {
 
     fn decide(&mut self, votes: &Votes, now: Instant) -> Option<AttemptVerdict> {
         if votes.is_won() {
-            let deadline = self.timing.deadline(self.start);
+            let deadline = match self.line.filter(|_| self.is_given) {
+                Some(grant) => self.timing.given(self.start, grant),
+                None => self.timing.deadline(self.start),
+            };
             if !self.timing.may_hand_out(deadline, now) {
                 return Some(self.fail(votes, FailureKind::Expired, now));
             }
@@ -194,9 +239,10 @@ impl Rule for Winning {
                 start: self.start,
                 deadline,
                 settled: settle(votes.counters(), votes.quorum().majority()),
+                is_given: self.is_given,
             }));
         }
-        if !votes.is_out_of_reach() {
+        if !votes.is_out_of_reach() || self.stands(votes) {
             return None;
         }
         // With a majority up, it is the holder that is in the way, even if a few nodes failed too.
@@ -210,6 +256,11 @@ impl Rule for Winning {
 }
 
 impl Winning {
+    fn stands(&self, votes: &Votes) -> bool {
+        let may_win = votes.granted() + votes.in_line() >= votes.quorum().majority();
+        self.line.is_some() && votes.in_line() > 0 && may_win
+    }
+
     fn fail(&self, votes: &Votes, kind: FailureKind, now: Instant) -> AttemptVerdict {
         AttemptVerdict::Failed(Failure {
             kind,

@@ -89,7 +89,7 @@ impl<R: Rule> Ballot<R> {
         &self.votes
     }
 
-    fn decide(&mut self, now: Instant) -> Option<R::Verdict> {
+    pub(super) fn decide(&mut self, now: Instant) -> Option<R::Verdict> {
         let verdict = self.rule.decide(&self.votes, now)?;
         self.decided = true;
         Some(verdict)

@@ -58,6 +58,11 @@ impl Timing {
         Duration::from_nanos(self.ttl.saturating_add(self.lock_delay))
     }
 
+    /// Returns for how much longer a node keeps the key of a lease that was not released.
+    pub const fn lock_delay(self) -> Duration {
+        Duration::from_nanos(self.lock_delay)
+    }
+
     /// Returns the part of the ttl that is kept back for the difference between clocks.
     pub const fn drift(self) -> Duration {
         Duration::from_nanos(self.drift)
@@ -82,6 +87,21 @@ impl Timing {
     /// node lets the key go before this moment.
     pub fn deadline(self, start: Instant) -> Instant {
         start + (self.ttl() - self.drift())
+    }
+
+    /// Returns for how long a node gives the key to a caller that waited in line: for a second, or longer if the lease needs
+    /// more.
+    ///
+    /// A caller that died in the meantime keeps others waiting for that long.
+    pub fn grant(self) -> Duration {
+        let least = 2 * (self.min_validity() + self.drift());
+        Duration::from_secs(1).max(least).min(self.ttl())
+    }
+
+    /// Returns the moment up to which a lease is valid for which nodes gave the key for `grant`, after they had handled
+    /// requests that were sent after `start`.
+    pub fn given(self, start: Instant, grant: Duration) -> Instant {
+        start + grant.min(self.ttl()).saturating_sub(self.drift())
     }
 
     /// Returns whether a lease with this deadline may be handed out now.

@@ -131,7 +131,7 @@ impl Checker {
                     due,
                     stood,
                     tried: None,
-                    hurried: false,
+                    hurried: 0,
                 };
                 self.waiters.insert(waiter, waits);
             }

@@ -13,8 +13,8 @@ pub(super) struct Waiter {
     pub(super) stood: Duration,
     /// When an attempt on its behalf was started last.
     pub(super) tried: Option<Moment>,
-    /// Whether one of them followed the one before without the least pause.
-    pub(super) hurried: bool,
+    /// How many of them followed the one before without the least pause.
+    pub(super) hurried: u32,
 }
 
 impl Checker {
@@ -24,11 +24,10 @@ impl Checker {
         };
         let last = waits.tried.replace(at);
         if last.is_some_and(|last| at < last + self.rules.pause) {
-            // The last one, when the wait ends, may come sooner.
-            if waits.hurried {
+            // The last one, when the wait ends, may come sooner, and so may one that was given the key too late.
+            waits.hurried += 1;
+            if waits.hurried > 2 {
                 self.report(at, Violation::Spins { waiter });
-            } else {
-                waits.hurried = true;
             }
         }
     }

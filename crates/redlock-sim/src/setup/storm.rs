@@ -73,6 +73,7 @@ impl Storm {
                 | Plan::Rollback
                 | Plan::Strangers
                 | Plan::OneGone
+                | Plan::Lines
                 | Plan::Sets
                 | Plan::Shared
                 | Plan::Slices

@@ -19,6 +19,18 @@ pub(super) enum Due {
     Link { link: usize, life: u32 },
     /// A client hears what a link has told it.
     News { link: usize, life: u32 },
+    /// A client hears what a node publishes for it, from now on.
+    Listens {
+        client: usize,
+        node: usize,
+        life: u32,
+    },
+    /// A client hears that one of its callers was given a key.
+    Gift {
+        client: usize,
+        life: u32,
+        message: u32,
+    },
     /// A client's own timer.
     Timer { client: usize, life: u32 },
     /// A client's user does something about a key.
@@ -66,6 +78,8 @@ impl Due {
             | Self::Link { link, .. }
             | Self::News { link, .. } => Some(link / nodes),
             Self::Timer { client, .. }
+            | Self::Listens { client, .. }
+            | Self::Gift { client, .. }
             | Self::Act { client, .. }
             | Self::Come { client, .. }
             | Self::Caller { client, .. } => Some(client),
@@ -76,7 +90,11 @@ impl Due {
     /// In which order a client that wakes deals with what has come: messages, then timers, then its user.
     pub(super) const fn rank(self) -> u8 {
         match self {
-            Self::Answer { .. } | Self::Lost { .. } | Self::News { .. } => 0,
+            Self::Answer { .. }
+            | Self::Lost { .. }
+            | Self::News { .. }
+            | Self::Listens { .. }
+            | Self::Gift { .. } => 0,
             Self::Link { .. } => 1,
             Self::Timer { .. } => 2,
             _ => 3,
@@ -106,6 +124,8 @@ impl Due {
             Self::News { link, .. } => (17, link),
             Self::Settle => (18, 0),
             Self::Right { node } => (19, node),
+            Self::Listens { client, .. } => (21, client),
+            Self::Gift { client, .. } => (22, client),
         };
         (of as u64) << 8 | kind
     }

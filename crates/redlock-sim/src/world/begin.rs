@@ -5,6 +5,7 @@ use redlock_proto::{Client, ClientConfig, FanOut};
 use super::{
     World,
     agenda::{Agenda, Due},
+    gifts::Gifts,
     link::{Calls, Connection},
     owners::Owners,
     process::Process,
@@ -91,6 +92,7 @@ impl World {
             links,
             calls: Calls::default(),
             owners: Owners::default(),
+            gifts: Gifts::default(),
             faults,
             phase: Phase::Faulty,
             stepped,

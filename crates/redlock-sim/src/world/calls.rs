@@ -185,6 +185,7 @@ impl World {
             self.votes(node);
         }
         let did = did.unwrap_or_else(|| answer.clone());
+        self.take_messages(node);
         self.watch(node, number, &did, time, votes);
         self.calls.get_mut(number).answer = Some(answer);
     }
@@ -331,6 +332,7 @@ impl World {
             Ok(None) => {}
         }
         match (verb, asked.reply) {
+            (Verb::Release { .. }, Reply::Unclear) => {}
             (Verb::Release { ttl } | Verb::Tombstone { ttl }, _) => {
                 let until = millis + micros(ttl) / 1_000;
                 let is_tombstoned = matches!(verb, Verb::Tombstone { .. });
@@ -344,6 +346,9 @@ impl World {
                 self.owners.get_mut(asked.owner).be_gone(node, gone);
                 self.counters.tombstones_left += u64::from(is_tombstoned);
             }
+            (Verb::Acquire { .. }, Reply::InLine { .. }) => {
+                self.owners.get_mut(asked.owner).line_over[node] = Some(address);
+            }
             (_, Reply::Tombstoned) => self.counters.tombstones += 1,
             (Verb::Heal { .. }, Reply::Done) => self.counters.heals += 1,
             _ => {}
@@ -351,6 +356,7 @@ impl World {
         for key in keys {
             self.look_for_leftovers(node, *key, millis);
         }
+        self.watch_gift(node, keys, time);
     }
 
     /// Returns whether a node was told to vote, and does.

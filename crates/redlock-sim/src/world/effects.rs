@@ -125,6 +125,7 @@ impl World {
                 });
                 self.on_extended(client, key);
             }
+            Effect::Listen { .. } => self.on_listen(client, &effect),
             Effect::Lost { lease, loss } => self.on_lost_lease(client, lease, loss),
             Effect::ExtensionOver { ask, .. }
             | Effect::ReleaseOver { ask, .. }

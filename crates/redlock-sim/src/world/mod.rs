@@ -22,6 +22,7 @@ mod calls;
 mod effects;
 mod failing;
 mod faults;
+mod gifts;
 mod leftovers;
 mod link;
 mod needless_loss;
@@ -45,6 +46,7 @@ use std::{cmp::Reverse, collections::VecDeque, time::Duration};
 
 use self::{
     agenda::{Agenda, Due},
+    gifts::Gifts,
     link::{Calls, Connection},
     owners::Owners,
     process::Process,
@@ -114,6 +116,7 @@ struct World {
     links: Vec<Connection>,
     calls: Calls,
     owners: Owners,
+    gifts: Gifts,
     faults: Vec<(Micros, Fault)>,
     phase: Phase,
     /// By how much each node's clock was set forward in all.
@@ -156,6 +159,12 @@ impl World {
             Due::Lost { link, conn } => self.on_lost(link, conn),
             Due::Link { link, life } => self.on_link_timer(link, life),
             Due::News { link, life } => self.on_news(link, life),
+            Due::Listens { client, node, life } => self.on_listens(client, node, life),
+            Due::Gift {
+                client,
+                life,
+                message,
+            } => self.on_gift(client, life, message),
             Due::Timer { client, life } => self.on_timer(client, life),
             Due::Act { client, key, stamp } => self.on_act(client, key, stamp),
             Due::Come { client, key, life } => self.on_come(client, key, life),

@@ -25,8 +25,14 @@ pub(super) struct Owner {
     pub(super) key: usize,
     /// The client, and which process in its place; another knows nothing of it.
     pub(super) client: (usize, u32),
+    /// Its name on the nodes.
+    pub(super) name: OwnerId,
     /// How long nodes keep its key.
     pub(super) ttl: Micros,
+    /// How long nodes keep a key that they give it in its turn.
+    pub(super) line_grant: Micros,
+    /// The address over which each node was asked for its place in line.
+    pub(super) line_over: [Option<usize>; MOST_NODES],
     /// The addresses over which nodes were asked for its key.
     asked: u8,
     /// When its attempt was started, in true time.
@@ -94,7 +100,10 @@ impl Owners {
         self.owners.push(Owner {
             key,
             client,
+            name,
             ttl,
+            line_grant: 0,
+            line_over: [None; MOST_NODES],
             started,
             over: None,
             stays: false,

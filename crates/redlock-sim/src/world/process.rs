@@ -15,6 +15,8 @@ use crate::{
 pub(super) struct Process {
     pub(super) client: Client,
     pub(super) is_alive: bool,
+    /// The number under which nodes know it, once it wants to hear of them.
+    pub(super) number: Option<u64>,
     /// Which process it is in its place; what was due for another is void.
     pub(super) life: u32,
     /// It stands still before this, in true time.
@@ -150,6 +152,7 @@ impl Process {
         Self {
             client,
             is_alive: true,
+            number: None,
             life: 0,
             paused_until: 0,
             paused_at: None,

@@ -67,6 +67,17 @@ impl World {
                 }
             }
         }
+        if let Request::Lock {
+            verb: Verb::Acquire {
+                line: Some(line), ..
+            },
+            ..
+        } = &request
+            && let Some(owner) = number
+        {
+            self.owners.get_mut(owner).line_grant = micros(line.grant);
+            self.asks_for_a_place(line, owner);
+        }
         if let Request::Job { verb, job } = &request {
             self.processes[client].has_asked = true;
             if node == 0 {

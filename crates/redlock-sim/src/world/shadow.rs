@@ -141,7 +141,9 @@ impl Shadow {
             }
         }
         if !matches!(asked.reply, Reply::Taken { .. }) && !asked.reply.is_done() {
-            return if is_release && has_some {
+            // A transaction leaves a key that callers wait for to the script.
+            let is_left = *asked.reply == Reply::Unclear;
+            return if is_release && has_some && !is_left {
                 Err("it was not released for its owner")
             } else {
                 Ok(None)
@@ -184,6 +186,18 @@ impl Shadow {
             });
         }
         Ok(Some(until))
+    }
+
+    /// Records that the node gave a free key to an owner that waited for it.
+    pub(super) fn give(&mut self, key: usize, owner: u32, name: OwnerId, until: u64) {
+        self.keys[key].clear();
+        self.keys[key].push(Kept {
+            owner,
+            name,
+            mode: LockMode::Exclusive,
+            is_old: false,
+            until,
+        });
     }
 
     /// Compares a key with what the node has; an error says how they differ.

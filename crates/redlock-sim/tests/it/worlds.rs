@@ -114,6 +114,16 @@ fn no_lease_and_no_acquire_fails_while_one_node_is_lost_at_any_moment() {
     assert!(counters.heals >= counters.seeds / 2);
 }
 
+/// Messages of nodes that give a key to the first in line come late or never, too.
+#[test]
+fn nothing_goes_wrong_where_callers_wait_in_line() {
+    let outcome = campaign(Plan::Lines, 0, 300);
+    assert_nothing_went_wrong(&outcome);
+    let counters = outcome.counters;
+    assert!(counters.gifts >= 20 * counters.seeds);
+    assert!(counters.gifts_lost >= counters.seeds);
+}
+
 #[test]
 fn nothing_fails_because_clients_get_their_cpu_in_slices() {
     let outcome = campaign(Plan::Slices, 0, 500);

@@ -4,7 +4,7 @@ use super::{
     super::{Acquire, ClientConfig, Now, TickClaim, nodes::Nodes, timers::TimerKey},
     claim::Claiming,
 };
-use crate::{Failure, FailureKind, Instant, Lock, LockMode, RetryPolicy};
+use crate::{Failure, FailureKind, Instant, Lock, LockMode, NodeTime, RetryPolicy};
 
 /// An acquisition that is under way.
 #[derive(Debug)]
@@ -14,6 +14,10 @@ pub(super) struct Acquisition {
     pub(super) claim: Option<Box<Claiming>>,
     /// How many attempts were started.
     pub(super) attempts: u32,
+    /// When it came, by the clocks that the nodes have in common, once that is known.
+    pub(super) came: Option<NodeTime>,
+    /// How many callers wait before it in line, at the node where most do.
+    pub(super) ahead: u32,
     /// Whether nodes have refused the latest attempt because other owners share the keys.
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
@@ -33,6 +37,11 @@ pub(super) enum AcquisitionPhase {
         timer: TimerKey,
         settlement: Settlement,
     },
+    /// It waits in line for its turn, in this round.
+    InLine {
+        round: u64,
+        timer: TimerKey,
+    },
     Pausing {
         timer: TimerKey,
     },
@@ -50,6 +59,8 @@ impl Acquisition {
             request,
             claim: claim.map(|claim| Box::new(Claiming::new(claim))),
             attempts: 0,
+            came: None,
+            ahead: 0,
             meets_sharers: false,
             outage: None,
             phase: AcquisitionPhase::Attempting { round: 0 },
@@ -60,6 +71,7 @@ impl Acquisition {
     pub(super) fn attempt(&mut self, round: u64) {
         self.attempts += 1;
         self.meets_sharers = false;
+        self.ahead = 0;
         if let Some(claim) = &mut self.claim {
             claim.ask_anew();
         }
@@ -103,12 +115,19 @@ impl Acquisition {
     /// Without a majority, it ends now if nodes have said that they need longer than what is left of the wait.
     /// Otherwise it ends when the outage has lasted for `quorum_wait`, whichever attempt saw it begin.
     /// While first connections are being made, there is no outage yet.
-    pub(super) fn gives_nodes_up(&mut self, failure: &Failure, nodes: &Nodes, now: Now) -> bool {
+    pub(super) fn gives_nodes_up(
+        &mut self,
+        failure: &Failure,
+        limit: Duration,
+        nodes: &Nodes,
+        now: Now,
+    ) -> bool {
         let wait_until = self.request.wait_until;
         let Some(quorum_wait) = self.request.quorum_wait else {
             return false;
         };
-        let began = now.clock - failure.took;
+        // One that stood in line has lasted for longer than any node had time.
+        let began = now.clock - failure.took.min(limit);
         let ready_at = failure
             .quorum_ready_in
             .map(|ready_in| now.clock + ready_in)
@@ -152,7 +171,7 @@ pub(super) struct Settlement {
     /// The present round of requests to confirm.
     pub(super) round: u64,
     pub(super) voters: Vec<usize>,
-    /// The nodes whose votes are still to come.
+    /// The nodes whose votes are still to come, or that may give the key in its turn.
     pub(super) awaited: Vec<usize>,
     /// Up to when the lease lasts that the votes have granted.
     pub(super) until: Instant,

@@ -31,6 +31,7 @@ impl Acquisitions {
         now: Now,
     ) {
         let owner = cx.owner().labelled(acquisition.request.label);
+        let line = acquisition.in_line(cx.rounds.next(), cx, now);
         let request = &acquisition.request;
         let shard = request.keys.first_shard();
         let wait_until = request.wait_until;
@@ -47,14 +48,19 @@ impl Acquisitions {
             proposal,
             block: request.tokens,
             wish,
-            line: None,
+            line,
         };
         let limit = cx.limit_within(request.timing);
         let mut attempt = Attempt::start(cx.quorum(), request.timing, now.clock);
         let (mut first_limit, mut held_back) = (limit, None);
+        if let Some(line) = line {
+            attempt = attempt.in_line(line.grant - request.timing.lock_delay());
+        }
+        // Once it is known that others want the key, all nodes are asked for its place in line.
+        let asks_all = line.is_some() && acquisition.attempts > 0;
         let asked = match &acquisition.claim {
             None => {
-                if let Some(first) = asked_first(shard, cx, now) {
+                if let Some(first) = asked_first(shard, cx, now).filter(|_| !asks_all) {
                     first_limit = patience(first.clone(), limit, cx);
                     attempt = attempt.asking(first);
                     held_back = Some((verb, limit));
@@ -94,6 +100,11 @@ impl Acquisitions {
         now: Now,
     ) {
         cx.end_limit(round);
+        if let Some(RoundKind::Attempt { acquisition, .. }) =
+            cx.rounds.get(round).map(|round| &round.kind)
+        {
+            self.stands_no_more(*acquisition, cx);
+        }
         let Some(entry) = cx.rounds.get_mut(round) else {
             return;
         };

@@ -34,7 +34,9 @@ impl Acquisitions {
             lock: Arc::clone(won.lock),
             round: 0,
             voters: won.votes.counters().map(|(node, _)| node).collect(),
-            awaited: nodes(won.votes, |vote| vote == Vote::Pending),
+            awaited: nodes(won.votes, |vote| {
+                matches!(vote, Vote::Pending | Vote::Cast(NodeOutcome::InLine { .. }))
+            }),
             until: held.state.deadline(),
         };
         self.ask_to_confirm(id, settlement, leases, cx, now);

@@ -8,6 +8,7 @@ mod attempt;
 mod claim;
 mod confirmation;
 mod fan_out;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -116,6 +117,9 @@ impl Acquisitions {
         if let AcquisitionPhase::Queued { .. } = acquisition.phase {
             return self.waited_in_vain(id, &acquisition, cx, now);
         }
+        if let AcquisitionPhase::InLine { round, .. } = acquisition.phase {
+            return self.stood(id, acquisition, round, leases, cx, now);
+        }
         self.attempt_in_turn(id, acquisition, leases, cx, now);
     }
 
@@ -145,6 +149,11 @@ impl Acquisitions {
                 {
                     acquisition.on_shared();
                 }
+                if let Some(Reply::InLine { ahead, .. }) = reply
+                    && let Some(acquisition) = self.acquisitions.get_mut(acquisition)
+                {
+                    acquisition.ahead = acquisition.ahead.max(*ahead);
+                }
                 let mut verdict = attempt.on_outcome(node, outcome, now.clock);
                 let needs_more = attempt.needs_more();
                 let split_until = attempt.split_until(now.clock);
@@ -159,6 +168,7 @@ impl Acquisitions {
                 if needs_more {
                     self.widen(id, leases, cx, now);
                 }
+                self.stand(id, leases, cx, now);
                 if let Some(until) = split_until {
                     splits(id, until, cx);
                 }
@@ -212,7 +222,9 @@ impl Acquisitions {
             round,
             not_before,
         } = failed;
-        let next = if cx.is_closing() || acquisition.gives_nodes_up(&failure, &cx.nodes, now) {
+        let next = if cx.is_closing()
+            || acquisition.gives_nodes_up(&failure, cx.config.node_timeout, &cx.nodes, now)
+        {
             RetryDecision::GiveUp
         } else {
             let bits = cx.bits();
@@ -241,10 +253,14 @@ impl Acquisitions {
 
 /// Gives back what an acquisition has, or may have.
 fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Context, now: Now) {
+    if let AcquisitionPhase::Pausing { timer }
+    | AcquisitionPhase::Queued { timer, .. }
+    | AcquisitionPhase::InLine { timer, .. } = acquisition.phase
+    {
+        cx.timers.cancel(timer);
+    }
     match acquisition.phase {
-        AcquisitionPhase::Pausing { timer } | AcquisitionPhase::Queued { timer, .. } => {
-            cx.timers.cancel(timer);
-        }
+        AcquisitionPhase::Pausing { .. } | AcquisitionPhase::Queued { .. } => {}
         AcquisitionPhase::Settling(_) | AcquisitionPhase::Unconfirmed { .. } => {
             if let AcquisitionPhase::Unconfirmed { timer, .. } = acquisition.phase {
                 cx.timers.cancel(timer);
@@ -252,7 +268,7 @@ fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Contex
             leases.withdraw(id, cx, now);
             leases.release(id, None, cx, now);
         }
-        AcquisitionPhase::Attempting { round } => {
+        AcquisitionPhase::Attempting { round } | AcquisitionPhase::InLine { round, .. } => {
             let Some(entry) = cx.rounds.get_mut(round) else {
                 return;
             };
@@ -265,6 +281,7 @@ fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Contex
                 *kind = RoundKind::Decided { lease: None };
                 cx.end_limit(round);
                 attempt::give_back(&failure, &acquisition.request, &lock, cx, now);
+                cx.forget_if_over(round);
             }
         }
     }

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use super::{
-    super::{Ask, Effect, FanOut, NotExtended, Notice, Now, context::Context, rounds::RoundKind},
+    super::{
+        Ask, Effect, FanOut, NotExtended, Notice, Now,
+        context::Context,
+        rounds::{Repeat, RoundKind},
+    },
     Leases, WonLease,
 };
-use crate::{ExtensionVerdict, Instant, NodeOutcome, Vote};
+use crate::{ExtensionVerdict, NodeOutcome, Vote};
 
 impl Leases {
     /// Extends a lease because its holder asks for it, in a round of its own.
@@ -270,21 +274,6 @@ impl WonLease {
             _ => asked.clear(),
         }
         asked
-    }
-}
-
-/// The repeats that a round of extension may have: the holder waits for its answer.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Repeat {
-    left: u8,
-    /// When twice the time of the first round is over.
-    until: Instant,
-}
-
-impl Repeat {
-    fn next(self, now: Instant) -> Option<Self> {
-        let left = self.left.checked_sub(1)?;
-        (now < self.until).then_some(Self { left, ..self })
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     super::{Now, context::Context, rounds::RoundKind},
     Leases, WonLease,
 };
-use crate::{Request, Verb};
+use crate::{InLine, LinePlace, Request, Verb};
 
 impl Leases {
     /// Asks the connected nodes that never had the key of a lease for it, as the attempt would have.
@@ -26,6 +26,7 @@ impl Leases {
         cx: &mut Context,
         now: Now,
     ) {
+        let client = cx.number();
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
@@ -33,7 +34,10 @@ impl Leases {
         let may_answer = |node: &usize| cx.nodes.is_up(*node) && is_alone(*node);
         let lacks = |node: &usize| held.state.lacks(*node) && may_answer(node);
         let nodes: Vec<usize> = cx.nodes.all().filter(lacks).collect();
-        let Some(request) = held.late_acquire(wish).filter(|_| !nodes.is_empty()) else {
+        let hears = cx.listening.heard() > 0;
+        let line = hears.then(|| held.first_in_line(cx.rounds.next(), client));
+        let late = held.late_acquire(wish, line);
+        let Some(request) = late.filter(|_| !nodes.is_empty()) else {
             return;
         };
         for node in &nodes {
@@ -90,8 +94,22 @@ impl Leases {
 }
 
 impl WonLease {
+    /// Returns the entry of the holder in the line at a node that another attempt has taken: before all that wait.
+    ///
+    /// An attempt that cannot win lets the key of that node go, and it is for the holder.
+    fn first_in_line(&self, round: u64, client: u64) -> InLine {
+        let timing = self.state.timing();
+        let grant = timing.grant() + timing.lock_delay();
+        InLine {
+            place: LinePlace::of_holder(client),
+            round,
+            grant,
+            stay: grant,
+        }
+    }
+
     /// Returns what a node is asked that never had the key: the same as in the attempt, with the token that it was won with.
-    fn late_acquire(&self, wish: Option<Duration>) -> Option<Request> {
+    fn late_acquire(&self, wish: Option<Duration>, line: Option<InLine>) -> Option<Request> {
         let tokens = self.tokens?;
         let (first, last) = (tokens.first().get(), tokens.last().get());
         Some(Request::Lock {
@@ -100,7 +118,7 @@ impl WonLease {
                 proposal: first,
                 block: u32::try_from(last - first + 1).unwrap_or(u32::MAX),
                 wish,
-                line: None,
+                line: line.filter(|_| wish.is_none()),
             },
             lock: Arc::clone(&self.lock),
         })

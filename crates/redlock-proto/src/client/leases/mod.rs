@@ -9,7 +9,6 @@ mod run_record;
 use std::time::Duration;
 
 pub(super) use self::{
-    extension::Repeat,
     lease::{WonAttempt, WonLease},
     release::{released, send_release},
 };

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::super::{Ask, job_state::JobAnswers, leases::Repeat};
+use super::super::{Ask, job_state::JobAnswers};
 use crate::{
     Attempt, ClockReading, Extension, Instant, Lock, NodeTime, Release, RunId, Survey, Timing, Verb,
 };
@@ -119,5 +119,20 @@ impl RoundKind {
             Self::Watch | Self::Open { .. } => true,
             _ => false,
         }
+    }
+}
+
+/// The repeats that a round of extension may have: the holder waits for its answer.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Repeat {
+    pub(in super::super) left: u8,
+    /// When twice the time of the first round is over.
+    pub(in super::super) until: Instant,
+}
+
+impl Repeat {
+    pub(in super::super) fn next(self, now: Instant) -> Option<Self> {
+        let left = self.left.checked_sub(1)?;
+        (now < self.until).then_some(Self { left, ..self })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use self::round::NodeProgress;
 pub(super) use self::{
-    kind::RoundKind,
+    kind::{Repeat, RoundKind},
     round::{Limit, Rest, Round},
 };
 use super::timers::TimerKey;

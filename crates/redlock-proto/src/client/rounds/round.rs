@@ -262,7 +262,12 @@ impl Round {
     /// Returns whether no outcome is to come any more.
     pub(in super::super) fn is_over(&self) -> bool {
         // While it is undecided, it may be joined by a node whose vote is late.
-        let may_grow = matches!(self.kind, RoundKind::WriteBack { .. }) && self.limit.is_some();
+        // One that waits in line is undecided for as long as it waits.
+        let may_grow = match &self.kind {
+            RoundKind::WriteBack { .. } => self.limit.is_some(),
+            RoundKind::Attempt { attempt, .. } => attempt.stands(),
+            _ => false,
+        };
         self.open == 0 && !may_grow
     }
 

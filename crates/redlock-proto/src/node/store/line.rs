@@ -35,7 +35,7 @@ impl Store {
     /// Returns the text of the line for a key, as a server has it at `time`.
     pub fn line(&self, keyspace: &Keyspace, key: &NodeKey, time: NodeTime) -> Option<String> {
         let line = self.lines.get(&keyspace.line(key))?;
-        let text = line.iter().map(Waiting::to_wire).collect();
+        let text = line.iter().map(|waiting| waiting.to_wire()).collect();
         exists(line, time).then_some(text)
     }
 
@@ -66,7 +66,11 @@ impl Store {
     pub(super) fn forget_line(&mut self, keyspace: &Keyspace, key: &NodeKey, time: NodeTime) {
         if !self.lines.is_empty() {
             let line = keyspace.line(key);
-            if self.lines.get(&line).is_some_and(|line| !exists(line, time)) {
+            if self
+                .lines
+                .get(&line)
+                .is_some_and(|line| !exists(line, time))
+            {
                 self.lines.remove(&line);
             }
         }
@@ -232,7 +236,7 @@ impl LineCall<'_> {
 }
 
 impl Waiting {
-    fn to_wire(&self) -> String {
+    fn to_wire(self) -> String {
         let Self {
             until,
             place: LinePlace { came, client },
@@ -240,7 +244,7 @@ impl Waiting {
             block,
             owner,
         } = self;
-        let (came, grant) = (came.as_micros(), millis(*grant).max(1));
+        let (came, grant) = (came.as_micros(), millis(grant).max(1));
         let owner = owner.to_wire();
         format!("{until} {came:016} {client:016x} {grant} {block} {round} {owner}\n")
     }

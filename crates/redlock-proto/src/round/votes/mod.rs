@@ -63,8 +63,14 @@ impl NodeVote {
     const fn refused(&self) -> bool {
         matches!(
             self.vote,
-            Vote::Cast(NodeOutcome::Refused { .. } | NodeOutcome::Missing)
+            Vote::Cast(
+                NodeOutcome::Refused { .. } | NodeOutcome::InLine { .. } | NodeOutcome::Missing
+            )
         )
+    }
+
+    const fn in_line(&self) -> bool {
+        matches!(self.vote, Vote::Cast(NodeOutcome::InLine { .. }))
     }
 
     /// Returns whether the node would grant the key to another, or has.
@@ -170,6 +176,28 @@ impl Votes {
             }
             _ => false,
         }
+    }
+
+    /// Counts the grant of a node that gave the key to a caller which waited in line there; `false` if it did not wait.
+    ///
+    /// The message may be here before the answer that the caller waits.
+    pub fn give(&mut self, node: usize, counter: u64, run: RunId, reading: ClockReading) -> bool {
+        let Some(said) = self.nodes.get_mut(node) else {
+            return false;
+        };
+        if !said.in_line() && said.vote != Vote::Pending {
+            return false;
+        }
+        said.vote = Vote::Cast(NodeOutcome::Granted { counter });
+        said.reading = Some(reading);
+        said.run = Some(run);
+        self.count_again(NodeVote::granted);
+        true
+    }
+
+    /// Returns the number of nodes where the caller waits in line.
+    pub fn in_line(&self) -> usize {
+        self.nodes.iter().filter(|said| said.in_line()).count()
     }
 
     /// Makes every node that has not voted one whose outcome is unknown, and every node that was held back one that
@@ -296,7 +324,9 @@ impl Votes {
                 Vote::HeldBack | Vote::Cast(NodeOutcome::Granted { .. } | NodeOutcome::Missing) => {
                     Some(Duration::ZERO)
                 }
-                Vote::Cast(NodeOutcome::Refused { remaining }) => remaining,
+                Vote::Cast(
+                    NodeOutcome::Refused { remaining } | NodeOutcome::InLine { remaining },
+                ) => remaining,
                 Vote::Cast(NodeOutcome::NotAVote { ready_in }) => ready_in,
                 _ => None,
             })

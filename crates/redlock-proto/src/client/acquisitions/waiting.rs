@@ -1,0 +1,254 @@
+//! Waiting in line: an attempt that nodes have refused stands until it is its turn, and asks again now and then.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    super::{Now, context::Context, leases::Leases, rounds::RoundKind, timers::Timer},
+    Acquisitions,
+    acquisition::{Acquisition, AcquisitionPhase},
+    attempt, not_acquired,
+};
+use crate::{
+    AttemptVerdict, ClockReading, Failure, FailureKind, Gift, InLine, Instant, LinePlace, Lock,
+    LockMode, NodeOutcome, Reply, RetryDecision,
+};
+
+impl Acquisitions {
+    /// Has an attempt stand in line that no majority has granted, if it may win by what nodes give it.
+    ///
+    /// What is no majority is let go soon.
+    pub(super) fn stand(&mut self, round: u64, leases: &mut Leases, cx: &mut Context, now: Now) {
+        let Some(entry) = cx.rounds.get(round) else {
+            return;
+        };
+        let RoundKind::Attempt {
+            acquisition: id,
+            attempt,
+            ..
+        } = &entry.kind
+        else {
+            return;
+        };
+        let (id, started, holds) = (*id, entry.started, attempt.votes().granted() > 0);
+        if !attempt.stands() {
+            return;
+        }
+        let free_in = attempt.votes().majority_free_in();
+        let bits = cx.bits();
+        let Some(acquisition) = self.acquisitions.get_mut(id) else {
+            return;
+        };
+        let before = match acquisition.phase {
+            AcquisitionPhase::Attempting { .. } => None,
+            AcquisitionPhase::InLine { timer, .. } if holds => Some(timer),
+            _ => return,
+        };
+        cx.end_limit(round);
+        let wait_until = acquisition.request.wait_until;
+        let at = if holds {
+            // The votes are split, or the holder lacks what this has.
+            let retry = acquisition.retry(&cx.config);
+            let least = now.clock + cx.config.node_timeout / 8;
+            match retry.next(&Failure::split(), 1, wait_until, now.clock, bits) {
+                RetryDecision::RetryAt(at) => at.max(least),
+                RetryDecision::GiveUp => wait_until,
+            }
+        } else {
+            let beat = BEAT * (1 + acquisition.ahead.min(LONGEST_BEAT));
+            // The key is free once it has expired, though its holder did not let it go.
+            let free_at = free_in.map_or(started + beat, |free_in| now.clock + free_in);
+            free_at.min(started + beat).max(now.clock) + A_LITTLE
+        };
+        let at = before.map_or(at, |before| at.min(before.at()));
+        if let Some(before) = before {
+            cx.timers.cancel(before);
+        }
+        let timer = cx.timers.set(at.min(wait_until), Timer::Retry(id));
+        acquisition.phase = AcquisitionPhase::InLine { round, timer };
+        // Lines are alike at all nodes.
+        self.widen(round, leases, cx, now);
+    }
+
+    /// Goes on with an acquisition that has stood in line for long enough: it asks again, or its wait is over.
+    pub(super) fn stood(
+        &mut self,
+        id: u64,
+        acquisition: Acquisition,
+        round: u64,
+        leases: &mut Leases,
+        cx: &mut Context,
+        now: Now,
+    ) {
+        let is_over = now.clock >= acquisition.request.wait_until || cx.is_closing();
+        let Some(entry) = cx.rounds.get_mut(round) else {
+            return;
+        };
+        let RoundKind::Attempt { attempt, .. } = &mut entry.kind else {
+            return;
+        };
+        let Some(AttemptVerdict::Failed(failure)) = attempt.on_split(now.clock) else {
+            return;
+        };
+        if is_over {
+            let answers = cx.answers(round, now);
+            if let Some(lock) = decided(round, cx) {
+                attempt::give_back(&failure, &acquisition.request, &lock, cx, now);
+            }
+            cx.forget_if_over(round);
+            return not_acquired(id, Some(failure), answers, cx);
+        }
+        self.ask_again(id, acquisition, (round, &failure), leases, cx, now);
+    }
+
+    /// Asks nodes again for an acquisition that stands in line, with a fresh owner at the same place.
+    ///
+    /// The next attempt is sent before the release of this one, so that the place is kept, and what this one was given goes
+    /// to the next unless a caller waits that came earlier.
+    fn ask_again(
+        &mut self,
+        id: u64,
+        acquisition: Acquisition,
+        (round, failure): (u64, &Failure),
+        leases: &mut Leases,
+        cx: &mut Context,
+        now: Now,
+    ) {
+        let request = acquisition.request.clone();
+        let Some(lock) = decided(round, cx) else {
+            return;
+        };
+        self.attempt(id, acquisition, leases, cx, now);
+        attempt::give_back(failure, &request, &lock, cx, now);
+        cx.forget_if_over(round);
+    }
+
+    /// Takes in that a node has given a key to a caller that waited in line.
+    pub(in super::super) fn on_gift(
+        &mut self,
+        node: usize,
+        gift: Gift,
+        leases: &mut Leases,
+        cx: &mut Context,
+        now: Now,
+    ) {
+        let is_known = cx.nodes.run(node) == Some(&gift.run);
+        if !is_known || cx.nodes.vote(node, now.clock).is_err() {
+            return;
+        }
+        let Some(entry) = cx.rounds.get_mut(gift.round) else {
+            return;
+        };
+        if let Some((lock, tokens)) = &entry.counts {
+            let counter = gift.counter;
+            cx.tokens
+                .note(&lock.keys, *tokens, &Reply::Taken { counter });
+        }
+        let reading = ClockReading {
+            time: gift.time,
+            sent: entry.started,
+            received: now.clock,
+        };
+        let outcome = NodeOutcome::Granted {
+            counter: gift.counter,
+        };
+        let RoundKind::Attempt {
+            attempt,
+            acquisition: id,
+            ..
+        } = &mut entry.kind
+        else {
+            if let RoundKind::Give { lease } = &entry.kind
+                && let Some(held) = leases.get_mut(*lease)
+            {
+                held.state.on_late_outcome(node, outcome);
+            }
+            let heard = (node, outcome, None);
+            return self.on_outcome(gift.round, heard, leases, cx, now);
+        };
+        let id = *id;
+        let verdict = attempt.on_gift(node, gift.counter, (gift.run, reading), now.clock);
+        match verdict {
+            None => self.stand(gift.round, leases, cx, now),
+            Some(verdict @ AttemptVerdict::Granted(_)) => {
+                self.attempted(gift.round, verdict, leases, cx, now);
+                cx.forget_if_over(gift.round);
+            }
+            // It asked too long ago: the rest is too short for a lease. A majority has its key now.
+            Some(AttemptVerdict::Failed(failure)) => {
+                self.stands_no_more(id, cx);
+                if let Some(acquisition) = self.acquisitions.remove(id) {
+                    let over = (gift.round, &failure);
+                    self.ask_again(id, acquisition, over, leases, cx, now);
+                }
+            }
+        }
+    }
+
+    /// Ends the time for which an acquisition stands in line, because its attempt is decided.
+    pub(super) fn stands_no_more(&mut self, id: u64, cx: &mut Context) {
+        if let Some(acquisition) = self.acquisitions.get_mut(id)
+            && let AcquisitionPhase::InLine { round, timer } = acquisition.phase
+        {
+            cx.timers.cancel(timer);
+            acquisition.phase = AcquisitionPhase::Attempting { round };
+        }
+    }
+}
+
+impl Acquisition {
+    /// Returns the entry of the next attempt, in this round, in the line for its key, if it may wait there.
+    pub(super) fn in_line(&mut self, round: u64, cx: &mut Context, now: Now) -> Option<InLine> {
+        let request = &self.request;
+        let is_plain = request.mode == LockMode::Exclusive
+            && !request.keys.is_several()
+            && request.keys.slots().is_none();
+        let waits = self.claim.is_none() && request.wait_until > now.clock;
+        if !is_plain || !waits {
+            return None;
+        }
+        if self.came.is_none() {
+            self.came = cx.nodes.common_time(now.clock);
+        }
+        if self.attempts > 0 {
+            cx.listen();
+        }
+        if cx.listening.heard() < cx.quorum().majority() {
+            return None;
+        }
+        Some(InLine {
+            place: LinePlace {
+                came: self.came?,
+                client: cx.number(),
+            },
+            round,
+            grant: request.timing.grant() + request.timing.lock_delay(),
+            stay: STAY,
+        })
+    }
+}
+
+impl Failure {
+    /// Makes the failure of an attempt that shares the nodes with another.
+    fn split() -> Self {
+        Self::after_grant(FailureKind::Contended, Instant::ORIGIN, Instant::ORIGIN)
+    }
+}
+
+/// Takes the attempt out of a round that is over for it; returns its lock.
+fn decided(round: u64, cx: &mut Context) -> Option<Arc<Lock>> {
+    let entry = cx.rounds.get_mut(round)?;
+    let decided = RoundKind::Decided { lease: None };
+    match std::mem::replace(&mut entry.kind, decided) {
+        RoundKind::Attempt { lock, .. } => Some(lock),
+        _ => None,
+    }
+}
+
+/// How often a caller asks again that is the first in line, should a message be lost or the key expire.
+const BEAT: Duration = Duration::from_millis(250);
+/// By how many beats longer a caller waits that is far behind, at most.
+const LONGEST_BEAT: u32 = 3;
+/// For how long nodes keep the entry of a caller that does not ask again.
+const STAY: Duration = Duration::from_secs(3);
+/// Nodes count in whole milliseconds.
+const A_LITTLE: Duration = Duration::from_millis(2);
