@@ -64,7 +64,8 @@ impl Redlock {
     /// The look changes nothing: it creates, extends and deletes no key.
     /// It asks every node, over connections of its own, and then asks whether the nodes vote.
     /// A node that may have forgotten leases does not count for [`Free`](Holder::Free).
-    /// If readers share the resource, the result is about one reader that a majority names.
+    /// If readers share the resource, the result is about one reader that a majority names, perhaps one that crashed while
+    /// others kept the key.
     ///
     /// It waits for the nodes' `connect_timeout` and twice the `node_timeout` at the longest.
     ///
@@ -156,8 +157,9 @@ fn owners(value: &str) -> Vec<&str> {
     match value.strip_prefix("shared\n") {
         None => vec![value],
         Some(lines) => {
-            let owner = |line: &'_ str| line.find(' ').map(|space| space + 1);
-            let owners = lines.lines().filter_map(|line| Some(&line[owner(line)?..]));
+            let owners = lines
+                .lines()
+                .filter_map(|line| Some(line.split_once(' ')?.1));
             // Neither a waiting writer nor an owner that upgrades is a holder of its own.
             owners
                 .filter(|owner| !owner.starts_with(['-', '+']))

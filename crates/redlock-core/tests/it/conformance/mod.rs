@@ -229,8 +229,12 @@ async fn jobs_conform(session: &mut dyn Session) {
         TAKEN
     );
     assert_eq!(holder(session, claim(due, 1)).await, web.parse().ok());
+    let entry = session.read_key(&"books".into()).await.unwrap();
+    let entry = entry.expect("it is held");
+    assert!(entry.value.ends_with(web) && entry.remaining <= Some(TTL));
     let own = labelled(release("books", 3), web);
     assert_eq!(ask(session, own).await, Reply::Done);
+    assert_eq!(session.read_key(&"books".into()).await, Ok(None));
 
     let Reply::Claimed { counter, last } = ask(session, claim(due, 1)).await else {
         panic!("nobody has claimed it")

@@ -58,20 +58,23 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
         .collect();
     let owner = "ab".repeat(16);
     let tombstone = format!("{{t}}:tomb:{owner}");
-    let shard = Shard::of(&"a".into()).number().to_string();
+    let shard = |key: &str| Shard::of(&key.into()).number().to_string();
+    let (a, b) = (shard("a"), shard("b"));
     let expected = [
-        "5",
+        "6",
         "{t}:mark",
         "a",
         &tombstone,
         "b",
+        "{t}:line:b",
         "{t}:counters",
         "30000ms,10000ppm,v3",
         "32480 937 0 0",
         "",
-        "2",
+        "3",
         "floor",
-        &shard,
+        &a,
+        &b,
         "acquire",
         &owner,
         "2500",
@@ -323,7 +326,7 @@ fn every_key_of_a_vote_is_under_its_tag() {
         let found = command.iter().filter(is_key).map(String::from_utf8_lossy);
         keys.extend(found.map(|key| key.into_owned()));
     }
-    assert_eq!(keys.len(), 22, "{keys:?}");
+    assert_eq!(keys.len(), 25, "{keys:?}");
     assert!(
         keys.iter().all(|key| key.starts_with("{t:1of3:0}:")),
         "{keys:?}"
