@@ -105,6 +105,7 @@ impl Conclusion {
     }
 
     /// Returns whether the job is overdue.
+    #[cfg(feature = "metrics")]
     pub(crate) fn is_overdue(self) -> bool {
         matches!(self, Self::Overdue | Self::Changed(SwitchState::Overdue(_)))
     }
