@@ -26,7 +26,7 @@ impl Leases {
         cx: &mut Context,
         now: Now,
     ) {
-        let client = cx.number();
+        let client = (cx.listening.heard() > 0).then(|| cx.number());
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
@@ -34,8 +34,7 @@ impl Leases {
         let may_answer = |node: &usize| cx.nodes.is_up(*node) && is_alone(*node);
         let lacks = |node: &usize| held.state.lacks(*node) && may_answer(node);
         let nodes: Vec<usize> = cx.nodes.all().filter(lacks).collect();
-        let hears = cx.listening.heard() > 0;
-        let line = hears.then(|| held.first_in_line(cx.rounds.next(), client));
+        let line = client.map(|client| held.first_in_line(cx.rounds.next(), client));
         let late = held.late_acquire(wish, line);
         let Some(request) = late.filter(|_| !nodes.is_empty()) else {
             return;
