@@ -74,8 +74,10 @@ pub struct Checker {
 pub struct Rules {
     /// The longest time for which nodes keep a key.
     pub max_ttl: Duration,
-    /// The least pause between two attempts on behalf of one waiter, except for one pair of attempts.
+    /// The least pause between two attempts on behalf of one waiter, except for some pairs of attempts.
     pub pause: Duration,
+    /// How many pairs these are: one, when the wait ends; another where a caller may be given a key too late.
+    pub hurried: u32,
     /// The most by which the wall clocks of clients differ.
     ///
     /// Only if the difference exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order.

@@ -24,9 +24,8 @@ impl Checker {
         };
         let last = waits.tried.replace(at);
         if last.is_some_and(|last| at < last + self.rules.pause) {
-            // The last one, when the wait ends, may come sooner, and so may one that was given the key too late.
             waits.hurried += 1;
-            if waits.hurried > 2 {
+            if waits.hurried > self.rules.hurried {
                 self.report(at, Violation::Spins { waiter });
             }
         }

@@ -15,6 +15,7 @@ use redlock_sim::{Checker, Event, Moment, Rules};
 const RULES: Rules = Rules {
     max_ttl: Duration::from_millis(100),
     pause: Duration::from_millis(5),
+    hurried: 1,
     skew: Duration::from_millis(10),
     tolerated: 1,
     clocks_step: false,
