@@ -43,7 +43,7 @@ pub(crate) fn launch(
         let bus = port::free().map_err(|error| StartError::io("find a free port", error))?;
         command
             .args(["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"])
-            .args(["--cluster-port", &bus.to_string()]);
+            .args(["--cluster-port", &bus.number().to_string()]);
     }
     command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])

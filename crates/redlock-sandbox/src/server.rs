@@ -12,7 +12,7 @@ use crate::{
     error::{StartError, StartErrorKind},
     folder::Folder,
     launch::launch,
-    port,
+    port::{self, Port},
     process::Process,
     resp::Value,
 };
@@ -27,6 +27,8 @@ pub struct Server {
     binary: ServerBinary,
     options: ServerOptions,
     port: u16,
+    // `None` if the caller chose the port.
+    claim: Option<Port>,
     clock: Option<ServerClock>,
     // Declared after the process, so that the folder goes when its user is gone.
     folder: Folder,
@@ -158,7 +160,7 @@ impl Server {
     fn start_on(
         binary: &ServerBinary,
         options: ServerOptions,
-        mut free_port: impl FnMut() -> io::Result<u16>,
+        mut free_port: impl FnMut() -> io::Result<Port>,
     ) -> Result<Self, StartError> {
         let folder = Folder::create()?;
         let clock = options
@@ -170,6 +172,7 @@ impl Server {
             binary: binary.clone(),
             options,
             port: 0,
+            claim: None,
             clock,
             folder,
         };
@@ -180,7 +183,9 @@ impl Server {
         // Another program can take a port after it was found free and before the server binds it.
         let mut attempt = 1;
         loop {
-            server.port = free_port().map_err(|error| StartError::io("find a free port", error))?;
+            let port = free_port().map_err(|error| StartError::io("find a free port", error))?;
+            server.port = port.number();
+            server.claim = Some(port);
             match server.launch() {
                 Ok(()) => return Ok(server),
                 Err(error) if error.kind() == StartErrorKind::PortTaken && attempt < ATTEMPTS => {
@@ -222,6 +227,7 @@ fn percent_encoded(text: &str) -> String {
 }
 
 const ATTEMPTS: u32 = 16;
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
@@ -230,15 +236,20 @@ mod tests {
 
     #[test]
     fn a_port_lost_to_another_between_choice_and_bind_is_replaced() {
-        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let taken = other.local_addr().unwrap().port();
-        let mut offers = vec![port::free().unwrap(), taken, taken];
+        // Another program listens only after the ports were found free.
+        let lost = [port::free().unwrap(), port::free().unwrap()];
+        let others = [lost[0].number(), lost[1].number()]
+            .map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap());
+        let mut offers = vec![port::free().unwrap()];
+        offers.extend(lost);
         let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
         let server = Server::start_on(&binary, ServerOptions::default(), || {
             Ok(offers.pop().unwrap())
         })
         .unwrap();
-        assert_ne!(server.port(), taken);
+        for other in others {
+            assert_ne!(server.address(), other.local_addr().unwrap());
+        }
         assert!(offers.is_empty());
     }
 
