@@ -401,6 +401,26 @@ fn one_round_at_a_time_is_repeated() {
     assert_eq!(bench.seen(0).iter().filter(is_answer).count(), 4);
 }
 
+/// A repeat would extend a lease that waits for its next holder, and no such lease is extended.
+// Shows: T6.3.
+#[test]
+fn no_round_is_repeated_whose_holder_has_left_the_lease() {
+    for is_left in [false, true] {
+        let mut bench = held(5);
+        let (had, never) = (holders(&bench), others(&bench));
+        never.iter().for_each(|node| occupy(&mut bench, *node));
+        bench.downgrade(0, 7);
+        if is_left {
+            bench.park(0);
+        }
+        bench.drop_sent(0, had[1]);
+        bench.drop_sent(0, had[2]);
+        bench.answer_all(0);
+        bench.time_out(0);
+        assert_eq!(is_answered(&mut bench), is_left);
+    }
+}
+
 fn is_answered(bench: &mut Bench) -> bool {
     let is_answer = |effect: &Effect| matches!(effect, Effect::ExtensionOver { .. });
     bench.seen(0).iter().any(is_answer)

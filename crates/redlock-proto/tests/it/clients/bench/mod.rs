@@ -265,6 +265,13 @@ impl Bench {
         self.gather(peer);
     }
 
+    /// Parks what a client acquired last.
+    pub(crate) fn park(&mut self, peer: usize) {
+        let Peer { client, last, .. } = &mut self.peers[peer];
+        client.park(*last);
+        self.gather(peer);
+    }
+
     /// Lets a client share what it acquired last.
     pub(crate) fn downgrade(&mut self, peer: usize, ask: u64) {
         let (now, id) = (self.now(), self.peers[peer].last);
