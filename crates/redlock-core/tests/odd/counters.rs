@@ -59,8 +59,16 @@ async fn without_a_place_for_counters_nothing_is_granted() {
     }
 }
 
-/// Scores that are no counters.
-const DAMAGED: [&str; 6] = ["-1", "0.5", "1e17", "inf", "-inf", "12345678901234567890"];
+/// Scores that are no counters; one is as long as a counter.
+const DAMAGED: [&str; 7] = [
+    "-1",
+    "-123456789012345",
+    "0.5",
+    "1e17",
+    "inf",
+    "-inf",
+    "12345678901234567890",
+];
 
 // Shows: T3.1.
 #[tokio::test]
