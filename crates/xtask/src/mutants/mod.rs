@@ -87,7 +87,7 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{patch::Sources, *};
 
     #[test]
     fn every_mutant_fits_its_files() {
@@ -104,5 +104,54 @@ mod tests {
             }
         }
         assert!(unfit.is_empty(), "{}", unfit.join("\n"));
+    }
+
+    /// A check whose test was renamed or moved detects nothing.
+    #[test]
+    fn every_check_names_a_test_that_there_is() {
+        let sources = tree::texts(&root()).unwrap();
+        let mut missing = Vec::new();
+        for mutant in Mutant::all(&folder()).unwrap() {
+            for catch in &mutant.catches {
+                if !has_test(&sources, catch) {
+                    missing.push(format!("{}: {catch}", mutant.name));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "no such test:\n{}", missing.join("\n"));
+    }
+
+    /// Returns whether the package has the program that the check runs, and each part of the test's path.
+    fn has_test(sources: &Sources, catch: &Catch) -> bool {
+        let Catch::Test {
+            package,
+            target,
+            filters,
+        } = catch
+        else {
+            return true;
+        };
+        let name = format!("name = \"{package}\"");
+        let folders = sources.iter().filter_map(|(path, text)| {
+            let is_its = text.lines().any(|line| line == name);
+            path.strip_suffix("Cargo.toml").filter(|_| is_its)
+        });
+        let folders: Vec<&str> = folders.collect();
+        let [folder] = folders[..] else {
+            return false;
+        };
+        let files = sources.iter().filter(|(path, _)| path.starts_with(folder));
+        let mut words = target.split(' ').skip_while(|word| *word != "--test");
+        let has_program = words.nth(1).is_none_or(|program| {
+            let paths = ["", "/main"].map(|end| format!("{folder}tests/{program}{end}.rs"));
+            paths.iter().any(|path| sources.contains_key(path))
+        });
+        let mut parts = filters.iter().flat_map(|filter| filter.split("::"));
+        let has = |part| {
+            files
+                .clone()
+                .any(|(path, text)| path.contains(part) || text.contains(part))
+        };
+        has_program && parts.all(has)
     }
 }
