@@ -129,6 +129,22 @@ fn s26_each_who_shares_a_key_has_a_time_of_its_own() {
     assert_eq!(missing, Reply::Missing);
 }
 
+/// Servers differ on a key that is written to end in the present millisecond.
+// Shows: R4.2.
+#[test]
+fn what_a_release_leaves_of_a_shared_key_lasts_into_the_next_millisecond() {
+    let mut store = voting();
+    for (number, ms) in [(1, 0), (2, 5_000)] {
+        let taken = ask(&mut store, shared(acquire(1), &["a"], number), at(ms));
+        assert!(is_taken(&taken), "{taken:?}");
+    }
+    let released = ask(&mut store, shared(RELEASE, &["a"], 2), at(10_000));
+    assert_eq!(released, Reply::Done);
+    let mut alone = |ms| ask(&mut store, alone(acquire(1), &["a"], 9), at(ms));
+    assert_eq!(held(&alone(10_001)), (1, true));
+    assert!(is_taken(&alone(10_002)));
+}
+
 // Shows: R4.8.
 #[test]
 fn who_waits_to_have_a_key_alone_lets_nobody_else_share_it() {
