@@ -1,6 +1,7 @@
 //! Election of a leader among replicas: a term is a lease on the resource of the election's name.
 
 mod observer;
+mod preference;
 mod term;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -8,14 +9,17 @@ use std::{fmt, sync::Arc, time::Duration};
 use redlock_proto::HolderLabel;
 use tokio::{select, sync::watch};
 
-use self::term::{Ending, OwnTerm};
 pub use self::{
     observer::{Leadership, Observer},
     term::Term,
 };
+use self::{
+    preference::Preference,
+    term::{Ending, OwnTerm},
+};
 use crate::{
-    AcquireError, AcquireErrorKind, AcquireOptions, BuildError, InvalidKey, Lease, Redlock,
-    ResourceKey, Wait,
+    AcquireError, AcquireErrorKind, AcquireOptions, BuildError, InvalidKey, Lease, LockGuard,
+    Redlock, ResourceKey, Wait,
 };
 
 /// An election: at most one of its candidates leads at a time.
@@ -28,6 +32,16 @@ use crate::{
 /// A leader that crashes keeps it for the ttl at most.
 /// A leader that is frozen loses its term at the deadline by its own clock, and the next term begins no earlier.
 /// The other candidates ask the nodes again and again at random times, as for any lease that another process holds.
+/// Observers look at the nodes, and learn of a change a third of the ttl later at most.
+///
+/// # Preferred candidates
+///
+/// A candidate may be [preferred](ElectionBuilder::preferred), such as the replica beside the database.
+/// While it campaigns, it asks a leader that is not preferred to resign: it holds a second lease, on the resource
+/// `NAME#preferred`.
+/// The leader learns of that by [`Term::asked_to_resign`], and decides when it has come to a good end.
+/// Until the preferred candidate has won, other candidates may win short terms, in which they are asked, too.
+/// A leader that is preferred is not asked.
 ///
 /// Cloning it is cheap and returns another handle to the same candidate.
 ///
@@ -61,6 +75,7 @@ pub struct Election {
     key: ResourceKey,
     candidate: Arc<HolderLabel>,
     ttl: Duration,
+    preference: Preference,
     /// The last term that this handle or a clone of it won.
     own: OwnTerm,
 }
@@ -88,6 +103,7 @@ pub struct ElectionBuilder {
     key: Result<ResourceKey, InvalidKey>,
     candidate: Option<String>,
     ttl: Option<Duration>,
+    is_preferred: bool,
 }
 
 impl Redlock {
@@ -114,6 +130,7 @@ impl Redlock {
             key: name.try_into().map_err(Into::into),
             candidate: None,
             ttl: None,
+            is_preferred: false,
         }
     }
 }
@@ -137,15 +154,29 @@ impl ElectionBuilder {
         self
     }
 
+    /// Sets whether this candidate is a [preferred](Election#preferred-candidates) one: whether it asks leaders that are
+    /// not preferred to resign.
+    ///
+    /// It begins to ask when its campaign has lasted for the time limit of a node, half a second by default.
+    /// Several candidates can be preferred; none of them asks another one.
+    /// Default: `false`.
+    pub fn preferred(mut self, is_preferred: bool) -> Self {
+        self.is_preferred = is_preferred;
+        self
+    }
+
     /// Returns the election; asks no node.
     ///
     /// # Errors
     ///
-    /// [`Misuse`](crate::BuildErrorKind::Misuse): the name, the candidate or the ttl is not valid.
+    /// [`Misuse`](crate::BuildErrorKind::Misuse): the name, the candidate or the ttl is not valid, or the name is too long
+    /// with `#preferred` behind it.
     pub fn build(self) -> Result<Election, BuildError> {
         let misuse =
             |field: &str, why: &dyn fmt::Display| BuildError::misuse(field, why.to_string());
         let key = self.key.map_err(|invalid| misuse("name", &invalid))?;
+        let asks = key.part("preferred");
+        let asks = asks.map_err(|invalid| misuse("name", &invalid))?;
         let candidate = match &self.candidate {
             Some(candidate) => candidate.parse::<HolderLabel>(),
             None => self.redlock.label_or("candidate"),
@@ -160,6 +191,10 @@ impl ElectionBuilder {
             key,
             candidate: Arc::new(candidate),
             ttl,
+            preference: Preference {
+                is_preferred: self.is_preferred,
+                asks,
+            },
             own: Arc::new(watch::Sender::new(None)),
         })
     }
@@ -172,7 +207,7 @@ impl Election {
     /// The future that `work` returns runs as in [`Lease::run`]: it is dropped when the term is lost or resigned.
     /// If that future returns by itself, the leader resigns, and pauses for a third of the ttl before it campaigns
     /// again, so that another candidate can lead.
-    /// A loop that ought to go on must not return.
+    /// A loop that ought to go on must not return, unless it is [asked to resign](Term::asked_to_resign).
     /// An outage of the nodes ends no campaign: after a third of the ttl, it goes on.
     ///
     /// When the client is closed, the work is dropped, and the term is resigned.
@@ -265,11 +300,25 @@ impl Election {
     /// # }
     /// ```
     pub async fn lead_with(&self, wait: Wait) -> Result<Term, AcquireError> {
+        let campaign = self.acquire(&self.key, wait);
+        let guard = if self.preference.is_preferred {
+            select! {
+                biased;
+                won = campaign => won?,
+                never = self.ask_to_resign() => match never {},
+            }
+        } else {
+            campaign.await?
+        };
+        self.own.send_replace(Some(guard.lease().clone()));
+        Ok(Term::new(guard, self.clone()))
+    }
+
+    /// Acquires a lease under the name of this candidate.
+    async fn acquire(&self, key: &ResourceKey, wait: Wait) -> Result<LockGuard, AcquireError> {
         let mut options = AcquireOptions::new().ttl(self.ttl).wait(wait);
         options.label = Some(Arc::clone(&self.candidate));
-        let guard = self.redlock.acquire_with(self.key.clone(), options).await?;
-        self.own.send_replace(Some(guard.lease().clone()));
-        Ok(Term::new(guard, Arc::clone(&self.own)))
+        self.redlock.acquire_with(key.clone(), options).await
     }
 
     /// Returns whether this candidate leads now, by its own clock.
