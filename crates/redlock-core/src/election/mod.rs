@@ -75,6 +75,8 @@ pub struct Election {
     key: ResourceKey,
     candidate: Arc<HolderLabel>,
     ttl: Duration,
+    /// The class and the metrics of its terms.
+    of_terms: AcquireOptions,
     preference: Preference,
     /// The last term that this handle or a clone of it won.
     own: OwnTerm,
@@ -108,6 +110,9 @@ pub struct ElectionBuilder {
 
 impl Redlock {
     /// Returns the builder of an election, whose name is a resource of this client's namespace.
+    ///
+    /// The class of its leases is the class of the [key](ResourceKey::class), or else the name itself, so a name without a
+    /// class must be no secret: log lines and metrics show it.
     ///
     /// # Examples
     ///
@@ -186,8 +191,12 @@ impl ElectionBuilder {
         let options = AcquireOptions::new().ttl(ttl);
         let checked = self.redlock.check(&options);
         checked.map_err(|invalid| misuse("ttl", &invalid))?;
+        let class = key.class().unwrap_or_else(|| key.as_str());
+        let mut of_terms = AcquireOptions::new().class(class);
+        of_terms.meter = Some(self.redlock.election_meter(class));
         Ok(Election {
             redlock: self.redlock,
+            of_terms,
             key,
             candidate: Arc::new(candidate),
             ttl,
@@ -300,7 +309,7 @@ impl Election {
     /// # }
     /// ```
     pub async fn lead_with(&self, wait: Wait) -> Result<Term, AcquireError> {
-        let campaign = self.acquire(&self.key, wait);
+        let campaign = self.acquire(&self.key, self.of_terms.clone(), wait);
         let guard = if self.preference.is_preferred {
             select! {
                 biased;
@@ -315,8 +324,13 @@ impl Election {
     }
 
     /// Acquires a lease under the name of this candidate.
-    async fn acquire(&self, key: &ResourceKey, wait: Wait) -> Result<LockGuard, AcquireError> {
-        let mut options = AcquireOptions::new().ttl(self.ttl).wait(wait);
+    async fn acquire(
+        &self,
+        key: &ResourceKey,
+        options: AcquireOptions,
+        wait: Wait,
+    ) -> Result<LockGuard, AcquireError> {
+        let mut options = options.ttl(self.ttl).wait(wait);
         options.label = Some(Arc::clone(&self.candidate));
         self.redlock.acquire_with(key.clone(), options).await
     }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use tokio::time::sleep;
 
 use super::{Election, Term};
-use crate::{Holder, ResourceKey, Wait};
+use crate::{AcquireOptions, Holder, ResourceKey, Wait};
 
 /// How a candidate stands to preferred ones.
 #[derive(Clone)]
@@ -23,8 +23,9 @@ impl Election {
         sleep(self.redlock.node_timeout()).await;
         loop {
             // If another preferred candidate holds it, that one asks.
-            let asks = self.acquire(&self.preference.asks, Wait::Never).await;
-            if let Ok(asks) = asks {
+            let asks = &self.preference.asks;
+            let asks = self.acquire(asks, AcquireOptions::new(), Wait::Never);
+            if let Ok(asks) = asks.await {
                 asks.lost().await;
             }
             sleep(self.ttl / 3).await;
