@@ -13,6 +13,7 @@ mod grpc;
 mod handler_locks;
 mod key;
 mod layer;
+mod leader_only;
 mod lease;
 #[cfg(not(feature = "metrics"))]
 mod metrics;
@@ -38,6 +39,7 @@ pub use self::{
     generic::{GenericFuture, GenericLayer, GenericService, ServiceError},
     key::{BoxedKey, ExtensionKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey},
     layer::{RedlockLayer, RedlockService},
+    leader_only::{LEADER, LeaderOnlyFuture, LeaderOnlyLayer, LeaderOnlyService},
     lease::RequestLease,
     owned::{LeaseTaken, OwnedLease},
     policy::{Hold, LossPolicy},

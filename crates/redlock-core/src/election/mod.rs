@@ -122,6 +122,7 @@ impl Redlock {
     /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
     /// let election = redlock.election("importer").candidate("web-7").build()?;
     /// assert_eq!(election.candidate().as_str(), "web-7");
+    /// assert_eq!(election.ttl(), redlock.ttl());
     /// # Ok(())
     /// # }
     /// ```
@@ -340,7 +341,39 @@ impl Election {
     /// It asks no node, and is meant for a readiness probe.
     /// Work that must not overlap uses its [`Term`] instead, because the term may end right after this call.
     pub fn is_leader(&self) -> bool {
-        self.own.borrow().as_ref().is_some_and(Lease::is_held)
+        self.lease().is_some()
+    }
+
+    /// Returns a view of this candidate's term, if it leads now by its own clock.
+    ///
+    /// It asks no node, and is meant for code beside the work that leads, such as the handlers of a server: they write
+    /// with its [token](Lease::token), or [run](Lease::run) for as long as the term lasts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::Wait;
+    ///
+    /// let election = redlock.election("importer").build()?;
+    /// let term = election.lead_with(Wait::Never).await?;
+    /// let lease = election.lease().ok_or("it leads")?;
+    /// assert_eq!(lease.token(), term.token());
+    /// term.resign().await?;
+    /// assert!(election.lease().is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lease(&self) -> Option<Lease> {
+        let own = self.own.borrow();
+        own.as_ref().filter(|lease| lease.is_held()).cloned()
+    }
+
+    /// Returns the time for which a leader that crashed keeps the role.
+    pub fn ttl(&self) -> Duration {
+        self.ttl
     }
 
     /// Returns the public name of this candidate.
