@@ -68,6 +68,7 @@ pub mod guide {
     //! | [`keys`] | How are a path, a user and a method made into one key? |
     //! | [`shutdown`] | In which order does a service end, and how does Kubernetes know that it is ready? |
     //! | [`testing`] | How are handlers tested without a server? |
+    //! | [`leader`] | How does one replica lead, and how do the others pass requests on to it? |
     //! | [`fencing`] | How does a database refuse a holder that comes too late? |
     //!
     //! The tests of this crate compile and run the code of each page.
@@ -87,6 +88,10 @@ pub mod guide {
     /// Tests without a server.
     #[doc = include_str!("../docs/guide/testing.md")]
     pub mod testing {}
+
+    /// A leader among replicas.
+    #[doc = include_str!("../docs/guide/leader.md")]
+    pub mod leader {}
 
     /// Fencing in SQL.
     #[doc = include_str!("../docs/guide/fencing.md")]
