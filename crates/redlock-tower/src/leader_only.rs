@@ -177,6 +177,25 @@ impl<S> Layer<S> for LeaderOnlyLayer {
 ///
 /// The service is always ready.
 /// The leader makes the inner service ready when a request has come, and a follower never does.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use axum::{body::Body, http::{Request, Response, StatusCode}};
+/// use redlock_tower::{LeaderOnlyLayer, LeaderOnlyService};
+/// use tower::{Layer, ServiceExt, service_fn};
+///
+/// let inner = service_fn(async |_: Request<Body>| Ok::<_, std::io::Error>(Response::new(Body::empty())));
+/// let election = redlock.election("importer").build()?;
+/// let service: LeaderOnlyService<_> = LeaderOnlyLayer::new(election).layer(inner);
+/// let refused = service.oneshot(Request::new(Body::empty())).await?;
+/// assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE, "it does not lead");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct LeaderOnlyService<S> {
     inner: S,

@@ -92,7 +92,7 @@ pub struct Election {
 /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
 /// use std::time::Duration;
 ///
-/// let builder = redlock.election("importer").candidate("web-7");
+/// let builder = redlock.election("importer").candidate("web-7").preferred(true);
 /// let election = builder.ttl(Duration::from_secs(5)).build()?;
 /// assert!(!election.is_leader());
 /// # Ok(())
