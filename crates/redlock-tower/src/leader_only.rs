@@ -150,12 +150,11 @@ impl LeaderOnlyLayer {
         if !self.redirects || protocol == Protocol::Grpc {
             return None;
         }
-        #[cfg(feature = "axum")]
-        let original = request.extensions().get::<::axum::extract::OriginalUri>();
-        #[cfg(feature = "axum")]
-        let uri = original.map_or(request.uri(), |original| &original.0);
-        #[cfg(not(feature = "axum"))]
         let uri = request.uri();
+        #[cfg(feature = "axum")]
+        let uri = (request.extensions())
+            .get::<::axum::extract::OriginalUri>()
+            .map_or_else(|| uri, |original| &original.0);
         Some(uri.path_and_query()?.as_str().to_owned())
     }
 }
