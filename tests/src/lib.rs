@@ -40,7 +40,7 @@ pub use self::{
     relay::{Relay, Repeat},
     time_machine::TimeMachine,
     work::{
-        HoldWork, Job, Jobs, Load, LoadSummary, MissedTicks, OverlapPolicy, Policies, Serve, Work,
-        work,
+        HoldWork, Job, Jobs, Lead, Load, LoadSummary, MissedTicks, OverlapPolicy, Policies, Serve,
+        Work, work,
     },
 };

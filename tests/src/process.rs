@@ -38,6 +38,11 @@ impl ClientProcess {
         Self(Process::spawn(command).expect("the client program can be started"))
     }
 
+    /// Its number, by which the history names it.
+    pub fn id(&self) -> u32 {
+        self.0.pid()
+    }
+
     /// The first line of its output, or nothing if it ends before; it has no other report then.
     ///
     /// # Panics

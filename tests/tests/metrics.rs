@@ -121,6 +121,27 @@ async fn leases(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandl
     assert!(value(&text, "redlock_wait_duration_seconds_count", &order) >= 2.0);
 }
 
+/// An election: a term, its end, and a candidate that never leads.
+async fn terms(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandle) {
+    let importer = ["namespace=\"redlock\"", "lock=\"importer\""];
+    let told = || {
+        let text = prometheus.render();
+        ["redlock_leader", "redlock_terms_total"].map(|name| value(&text, name, &importer))
+    };
+    let election = redlock.election("importer").build().unwrap();
+    assert_eq!(told(), [0.0, 0.0]);
+    let term = election.lead_with(Wait::UpTo(SOON)).await.unwrap();
+    assert_eq!(told(), [1.0, 1.0]);
+    let other = other.election("importer").build().unwrap();
+    assert!(other.lead_with(Wait::Never).await.is_err());
+    assert_eq!(told(), [1.0, 1.0]);
+    term.resign().await.unwrap();
+    assert_eq!(told(), [0.0, 1.0]);
+    // And the metrics of any lease.
+    let text = prometheus.render();
+    assert_eq!(value(&text, "redlock_release_total", &importer), 1.0);
+}
+
 /// The layer: a request that is served, one without a key, and one that meets another.
 async fn requests(redlock: &Redlock, prometheus: &PrometheusHandle) {
     let key = HeaderKey::new("account", HeaderName::from_static("x-account"));
@@ -357,6 +378,7 @@ async fn a_real_run_is_told_to_prometheus() {
     let redlock = client().await;
     let other = client().await;
     leases(&redlock, &other, &prometheus).await;
+    terms(&redlock, &other, &prometheus).await;
     requests(&redlock, &prometheus).await;
     requests_of_handlers(&redlock, &other, &prometheus).await;
     drop(other);

@@ -70,7 +70,9 @@ impl Code {
         match rejection.kind() {
             RejectionKind::Contended | RejectionKind::Lost => Self::Aborted,
             RejectionKind::Overloaded => Self::ResourceExhausted,
-            RejectionKind::Unavailable | RejectionKind::Closed => Self::Unavailable,
+            RejectionKind::Unavailable | RejectionKind::Closed | RejectionKind::Follower => {
+                Self::Unavailable
+            }
             RejectionKind::Misuse => Self::Internal,
             RejectionKind::Key => match rejection.status() {
                 StatusCode::UNAUTHORIZED => Self::Unauthenticated,

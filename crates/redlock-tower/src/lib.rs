@@ -13,6 +13,7 @@ mod grpc;
 mod handler_locks;
 mod key;
 mod layer;
+mod leader_only;
 mod lease;
 #[cfg(not(feature = "metrics"))]
 mod metrics;
@@ -38,6 +39,7 @@ pub use self::{
     generic::{GenericFuture, GenericLayer, GenericService, ServiceError},
     key::{BoxedKey, ExtensionKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey},
     layer::{RedlockLayer, RedlockService},
+    leader_only::{LEADER, LeaderOnlyFuture, LeaderOnlyLayer, LeaderOnlyService},
     lease::RequestLease,
     owned::{LeaseTaken, OwnedLease},
     policy::{Hold, LossPolicy},
@@ -66,6 +68,7 @@ pub mod guide {
     //! | [`keys`] | How are a path, a user and a method made into one key? |
     //! | [`shutdown`] | In which order does a service end, and how does Kubernetes know that it is ready? |
     //! | [`testing`] | How are handlers tested without a server? |
+    //! | [`leader`] | How does one replica lead, and how do the others pass requests on to it? |
     //! | [`fencing`] | How does a database refuse a holder that comes too late? |
     //!
     //! The tests of this crate compile and run the code of each page.
@@ -85,6 +88,10 @@ pub mod guide {
     /// Tests without a server.
     #[doc = include_str!("../docs/guide/testing.md")]
     pub mod testing {}
+
+    /// A leader among replicas.
+    #[doc = include_str!("../docs/guide/leader.md")]
+    pub mod leader {}
 
     /// Fencing in SQL.
     #[doc = include_str!("../docs/guide/fencing.md")]

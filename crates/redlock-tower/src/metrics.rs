@@ -54,6 +54,7 @@ pub(crate) fn count(outcome: RequestOutcome) {
             RejectionKind::Unavailable => outcome!("unavailable"),
             RejectionKind::Closed => outcome!("closed"),
             RejectionKind::Lost => outcome!("lost"),
+            RejectionKind::Follower => outcome!("follower"),
             RejectionKind::Misuse => outcome!("misuse"),
         },
     };

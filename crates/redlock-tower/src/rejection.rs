@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use redlock_core::{AcquireError, AcquireErrorKind, LeaseLost, LossReason, Redlock};
+use redlock_core::{AcquireError, AcquireErrorKind, HolderLabel, LeaseLost, LossReason, Redlock};
 
 use crate::{
     KeyError,
@@ -20,7 +20,7 @@ use crate::{
 ///
 /// The layer puts it into the extensions of its response, for outer layers.
 /// It is meant for the log: [`source`](Error::source) has the answer of each node.
-/// Neither the rejection nor the response names the key or the holder.
+/// Neither the rejection nor the response names the key or the holder; only a follower names the leader.
 ///
 /// # Examples
 ///
@@ -72,6 +72,7 @@ enum Cause {
     Acquire(Arc<AcquireError>),
     Key(KeyError),
     Lost(LossReason),
+    Follower(Option<HolderLabel>),
 }
 
 /// The kind of a [`Rejection`], which tells whether the client, the operator or the program must act.
@@ -92,6 +93,9 @@ pub enum RejectionKind {
     Closed,
     /// The lease was lost, and the layer dropped the handler or the body unfinished.
     Lost,
+    /// This replica is not the leader, which alone serves such requests: the client should ask the
+    /// [leader](Rejection::leader).
+    Follower,
     /// The layer asks for something impossible: the program must be changed.
     Misuse,
 }
@@ -115,12 +119,25 @@ impl Rejection {
         Self::new(Cause::Lost(reason), &HoldAverage::default())
     }
 
+    pub(crate) fn follower(leader: Option<HolderLabel>) -> Self {
+        Self::new(Cause::Follower(leader), &HoldAverage::default())
+    }
+
+    /// Returns the candidate that leads, if a [follower](RejectionKind::Follower) has refused the request and knows it.
+    pub fn leader(&self) -> Option<&HolderLabel> {
+        match &self.cause {
+            Cause::Follower(leader) => leader.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Returns why the request was refused.
     pub fn kind(&self) -> RejectionKind {
         match &self.cause {
             Cause::Key(error) if error.is_misuse() => RejectionKind::Misuse,
             Cause::Key(_) => RejectionKind::Key,
             Cause::Lost(_) => RejectionKind::Lost,
+            Cause::Follower(_) => RejectionKind::Follower,
             Cause::Acquire(error) => match error.kind() {
                 AcquireErrorKind::Contended | AcquireErrorKind::Deadlock => {
                     RejectionKind::Contended
@@ -143,7 +160,8 @@ impl Rejection {
             RejectionKind::Overloaded
             | RejectionKind::Unavailable
             | RejectionKind::Closed
-            | RejectionKind::Lost => StatusCode::SERVICE_UNAVAILABLE,
+            | RejectionKind::Lost
+            | RejectionKind::Follower => StatusCode::SERVICE_UNAVAILABLE,
             RejectionKind::Key => match &self.cause {
                 Cause::Key(error) => error.status(),
                 _ => StatusCode::BAD_REQUEST,
@@ -252,6 +270,7 @@ impl Rejection {
             RejectionKind::Lost => {
                 "the lock on the resource was lost; the request may be half done"
             }
+            RejectionKind::Follower => "this replica is not the leader",
             RejectionKind::Key | RejectionKind::Misuse => "the server's locking is set up wrongly",
             RejectionKind::Unavailable => "the resource cannot be locked at the moment",
         }
@@ -282,6 +301,7 @@ impl fmt::Display for Rejection {
             Cause::Acquire(_) => f.write_str("the resource could not be locked"),
             Cause::Key(_) => f.write_str("the request does not say what to lock"),
             Cause::Lost(reason) => write!(f, "the lease was lost: {reason}"),
+            Cause::Follower(_) => f.write_str("this replica is not the leader"),
         }
     }
 }
@@ -291,7 +311,7 @@ impl Error for Rejection {
         match &self.cause {
             Cause::Acquire(error) => Some(&**error),
             Cause::Key(error) => Some(error),
-            Cause::Lost(_) => None,
+            Cause::Lost(_) | Cause::Follower(_) => None,
         }
     }
 }

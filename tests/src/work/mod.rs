@@ -2,6 +2,7 @@
 
 mod hold;
 mod jobs;
+mod lead;
 mod load;
 mod policies;
 mod serve;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     hold::HoldWork,
     jobs::{Job, Jobs, MissedTicks},
+    lead::Lead,
     load::{Load, LoadSummary},
     policies::{OverlapPolicy, Policies},
     serve::Serve,
@@ -24,6 +26,8 @@ pub enum Work {
     Load(Load),
     /// Hold one lease until it is lost.
     Hold(HoldWork),
+    /// Campaign, and lead until a term ends.
+    Lead(Lead),
     /// Serve requests, one per resource at a time.
     Serve(Serve),
     /// Run jobs, as one of several replicas.
@@ -39,6 +43,7 @@ pub async fn work(work: Work) -> String {
     let report = match work {
         Work::Load(load) => serde_json::to_string(&load.run().await),
         Work::Hold(hold) => serde_json::to_string(&hold.run().await),
+        Work::Lead(lead) => serde_json::to_string(&lead.run().await),
         Work::Jobs(jobs) => serde_json::to_string(&jobs.run().await),
         Work::Serve(serve) => serde_json::to_string(&serve.run().await.map_err(|e| e.to_string())),
     };

@@ -10,6 +10,7 @@ mod clock_changes;
 mod clusters;
 mod counters;
 mod delayed_restarts;
+mod elections;
 mod exclusion;
 mod exclusion_under_faults;
 mod failed_nodes;

@@ -10,6 +10,7 @@ use crate::{
     acquire_span::AcquireSpan,
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
+    meter::LockMeter,
     scope::{self, HeldByScopes},
 };
 
@@ -284,7 +285,7 @@ impl Redlock {
         let wait = self.wait_of(&options);
         let now = client.clock.now();
         let class = class_of(options.class.as_deref(), &keys);
-        let meter = client.meter.lock(class);
+        let meter = options.meter.unwrap_or_else(|| client.meter.lock(class));
         let has_own_label = options.label.is_some();
         let request = AcquireRequest {
             subject: Subject {
@@ -359,6 +360,11 @@ impl Redlock {
         let client = &*self.client;
         let class = options.class.as_deref().or_else(|| slot.class());
         client.span(class, client.meter.lock(class))
+    }
+
+    /// Returns the metrics of the terms of an election of this class.
+    pub(crate) fn election_meter(&self, class: &str) -> LockMeter {
+        self.client.meter.election(class)
     }
 
     /// Returns how long a node has to answer.

@@ -1,6 +1,7 @@
 //! Election of a leader among replicas: a term is a lease on the resource of the election's name.
 
 mod observer;
+mod preference;
 mod term;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -8,14 +9,17 @@ use std::{fmt, sync::Arc, time::Duration};
 use redlock_proto::HolderLabel;
 use tokio::{select, sync::watch};
 
-use self::term::{Ending, OwnTerm};
 pub use self::{
     observer::{Leadership, Observer},
     term::Term,
 };
+use self::{
+    preference::Preference,
+    term::{Ending, OwnTerm},
+};
 use crate::{
-    AcquireError, AcquireErrorKind, AcquireOptions, BuildError, InvalidKey, Lease, Redlock,
-    ResourceKey, Wait,
+    AcquireError, AcquireErrorKind, AcquireOptions, BuildError, InvalidKey, Lease, LockGuard,
+    Redlock, ResourceKey, Wait,
 };
 
 /// An election: at most one of its candidates leads at a time.
@@ -28,6 +32,16 @@ use crate::{
 /// A leader that crashes keeps it for the ttl at most.
 /// A leader that is frozen loses its term at the deadline by its own clock, and the next term begins no earlier.
 /// The other candidates ask the nodes again and again at random times, as for any lease that another process holds.
+/// Observers look at the nodes, and learn of a change a third of the ttl later at most.
+///
+/// # Preferred candidates
+///
+/// A candidate may be [preferred](ElectionBuilder::preferred), such as the replica beside the database.
+/// While it campaigns, it asks a leader that is not preferred to resign: it holds a second lease, on the resource
+/// `NAME#preferred`.
+/// The leader learns of that by [`Term::asked_to_resign`], and decides when it has come to a good end.
+/// Until the preferred candidate has won, other candidates may win short terms, in which they are asked, too.
+/// A leader that is preferred is not asked.
 ///
 /// Cloning it is cheap and returns another handle to the same candidate.
 ///
@@ -61,6 +75,9 @@ pub struct Election {
     key: ResourceKey,
     candidate: Arc<HolderLabel>,
     ttl: Duration,
+    /// The class and the metrics of its terms.
+    of_terms: AcquireOptions,
+    preference: Preference,
     /// The last term that this handle or a clone of it won.
     own: OwnTerm,
 }
@@ -75,7 +92,7 @@ pub struct Election {
 /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
 /// use std::time::Duration;
 ///
-/// let builder = redlock.election("importer").candidate("web-7");
+/// let builder = redlock.election("importer").candidate("web-7").preferred(true);
 /// let election = builder.ttl(Duration::from_secs(5)).build()?;
 /// assert!(!election.is_leader());
 /// # Ok(())
@@ -88,10 +105,14 @@ pub struct ElectionBuilder {
     key: Result<ResourceKey, InvalidKey>,
     candidate: Option<String>,
     ttl: Option<Duration>,
+    is_preferred: bool,
 }
 
 impl Redlock {
     /// Returns the builder of an election, whose name is a resource of this client's namespace.
+    ///
+    /// The class of its leases is the class of the [key](ResourceKey::class), or else the name itself, so a name without a
+    /// class must be no secret: log lines and metrics show it.
     ///
     /// # Examples
     ///
@@ -101,6 +122,7 @@ impl Redlock {
     /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
     /// let election = redlock.election("importer").candidate("web-7").build()?;
     /// assert_eq!(election.candidate().as_str(), "web-7");
+    /// assert_eq!(election.ttl(), redlock.ttl());
     /// # Ok(())
     /// # }
     /// ```
@@ -114,6 +136,7 @@ impl Redlock {
             key: name.try_into().map_err(Into::into),
             candidate: None,
             ttl: None,
+            is_preferred: false,
         }
     }
 }
@@ -137,15 +160,29 @@ impl ElectionBuilder {
         self
     }
 
+    /// Sets whether this candidate is a [preferred](Election#preferred-candidates) one: whether it asks leaders that are
+    /// not preferred to resign.
+    ///
+    /// It begins to ask when its campaign has lasted for the time limit of a node, half a second by default.
+    /// Several candidates can be preferred; none of them asks another one.
+    /// Default: `false`.
+    pub fn preferred(mut self, is_preferred: bool) -> Self {
+        self.is_preferred = is_preferred;
+        self
+    }
+
     /// Returns the election; asks no node.
     ///
     /// # Errors
     ///
-    /// [`Misuse`](crate::BuildErrorKind::Misuse): the name, the candidate or the ttl is not valid.
+    /// [`Misuse`](crate::BuildErrorKind::Misuse): the name, the candidate or the ttl is not valid, or the name is too long
+    /// with `#preferred` behind it.
     pub fn build(self) -> Result<Election, BuildError> {
         let misuse =
             |field: &str, why: &dyn fmt::Display| BuildError::misuse(field, why.to_string());
         let key = self.key.map_err(|invalid| misuse("name", &invalid))?;
+        let asks = key.part("preferred");
+        let asks = asks.map_err(|invalid| misuse("name", &invalid))?;
         let candidate = match &self.candidate {
             Some(candidate) => candidate.parse::<HolderLabel>(),
             None => self.redlock.label_or("candidate"),
@@ -155,11 +192,19 @@ impl ElectionBuilder {
         let options = AcquireOptions::new().ttl(ttl);
         let checked = self.redlock.check(&options);
         checked.map_err(|invalid| misuse("ttl", &invalid))?;
+        let class = key.class().unwrap_or_else(|| key.as_str());
+        let mut of_terms = AcquireOptions::new().class(class);
+        of_terms.meter = Some(self.redlock.election_meter(class));
         Ok(Election {
             redlock: self.redlock,
+            of_terms,
             key,
             candidate: Arc::new(candidate),
             ttl,
+            preference: Preference {
+                is_preferred: self.is_preferred,
+                asks,
+            },
             own: Arc::new(watch::Sender::new(None)),
         })
     }
@@ -172,7 +217,7 @@ impl Election {
     /// The future that `work` returns runs as in [`Lease::run`]: it is dropped when the term is lost or resigned.
     /// If that future returns by itself, the leader resigns, and pauses for a third of the ttl before it campaigns
     /// again, so that another candidate can lead.
-    /// A loop that ought to go on must not return.
+    /// A loop that ought to go on must not return, unless it is [asked to resign](Term::asked_to_resign).
     /// An outage of the nodes ends no campaign: after a third of the ttl, it goes on.
     ///
     /// When the client is closed, the work is dropped, and the term is resigned.
@@ -265,11 +310,30 @@ impl Election {
     /// # }
     /// ```
     pub async fn lead_with(&self, wait: Wait) -> Result<Term, AcquireError> {
-        let mut options = AcquireOptions::new().ttl(self.ttl).wait(wait);
-        options.label = Some(Arc::clone(&self.candidate));
-        let guard = self.redlock.acquire_with(self.key.clone(), options).await?;
+        let campaign = self.acquire(&self.key, self.of_terms.clone(), wait);
+        let guard = if self.preference.is_preferred {
+            select! {
+                biased;
+                won = campaign => won?,
+                never = self.ask_to_resign() => match never {},
+            }
+        } else {
+            campaign.await?
+        };
         self.own.send_replace(Some(guard.lease().clone()));
-        Ok(Term::new(guard, Arc::clone(&self.own)))
+        Ok(Term::new(guard, self.clone()))
+    }
+
+    /// Acquires a lease under the name of this candidate.
+    async fn acquire(
+        &self,
+        key: &ResourceKey,
+        options: AcquireOptions,
+        wait: Wait,
+    ) -> Result<LockGuard, AcquireError> {
+        let mut options = options.ttl(self.ttl).wait(wait);
+        options.label = Some(Arc::clone(&self.candidate));
+        self.redlock.acquire_with(key.clone(), options).await
     }
 
     /// Returns whether this candidate leads now, by its own clock.
@@ -277,7 +341,39 @@ impl Election {
     /// It asks no node, and is meant for a readiness probe.
     /// Work that must not overlap uses its [`Term`] instead, because the term may end right after this call.
     pub fn is_leader(&self) -> bool {
-        self.own.borrow().as_ref().is_some_and(Lease::is_held)
+        self.lease().is_some()
+    }
+
+    /// Returns a view of this candidate's term, if it leads now by its own clock.
+    ///
+    /// It asks no node, and is meant for code beside the work that leads, such as the handlers of a server: they write
+    /// with its [token](Lease::token), or [run](Lease::run) for as long as the term lasts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::Wait;
+    ///
+    /// let election = redlock.election("importer").build()?;
+    /// let term = election.lead_with(Wait::Never).await?;
+    /// let lease = election.lease().ok_or("it leads")?;
+    /// assert_eq!(lease.token(), term.token());
+    /// term.resign().await?;
+    /// assert!(election.lease().is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lease(&self) -> Option<Lease> {
+        let own = self.own.borrow();
+        own.as_ref().filter(|lease| lease.is_held()).cloned()
+    }
+
+    /// Returns the time for which a leader that crashed keeps the role.
+    pub fn ttl(&self) -> Duration {
+        self.ttl
     }
 
     /// Returns the public name of this candidate.

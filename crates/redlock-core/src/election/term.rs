@@ -6,6 +6,7 @@ use std::{
 
 use tokio::sync::watch;
 
+use super::Election;
 use crate::{Lease, LockGuard, ReleaseError};
 
 /// A term of a leader: an exclusive lease, which the client renews.
@@ -40,22 +41,21 @@ use crate::{Lease, LockGuard, ReleaseError};
 pub struct Term {
     lease: Lease,
     guard: SharedGuard,
-    /// What observers of this process are told of.
-    own: OwnTerm,
+    pub(super) election: Election,
 }
 
-/// The last term that a candidate won.
+/// The last term that a candidate won, of which observers of its process are told.
 pub(super) type OwnTerm = Arc<watch::Sender<Option<Lease>>>;
 
 /// The guard of a term; empty once the term was resigned.
 type SharedGuard = Arc<Mutex<Option<LockGuard>>>;
 
 impl Term {
-    pub(super) fn new(guard: LockGuard, own: OwnTerm) -> Self {
+    pub(super) fn new(guard: LockGuard, election: Election) -> Self {
         Self {
             lease: guard.lease().clone(),
             guard: Arc::new(Mutex::new(Some(guard))),
-            own,
+            election,
         }
     }
 
@@ -80,7 +80,7 @@ impl Term {
         match take(&self.guard) {
             Some(guard) => {
                 let released = guard.release().await;
-                look_again(&self.own);
+                look_again(&self.election.own);
                 released
             }
             None => Err(ReleaseError::lost()),
@@ -107,7 +107,7 @@ pub(super) struct Ending(SharedGuard, OwnTerm);
 
 impl Ending {
     pub(super) fn of(term: &Term) -> Self {
-        Self(Arc::clone(&term.guard), Arc::clone(&term.own))
+        Self(Arc::clone(&term.guard), Arc::clone(&term.election.own))
     }
 
     /// Resigns the term, if it was not resigned before.

@@ -79,9 +79,9 @@ impl ResourceKey {
         Ok(Self { class, ..key })
     }
 
-    /// Returns the key of one of several that have this name in common.
-    pub(crate) fn numbered(&self, number: usize) -> Result<Self, InvalidKey> {
-        let key: Self = format!("{}#{number}", self.name).parse()?;
+    /// Returns the key of a part of this resource.
+    pub(crate) fn part(&self, part: impl fmt::Display) -> Result<Self, InvalidKey> {
+        let key: Self = format!("{}#{part}", self.name).parse()?;
         let class = self.class;
         Ok(Self { class, ..key })
     }

@@ -25,6 +25,10 @@ impl NoMetrics {
         Self
     }
 
+    pub(crate) fn election(&self, _class: &str) -> Self {
+        Self
+    }
+
     pub(crate) fn node(&self, _node: usize) -> Self {
         Self
     }

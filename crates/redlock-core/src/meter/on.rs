@@ -66,6 +66,19 @@ impl Meter {
         locks.entry(class.into()).or_insert(lock).clone()
     }
 
+    /// Returns the metrics of the terms of an election, among those of the locks of its class.
+    pub(crate) fn election(&self, class: &str) -> LockMeter {
+        let lock = self.lock(Some(class)).0;
+        let terms = Terms {
+            leader: gauge!("redlock_leader", &lock.labels),
+            won: counter!("redlock_terms_total", &lock.labels),
+        };
+        LockMeter(Arc::new(OfLock {
+            terms: Some(terms),
+            ..OfLock::clone(&lock)
+        }))
+    }
+
     pub(crate) fn node(&self, node: usize) -> NodeMeter {
         self.shared.nodes[node].clone()
     }
@@ -99,7 +112,11 @@ impl fmt::Debug for Meter {
 #[derive(Clone)]
 pub(crate) struct LockMeter(Arc<OfLock>);
 
+#[derive(Clone)]
 struct OfLock {
+    labels: [(&'static str, Arc<str>); 2],
+    /// Those of an election.
+    terms: Option<Terms>,
     acquires: Vec<(&'static str, Counter)>,
     acquire_seconds: Histogram,
     wait_seconds: Histogram,
@@ -112,6 +129,13 @@ struct OfLock {
     endangered: Counter,
     losses: Vec<(LossReason, Counter)>,
     released: Counter,
+}
+
+/// The metrics that only the leases of an election have.
+#[derive(Clone)]
+struct Terms {
+    leader: Gauge,
+    won: Counter,
 }
 
 impl LockMeter {
@@ -137,6 +161,8 @@ impl LockMeter {
         };
         let extend = |result| counter!("redlock_extend_total", &with("result", result));
         Self(Arc::new(OfLock {
+            labels: labels(),
+            terms: None,
             acquires: RESULTS.iter().copied().map(acquire).collect(),
             acquire_seconds: histogram!("redlock_acquire_duration_seconds", &labels()),
             wait_seconds: histogram!("redlock_wait_duration_seconds", &labels()),
@@ -186,11 +212,18 @@ impl LockMeter {
 
     pub(crate) fn is_held(&self) {
         tell(|| self.0.held.increment(1.0));
+        if let Some(terms) = &self.0.terms {
+            tell(|| terms.leader.increment(1.0));
+            tell(|| terms.won.increment(1));
+        }
     }
 
     /// Counts the end of a lease.
     pub(crate) fn ended(&self, why: LossReason, held: &Stopwatch) {
         tell(|| self.0.held.decrement(1.0));
+        if let Some(terms) = &self.0.terms {
+            tell(|| terms.leader.decrement(1.0));
+        }
         tell(|| self.0.hold_seconds.record(held.0.elapsed()));
         let mut losses = self.0.losses.iter();
         let lost = losses.find(|(reason, _)| *reason == why);

@@ -7,7 +7,7 @@ use metrics::{KeyName, SharedString, Unit, with_recorder};
 /// The label `lock` is the class of the lease ([`Lease::class`](crate::Lease::class)), `unnamed` without a class, and
 /// `other` beyond 256 classes.
 /// The label `node` is an address without credentials.
-/// No label contains a key or a secret.
+/// No label contains a secret or a key, but for the name of an election without a class.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Metric {
@@ -131,6 +131,17 @@ pub const ALL: &[Metric] = &[
         "redlock_release_total",
         BY_LOCK,
         "Leases that ended with their release or hand-over.",
+    ),
+    gauge(
+        "redlock_leader",
+        Unit::Count,
+        BY_LOCK,
+        "1 while this process leads the election, or 0.",
+    ),
+    counter(
+        "redlock_terms_total",
+        BY_LOCK,
+        "Terms of an election that this process has won.",
     ),
     counter(
         "redlock_node_requests_total",

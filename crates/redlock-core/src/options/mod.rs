@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use redlock_proto::HolderLabel;
 
 pub use self::waiting::{Renewal, Wait};
-use crate::{Mode, key::SlotsOf};
+use crate::{Mode, key::SlotsOf, meter::LockMeter};
 
 /// The options of one acquire, where they differ from the client's defaults.
 ///
@@ -35,6 +35,8 @@ pub struct AcquireOptions {
     pub(crate) mode: Mode,
     /// The label of the holder, instead of that of the client.
     pub(crate) label: Option<Arc<HolderLabel>>,
+    /// The metrics, instead of those of the class.
+    pub(crate) meter: Option<LockMeter>,
     /// The slots of which the resource is one.
     pub(crate) slots: Option<SlotsOf>,
 }
@@ -93,6 +95,7 @@ impl AcquireOptions {
                 Mode::Shared => Mode::Shared,
             },
             label: self.label.or_else(|| defaults.label.clone()),
+            meter: self.meter.or_else(|| defaults.meter.clone()),
             slots: self.slots.or_else(|| defaults.slots.clone()),
         }
     }

@@ -103,7 +103,7 @@ impl Redlock {
         if !(1..=Slots::MAX_COUNT).contains(&count) {
             return Err(InvalidKey::slots(count));
         }
-        let keys = (0..count).map(|slot| name.numbered(slot));
+        let keys = (0..count).map(|slot| name.part(slot));
         let keys = keys.collect::<Result<_, _>>()?;
         Ok(Slots {
             redlock: self.clone(),

@@ -14,6 +14,8 @@ use tokio::time::Instant;
 use crate::paused_time::fixtures::{Faults, SECOND, client, faulty, keys, settle, soon};
 
 const TTL: Duration = SECOND.saturating_mul(3);
+/// A bit more than a look takes whose nodes do not answer, which is 1.5 s.
+const LOOK: Duration = Duration::from_millis(1_600);
 
 fn election(redlock: &Redlock, candidate: &str) -> Election {
     let election = redlock.election("importer").candidate(candidate).ttl(TTL);
@@ -202,6 +204,91 @@ async fn an_observer_learns_of_a_term_of_its_own_process_at_once() {
     assert_eq!(observer.changed().await, None);
 }
 
+fn preferred(redlock: &Redlock, candidate: &str) -> Election {
+    let election = redlock.election("importer").candidate(candidate).ttl(TTL);
+    let election = election.preferred(true).build();
+    election.expect("the settings are valid")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preferred_candidate_leads_once_the_others_have_done_as_they_are_asked() {
+    let nodes = faulty(3);
+    let one = election(&client(&nodes).await, "one");
+    let two = election(&client(&nodes).await, "two");
+    let three = preferred(&client(&nodes).await, "three");
+    let leaders = AtomicUsize::new(0);
+    let work = |term: Term| {
+        let leaders = &leaders;
+        async move {
+            assert_eq!(leaders.fetch_add(1, Ordering::SeqCst), 0, "two lead");
+            term.asked_to_resign().await;
+            leaders.fetch_sub(1, Ordering::SeqCst);
+        }
+    };
+    let preference = async {
+        tokio::time::sleep(20 * SECOND).await;
+        assert!(one.is_leader() || two.is_leader(), "no one was asked");
+        assert_eq!(keys(&nodes), [1; 3]);
+        let begun = Instant::now();
+        let term = soon(three.lead_with(Wait::UpTo(60 * SECOND)))
+            .await
+            .unwrap();
+        assert!(begun.elapsed() < 5 * TTL, "{:?}", begun.elapsed());
+        tokio::time::sleep(SECOND).await;
+        assert_eq!(keys(&nodes), [1; 3], "it asks no longer");
+        // Not even by another one that is preferred.
+        let four = preferred(&client(&nodes).await, "four");
+        let refused = tokio::join!(
+            tokio::time::timeout(20 * SECOND, term.asked_to_resign()),
+            four.lead_with(Wait::UpTo(15 * SECOND)),
+        );
+        assert!(refused.0.is_err() && refused.1.is_err());
+        assert!(three.is_leader());
+    };
+    tokio::select! {
+        led = one.lead(work) => led.unwrap(),
+        led = two.lead(work) => led.unwrap(),
+        () = preference => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_is_asked_only_while_a_preferred_candidate_campaigns_and_a_majority_says_so() {
+    let nodes = faulty(3);
+    // It keeps its term while nodes are silent for a while.
+    let one = client(&nodes).await.election("importer").ttl(3 * TTL);
+    let term = one.build().unwrap().lead_with(Wait::Never).await.unwrap();
+    let asked = async || {
+        let asked = tokio::time::timeout(2 * TTL, term.asked_to_resign());
+        asked.await.is_ok()
+    };
+    let other = election(&client(&nodes).await, "two");
+    let refused = other.lead_with(Wait::UpTo(TTL));
+    let (asked_meanwhile, refused) = tokio::join!(asked(), refused);
+    assert!(!asked_meanwhile && refused.is_err(), "it is not preferred");
+    let other = preferred(&client(&nodes).await, "three");
+    let campaign = other.lead_with(Wait::UpTo(60 * SECOND));
+    tokio::select! {
+        _ = campaign => panic!("the leader goes on"),
+        () = async {
+            assert!(soon(asked()).await);
+            assert!(term.is_held());
+            nodes[..2].iter().for_each(|node| node.set(Faults::SILENT));
+            let of_one_node = tokio::time::timeout(LOOK, term.asked_to_resign());
+            assert!(of_one_node.await.is_err(), "a minority decides nothing");
+            nodes.iter().for_each(|node| node.heal());
+            assert!(soon(asked()).await);
+        } => {}
+    }
+    // The request is released in the background.
+    tokio::time::sleep(SECOND).await;
+    assert!(
+        !asked().await,
+        "a campaign that was given up leaves nothing"
+    );
+    assert_eq!(keys(&nodes), [1; 3]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_not_valid_is_refused() {
     let redlock = client(&faulty(3)).await;
@@ -211,6 +298,7 @@ async fn what_is_not_valid_is_refused() {
         assert_eq!(built.unwrap_err().kind(), BuildErrorKind::Misuse);
     }
     assert!(redlock.election("").build().is_err());
+    assert!(redlock.election("x".repeat(505)).build().is_err());
     assert!(
         redlock
             .election("importer")

@@ -13,7 +13,7 @@ use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit, set_default_local_recorder,
 };
-use redlock_core::Lease;
+use redlock_core::{Lease, Wait};
 
 use crate::paused_time::fixtures::{
     Faults, FaultyNode, SECOND, client, client_of, faulty, settle, soon,
@@ -231,4 +231,42 @@ async fn gauges_of_nodes_are_what_the_client_says_that_knows_most_and_end_with_t
         let last = since(name).last().copied();
         assert!(last.is_some_and(f64::is_nan), "{name}: {last:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_is_told_for_as_long_as_it_leads_and_its_terms_are_counted() {
+    let leader = Arc::new(Mutex::new(0.0));
+    let terms = Arc::new(Mutex::new(0.0));
+    let (leads, won) = (Arc::clone(&leader), Arc::clone(&terms));
+    let recorder = Watch::new(move |name, by| match name {
+        "redlock_leader" => *leads.lock().unwrap() += by,
+        "redlock_terms_total" => *won.lock().unwrap() += by,
+        _ => {}
+    });
+    let told = || (*leader.lock().unwrap(), *terms.lock().unwrap());
+    let nodes = faulty(3);
+    let recording = set_default_local_recorder(&recorder);
+    let redlock = client(&nodes).await;
+    let build = |preferred: bool| redlock.election("importer").preferred(preferred).build();
+    let (election, other) = (build(false).unwrap(), build(true).unwrap());
+    drop(recording);
+    let lock = redlock.acquire("report").await.unwrap();
+    assert_eq!(told(), (0.0, 0.0), "a lock is no term");
+    let term = election.lead_with(Wait::Never).await.unwrap();
+    assert_eq!(term.class(), Some("importer"));
+    assert_eq!(told(), (1.0, 1.0));
+    assert!(other.lead_with(Wait::UpTo(SECOND)).await.is_err());
+    assert_eq!(told(), (1.0, 1.0), "one that asks does not lead");
+    term.resign().await.unwrap();
+    assert_eq!(told(), (0.0, 1.0));
+    let term = election.lead_with(Wait::Never).await.unwrap();
+    assert_eq!(told(), (1.0, 2.0));
+    for node in &nodes {
+        node.set(Faults::BLACK_HOLE);
+    }
+    // Though no task looks at the term.
+    tokio::time::sleep(60 * SECOND).await;
+    assert_eq!(told(), (0.0, 2.0));
+    drop((term, lock));
+    assert_eq!(told(), (0.0, 2.0));
 }

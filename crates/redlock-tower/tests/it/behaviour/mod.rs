@@ -18,6 +18,7 @@ mod hold;
 mod http2;
 mod isolation;
 mod keys;
+mod leader_only;
 mod limits;
 mod locked;
 mod locked_refusals;
