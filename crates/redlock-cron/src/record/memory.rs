@@ -3,6 +3,7 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, SecondsFormat, Utc};
 use redlock_core::{FencingToken, JobState, NodeReport, Printable, RunRecord, RunState, Tick};
 
+use super::{Backfill, BackfillEntry, backfill::ALREADY_OK};
 use crate::{Outcome, clock::to_instant};
 
 /// The nodes' memory of a job, as [`inspect`](crate::inspect) reads it.
@@ -42,6 +43,7 @@ pub struct JobMemory {
     pub(crate) running: Option<PastRun>,
     /// The newest first.
     pub(crate) runs: Vec<PastRun>,
+    pub(crate) backfill: Option<Backfill>,
     pub(crate) nodes: Vec<NodeReport>,
 }
 
@@ -100,7 +102,8 @@ impl JobMemory {
         watermark.map(to_instant)
     }
 
-    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further run of a tick, and ten on request.
+    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further run of a tick, ten on request, and
+    /// a hundred of backfills.
     ///
     /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
     /// Ticks that were claimed and not started, for example because the job was paused, are among them.
@@ -136,7 +139,12 @@ impl JobMemory {
     /// ```
     pub fn requested(&self, moment: DateTime<Utc>) -> Option<&PastRun> {
         let mut runs = self.runs.iter().filter(|run| run.is_manual);
-        runs.find(|run| run.tick() == moment)
+        runs.find(|run| !run.is_backfill() && run.tick() == moment)
+    }
+
+    /// Returns the [backfill](crate::request_backfill) that a replica has begun last; `None` if there was none.
+    pub fn backfill(&self) -> Option<&Backfill> {
+        self.backfill.as_ref()
     }
 
     /// Returns the run that goes on: its end is not recorded, and its lock is held, or may be held.
@@ -183,6 +191,13 @@ impl JobMemory {
         }
         let is_locked = self.free_in().is_none_or(|left| !left.is_zero());
         is_locked.then_some(InUse::Locked)
+    }
+
+    /// Returns whether a run of the tick is remembered that ended well.
+    pub(crate) fn has_ended_well(&self, tick: DateTime<Utc>) -> bool {
+        let is_of_tick = |run: &&PastRun| run.is_backfill() || !run.is_manual;
+        let mut runs = self.runs.iter().filter(is_of_tick);
+        runs.any(|run| run.tick() == tick && matches!(run.outcome(), Some("ok" | ALREADY_OK)))
     }
 
     /// Returns whether a majority remembers the same runs as in `before`.
@@ -238,7 +253,15 @@ pub struct PastRun {
 impl PastRun {
     /// Returns the tick, or the moment of the request for the run.
     pub fn tick(&self) -> DateTime<Utc> {
-        to_instant(self.record.tick)
+        match BackfillEntry::of(&self.record) {
+            Some(BackfillEntry::Run(tick)) => tick,
+            _ => to_instant(self.record.tick),
+        }
+    }
+
+    /// Returns whether it is the run of a tick of a [backfill](crate::request_backfill).
+    pub fn is_backfill(&self) -> bool {
+        matches!(BackfillEntry::of(&self.record), Some(BackfillEntry::Run(_)))
     }
 
     /// Returns the number of the run among the runs of its tick: 1 is the first.
@@ -302,7 +325,9 @@ impl fmt::Display for PastRun {
         if self.attempt() > 1 {
             write!(f, ", attempt {}", self.attempt())?;
         }
-        if self.is_manual() {
+        if self.is_backfill() {
+            f.write_str(", backfill")?;
+        } else if self.is_manual() {
             f.write_str(", by hand")?;
         }
         match (self.outcome(), self.took()) {
