@@ -151,6 +151,10 @@ impl JobRunner {
         let own = moment_of_tick(moment, number);
         let tick = tick_of(ticks, number).expect("it is one of the ticks");
         let won = loop {
+            if lag(moment, job.nodes_now()) > BACKFILL_LIFETIME {
+                let why = "the backfill was requested too long ago";
+                return Err(Refusal::new(Outcome::TooLate, why));
+            }
             let (plans, claimed) =
                 join(job.read(job.id.backfill_key(0)), job.read(key.clone())).await;
             let Some((plans, claimed)) = plans.zip(claimed) else {
@@ -170,7 +174,11 @@ impl JobRunner {
                 return Ok(None);
             }
             // A tick that is due goes first, and one that is to be made up for is not claimed twice.
-            if self.ticks.are_undecided(job) || !job.wants(tick) {
+            if self.ticks.are_undecided(job) {
+                sleep(BETWEEN_TICKS).await;
+                continue;
+            }
+            if !job.wants(tick) {
                 sleep(SHORT_WAIT).await;
                 continue;
             }
@@ -205,13 +213,14 @@ impl JobRunner {
                 return Ok(None);
             }
         };
-        let word = if !self.is_used_up(tick).await {
-            Some(RunRecord::UNSTARTED)
-        } else if self.memory().await.has_ended_well(tick) {
-            // Under the lock of the tick's run, so that no run of the tick ends after this.
-            Some(ALREADY_OK)
-        } else {
-            None
+        let is_used_up = self.is_used_up(tick).await;
+        // Under the lock of the tick's run, so that no run of the tick ends after this.
+        let memory = self.memory().await;
+        let word = match memory.has_ended_well(tick) {
+            true => Some(ALREADY_OK),
+            // It could run twice.
+            false if !is_used_up || !memory.is_known() => Some(RunRecord::UNSTARTED),
+            false => None,
         };
         if let Some(word) = word {
             job.finish(won.claim, word, Duration::ZERO).await;
@@ -305,6 +314,9 @@ fn is_final(refusal: &Refusal) -> bool {
 /// assert_eq!(redlock_cron::BACKFILL_LIFETIME.as_secs(), 24 * 60 * 60);
 /// ```
 pub const BACKFILL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long to wait for ticks that are due: no fraction of a second, because each look could find the ticks of a second.
+const BETWEEN_TICKS: Duration = Duration::from_millis(230);
 
 /// The most ticks that are counted to say how many are too many.
 const MOST_COUNTED: u64 = 100_000;

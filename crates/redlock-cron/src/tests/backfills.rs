@@ -70,10 +70,24 @@ async fn each_tick_of_a_range_is_started_on_one_replica_in_order_with_a_token_of
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_of_a_backfill_that_may_overlap_are_started_once_each() {
-    for overlap in [Overlap::Allow, Overlap::UpTo(2)] {
+async fn each_tick_of_a_backfill_is_started_once_though_it_fails_at_once_or_runs_may_overlap() {
+    for (overlap, seconds) in [
+        (Overlap::Skip, 0),
+        (Overlap::Wait, 0),
+        (Overlap::CancelOther, 0),
+        (Overlap::Allow, 0),
+        (Overlap::Allow, 5),
+        (Overlap::UpTo(2), 5),
+    ] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let hosts = hosts(&fleet, || hourly(&starts, 5).overlap(overlap)).await;
+        let job = || {
+            let job = starts.job(EACH_HOUR, move |_| async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Err("no ledger".into())
+            });
+            job.overlap(overlap)
+        };
+        let hosts = hosts(&fleet, job).await;
         fleet.backfill(hour(9), hour(0)).await;
         pass(&hosts.each_ref(), 120).await;
         let mut started = starts.list();
@@ -187,6 +201,57 @@ async fn a_tick_that_is_due_waits_for_a_run_of_a_backfill_and_goes_before_the_ne
         let due = [tick(3), tick(-117), tick(63), tick(-57), tick(123)];
         assert_eq!(started, due, "{overlap:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_cancels_a_run_of_a_backfill_under_that_policy_and_not_the_next_one() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job("5 * * * * *", |run: Run| async move {
+            if run.trigger() == Trigger::Backfill {
+                tokio::time::sleep(Duration::from_secs(40)).await;
+            }
+            Ok(())
+        });
+        job.overlap(Overlap::CancelOther)
+            .start_within(Duration::from_secs(50))
+    };
+    let hosts = hosts(&fleet, job).await;
+    pass(&hosts.each_ref(), 30).await;
+    fleet.backfill(tick(-117), tick(-57)).await;
+    pass(&hosts.each_ref(), 80).await;
+    let ended = fleet.backfilled().await;
+    let expected = [(tick(-117), "cancelled"), (tick(-57), "ok")];
+    assert_eq!(
+        ended,
+        expected.map(|(tick, outcome)| (tick, outcome.to_owned()))
+    );
+    let due = [tick(3), tick(-117), tick(63), tick(-57)];
+    assert_eq!(starts.list(), due);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_was_backfilled_is_not_made_up_for_later() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = |window| {
+        let job = starts.quick_job("5 * * * * *").missed(Missed::Latest);
+        job.start_within(Duration::from_secs(5))
+            .catch_up_window(Duration::from_secs(window))
+    };
+    let first = Host::new(&fleet).await;
+    first.put(job(30));
+    first.until(10).await;
+    first.remove(0).await;
+    fleet.sleep_until(100_000).await;
+    let second = Host::new(&fleet).await;
+    second.put(job(30));
+    second.until(105).await;
+    assert_eq!(starts.list(), [tick(3)], "it is too late for the other one");
+    fleet.backfill(tick(63), tick(63)).await;
+    second.until(110).await;
+    second.put(job(3_600));
+    second.until(120).await;
+    assert_eq!(starts.list(), [tick(3), tick(63)]);
 }
 
 #[tokio::test(start_paused = true)]
