@@ -98,6 +98,25 @@ async fn each_tick_of_a_backfill_is_started_once_though_it_fails_at_once_or_runs
 }
 
 #[tokio::test(start_paused = true)]
+async fn replicas_that_find_a_backfill_one_after_the_other_start_each_tick_once() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        starts.job(EACH_HOUR, |_| async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            Err("no ledger".into())
+        })
+    };
+    let hosts = hosts(&fleet, job).await;
+    fleet.backfill(hour(4), hour(0)).await;
+    for some in [&hosts[..1], &hosts[..2], &hosts] {
+        pass(&some.iter().collect::<Vec<_>>(), 5).await;
+    }
+    pass(&hosts.each_ref(), 60).await;
+    let ticks: Vec<_> = (0..5).rev().map(hour).collect();
+    assert_eq!(starts.list(), ticks);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hundred_ticks_are_started_and_remembered_and_of_more_only_their_number() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let hosts = hosts(&fleet, || hourly(&starts, 0)).await;
