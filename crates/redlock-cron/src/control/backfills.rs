@@ -13,10 +13,7 @@ use futures_util::future::join;
 use redlock_core::{JobState, RunRecord};
 use tokio::time::sleep;
 
-use super::{
-    actions::{EARLY, moment_of},
-    requests::REQUEST_LIFETIME,
-};
+use super::actions::{EARLY, REQUEST_LIFETIME, moment_of};
 use crate::{
     MOST_BACKFILLED, Outcome, Trigger,
     clock::{lag, to_instant, to_tick},

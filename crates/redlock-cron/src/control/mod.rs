@@ -12,6 +12,7 @@ mod requests;
 pub(crate) use self::inspect::newest_first;
 pub(crate) use self::requests::answer_bell;
 pub use self::{
+    actions::REQUEST_LIFETIME,
     backfills::BACKFILL_LIFETIME,
     error::{ControlError, ControlErrorKind},
     inspect::inspect,
@@ -19,5 +20,4 @@ pub use self::{
         dangerous_forget, job_remembered_under, pause, remembered_under, request_backfill,
         request_run, resume,
     },
-    requests::REQUEST_LIFETIME,
 };

@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use super::{
     ControlError,
-    actions::{CONFIRMED_WITHIN, EARLY, moment_of},
+    actions::{CONFIRMED_WITHIN, EARLY, REQUEST_LIFETIME, moment_of},
     backfills::{BACKFILL_LIFETIME, BackfillRange},
 };
 use crate::{
@@ -32,16 +32,6 @@ use crate::{
     replica::{ClaimRequest, Claims, Refusal, finish},
     tick::{JobRunner, SHORT_WAIT, Start},
 };
-
-/// The time within which a replica starts a run that was [requested](crate::request_run), by the nodes' clocks: a
-/// minute.
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(redlock_cron::REQUEST_LIFETIME.as_secs(), 60);
-/// ```
-pub const REQUEST_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Makes the nodes remember a request for a run of the job or for a backfill, and returns its moment.
 pub(super) async fn request(

@@ -5,13 +5,9 @@
 //! The records have a [`BackfillEntry`] in place of a configuration.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{JobState, ResourceKey, RunRecord};
+use redlock_core::{ResourceKey, RunRecord};
 
-use super::PastRun;
-use crate::{
-    clock::to_instant,
-    job::{Fingerprint, JobId},
-};
+use crate::job::{Fingerprint, JobId};
 
 /// The most ticks of one [backfill](crate::request_backfill).
 ///
@@ -22,31 +18,6 @@ use crate::{
 /// ```
 pub const MOST_BACKFILLED: u64 = 100;
 
-/// The backfill of a job that was begun last: how many ticks it has, and the runs of them.
-///
-/// # Examples
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
-/// if let Some(backfill) = job.backfill() {
-///     println!("{} has counted {} ticks at {}", backfill.replica(), backfill.ticks(), backfill.moment());
-///     for run in backfill.runs() {
-///         println!("{} on {}: {:?}", run.tick(), run.replica(), run.outcome());
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct Backfill {
-    plan: RunRecord,
-    ticks: u64,
-    runs: Vec<PastRun>,
-}
-
 /// The part of a backfill that a record is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum BackfillEntry {
@@ -54,49 +25,6 @@ pub(crate) enum BackfillEntry {
     Plan(u64),
     /// The run of one of its ticks.
     Run(DateTime<Utc>),
-}
-
-impl Backfill {
-    /// Reads the newest backfill; `None` if there was none.
-    pub(crate) fn newest(plans: &JobState, runs: &[PastRun]) -> Option<Self> {
-        let plan = plans.runs.first()?.clone();
-        let Some(BackfillEntry::Plan(ticks)) = BackfillEntry::of(&plan) else {
-            return None;
-        };
-        let moment = to_instant(plan.tick);
-        let its_own = moment..=moment_of_tick(moment, MOST_BACKFILLED);
-        let mut runs: Vec<_> = runs
-            .iter()
-            .filter(|run| run.is_backfill() && its_own.contains(&to_instant(run.record.tick)))
-            .cloned()
-            .collect();
-        runs.sort_by_key(|run| run.record.tick);
-        Some(Self { plan, ticks, runs })
-    }
-
-    /// Returns the moment at which it was requested, by the nodes' clocks.
-    pub fn moment(&self) -> DateTime<Utc> {
-        to_instant(self.plan.tick)
-    }
-
-    /// Returns the replica that counted its ticks.
-    pub fn replica(&self) -> &str {
-        self.plan.replica.as_str()
-    }
-
-    /// Returns the number of ticks in its range, up to 100 000.
-    ///
-    /// If it is more than [`MOST_BACKFILLED`], no replica starts any of them.
-    pub fn ticks(&self) -> u64 {
-        self.ticks
-    }
-
-    /// Returns the runs that were claimed, in the order of their ticks.
-    ///
-    /// A tick that had ended well before has the outcome `already-ok`; it was not started again.
-    pub fn runs(&self) -> &[PastRun] {
-        &self.runs
-    }
 }
 
 impl BackfillEntry {

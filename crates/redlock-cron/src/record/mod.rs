@@ -7,23 +7,25 @@ mod memory;
 mod metrics;
 mod observer;
 mod outcome;
+mod past_run;
 mod report;
 mod status;
 
 #[cfg(feature = "metrics")]
 pub use self::metrics::ALL as METRICS;
+pub use self::{
+    backfill::MOST_BACKFILLED,
+    memory::{Backfill, InUse, JobMemory},
+    outcome::Outcome,
+    past_run::PastRun,
+    report::{ShutdownReport, TickReport, UnfinishedRun},
+    status::JobStatus,
+};
 pub(crate) use self::{
     backfill::{ALREADY_OK, BackfillEntry, key_of_tick, keys_of_ticks, moment_of_tick},
     expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
-    memory::is_unstarted,
     observer::{Observer, OutcomeHook, StartHook, guarded},
+    past_run::is_unstarted,
     report::Measured,
     status::Journal,
-};
-pub use self::{
-    backfill::{Backfill, MOST_BACKFILLED},
-    memory::{InUse, JobMemory, PastRun},
-    outcome::Outcome,
-    report::{ShutdownReport, TickReport, UnfinishedRun},
-    status::JobStatus,
 };

@@ -178,9 +178,8 @@ async fn a_tick_that_has_ended_well_is_not_started_again_and_one_that_failed_is(
 async fn ticks_are_those_of_the_schedule_in_its_zone_when_clocks_change() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || {
-        let job = starts.quick_job(EACH_HOUR);
-        let work = job.work;
-        SingletonJob::cron("job", "0 30 2 * * *", Berlin, move |run| work(run))
+        let work = starts.quick_job(EACH_HOUR).work;
+        SingletonJob::cron("job", "0 30 2 * * *", Berlin, work)
     };
     let hosts = hosts(&fleet, job).await;
     let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
