@@ -189,7 +189,7 @@ fn print(run: &PastRun, output: Output) -> std::io::Result<()> {
         Some(_) => (LineMark::Bad, ""),
         None => (
             LineMark::Bad,
-            "; its replica holds it no more, so it was cut short",
+            "; its replica no longer holds it, so it was cut short",
         ),
     };
     output.marked(mark, &format!("{}{note}", run_line(run)))
