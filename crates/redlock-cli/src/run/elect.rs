@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, Wait};
 
-use super::{HeldArgs, HeldCommand, HeldLock, interrupted, quarantine};
+use super::{HeldArgs, HeldCommand, HeldLock, interrupted};
 use crate::{
     context::CommandContext,
     exit::{CommandResult, Exit},
@@ -58,24 +58,21 @@ pub(crate) async fn elect(args: ElectArgs, context: &CommandContext) -> CommandR
     loop {
         output.progress(&format!("{candidate} campaigns for {name}"));
         let campaign = async {
+            let mut told = None;
             loop {
                 let error = match election.lead_with(Wait::UpTo(CAMPAIGN)).await {
                     Ok(term) => return Ok(term),
                     Err(error) => error,
                 };
                 match error.kind() {
+                    AcquireErrorKind::AlreadyHeld
+                    | AcquireErrorKind::Deadlock
+                    | AcquireErrorKind::Misuse
+                    | AcquireErrorKind::Closed => return Err(error),
                     AcquireErrorKind::Contended => continue,
-                    AcquireErrorKind::Quarantined => {
-                        let left = quarantine(&client).await.unwrap_or_default();
-                        let seconds = left.as_secs_f64();
-                        output.progress(&format!(
-                            "waits: nodes that may have forgotten leases do not vote for {seconds:.1} s more"
-                        ));
-                    }
-                    AcquireErrorKind::NoQuorum | AcquireErrorKind::Expired => {
-                        output.progress(&error.to_string());
-                    }
-                    _ => return Err(error),
+                    // An outage may be long.
+                    kind if told.replace(kind) == Some(kind) => {}
+                    _ => output.progress(&format!("waits: {error}")),
                 }
                 tokio::time::sleep(held.ttl / 3).await;
             }
