@@ -11,7 +11,7 @@ use crate::{
     context::CommandContext,
     doctor,
     exit::{CommandError, CommandResult, EXIT_CODES, Exit},
-    guide, jobs, keys,
+    guide, jobs, keys, leader,
     output::Color,
     ready, roll, run, sandbox, status, top, watch,
 };
@@ -94,6 +94,11 @@ pub(crate) enum CommandVerb {
     Man(ManArgs),
     /// Runs a command while it holds a lock, and stops it before another holder can get the lock
     Run(run::RunArgs),
+    /// Runs a command while this process leads, and campaigns again when its term is lost
+    Elect(run::ElectArgs),
+    /// Prints the leader of an election
+    #[command(after_help = "Example:\n  redlock leader importer")]
+    Leader(leader::LeaderArgs),
 }
 
 /// The arguments of `completions`.

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use redlock_cron::chrono::DateTime;
+use redlock_cron::chrono::{DateTime, Utc};
 
 /// Returns the present moment, to measure from.
 pub(crate) fn now() -> Instant {
@@ -24,6 +24,12 @@ pub(crate) fn wall() -> Duration {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = humantime_serde::re::humantime::parse_duration(text);
     parsed.map_err(|error| format!("not a duration like 30s: {error}"))
+}
+
+/// Reads an instant, in the form of RFC 3339.
+pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    let parsed = text.parse::<DateTime<Utc>>();
+    parsed.map_err(|error| format!("not an instant like 2026-11-01T02:00:00Z: {error}"))
 }
 
 /// Returns a time with as many digits as a person needs, such as `0.4 ms`, `12 s` or `3 h 5 min`.

@@ -38,7 +38,7 @@ Exit codes:
   3    no quorum: too few nodes vote
   126  the command to be run cannot be started; 127 it cannot be found
   130  interrupted, or 128 and the number of another signal
-  run and sandbox pass the codes of their commands on.
+  run, elect and sandbox pass the codes of their commands on.
 
 Configuration:
   Flags win over REDLOCK_NODES, REDLOCK_NAMESPACE, REDLOCK_MAX_TTL and the

@@ -11,6 +11,7 @@ mod exit;
 mod guide;
 mod jobs;
 mod keys;
+mod leader;
 mod lookup;
 mod namespaces;
 mod nodes;
@@ -109,8 +110,8 @@ fn print(error: &clap::Error) {
 /// Executes a verb until it is done or a signal interrupts it, then releases what it still holds.
 async fn run(verb: CommandVerb, output: Output) -> CommandResult {
     let context = CommandContext::new(output);
-    // Signals are the command's that `run` runs.
-    let is_run = matches!(verb, CommandVerb::Run(_));
+    // Signals are the command's that `run` or `elect` runs.
+    let is_run = matches!(verb, CommandVerb::Run(_) | CommandVerb::Elect(_));
     let outcome = select! {
         biased;
         exit = signals::interrupted(), if !is_run => Ok(exit),
@@ -138,5 +139,7 @@ async fn verb_of(verb: CommandVerb, context: &CommandContext) -> CommandResult {
         CommandVerb::Completions(args) => args::completions(&args, context),
         CommandVerb::Man(args) => args::man(&args, context),
         CommandVerb::Run(args) => run::run(args, context).await,
+        CommandVerb::Elect(args) => run::elect(args, context).await,
+        CommandVerb::Leader(args) => leader::run(args, context).await,
     }
 }

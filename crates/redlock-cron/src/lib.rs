@@ -16,15 +16,17 @@ mod tick;
 
 pub use self::{
     control::{
-        ControlError, ControlErrorKind, REQUEST_LIFETIME, dangerous_forget, inspect,
-        job_remembered_under, pause, remembered_under, request_run, resume,
+        BACKFILL_LIFETIME, ControlError, ControlErrorKind, REQUEST_LIFETIME, dangerous_forget,
+        inspect, job_remembered_under, pause, remembered_under, request_backfill, request_run,
+        resume,
     },
     error::{SetupError, SetupErrorKind},
     job::{
         BoxError, Delivery, JobConfig, Missed, OnLost, Overlap, Run, SingletonJob, Tries, Trigger,
     },
     record::{
-        InUse, JobMemory, JobStatus, Outcome, PastRun, ShutdownReport, TickReport, UnfinishedRun,
+        Backfill, InUse, JobMemory, JobStatus, MOST_BACKFILLED, Outcome, PastRun, ShutdownReport,
+        TickReport, UnfinishedRun,
     },
     schedule::{Schedule, Zone},
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},

@@ -5,7 +5,7 @@ use redlock_cron::{
 };
 use serde_json::json;
 
-use super::{JobName, client, is_empty, lines, remembered};
+use super::{JobName, client, is_empty, known, lines, remembered};
 use crate::{
     connection::ConnectionArgs,
     context::CommandContext,
@@ -52,14 +52,7 @@ pub(super) async fn set_paused(
     let settings = args.connection.settings().await?;
     let job: JobName = args.job.parse()?;
     let client = client(context, &settings).await?;
-    // A user that mistypes a name must not believe that the job is paused.
-    let memory = remembered(&client, &job).await?;
-    if memory.is_known() && is_empty(&memory) && !args.unseen {
-        return Err(CommandError::wrong(format!(
-            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and --unseen \
-             does it all the same"
-        )));
-    }
+    let memory = known(&client, &job, args.unseen).await?;
     let done = if paused {
         pause(&client, &job.namespace, &job.name).await
     } else {

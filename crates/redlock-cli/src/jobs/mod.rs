@@ -1,8 +1,11 @@
 //! `redlock jobs`: what the nodes remember of jobs, and what a person does to one, without running it.
 
+mod backfill;
 mod change;
 mod list;
 mod trigger;
+
+use std::time::Duration;
 
 use clap::Subcommand;
 use redlock_core::{NodeReport, Redlock};
@@ -45,6 +48,11 @@ enum Action {
     /// Asks all replicas for a run of a job, which one of them starts
     #[command(after_help = "Example:\n  redlock jobs trigger billing/close-day --wait")]
     Trigger(trigger::TriggerArgs),
+    /// Asks all replicas to run the ticks of a range again, or for the first time, such as those of an outage
+    #[command(
+        after_help = "Example:\n  redlock jobs backfill billing/close-day --from 2026-11-01T00:00:00Z --to 2026-11-03T00:00:00Z --wait"
+    )]
+    Backfill(backfill::BackfillArgs),
     /// Deletes what the nodes remember of a job that no scheduler has any more
     #[command(after_help = "Example:\n  redlock jobs forget billing/close-day")]
     Forget(change::ForgetArgs),
@@ -56,6 +64,7 @@ pub(crate) async fn run(args: JobsArgs, context: &CommandContext) -> CommandResu
         Some(Action::Pause(args)) => change::set_paused(args, true, context).await,
         Some(Action::Resume(args)) => change::set_paused(args, false, context).await,
         Some(Action::Trigger(args)) => trigger::run(args, context).await,
+        Some(Action::Backfill(args)) => backfill::run(args, context).await,
         Some(Action::Forget(args)) => change::forget(args, context).await,
         None => {
             let settings = args.connection.settings().await?;
@@ -120,6 +129,20 @@ async fn remembered(client: &Redlock, job: &JobName) -> Result<JobMemory, Comman
     memory.map_err(|error| CommandError::wrong(error.to_string()))
 }
 
+/// Returns what the nodes remember of a job; an error if that is nothing, unless the job may be `unseen`.
+///
+/// A user that mistypes a name must not believe that something was done, or wait for a job that there is not.
+async fn known(client: &Redlock, job: &JobName, unseen: bool) -> Result<JobMemory, CommandError> {
+    let memory = remembered(client, job).await?;
+    if memory.is_known() && is_empty(&memory) && !unseen {
+        return Err(CommandError::wrong(format!(
+            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and --unseen \
+             does it all the same"
+        )));
+    }
+    Ok(memory)
+}
+
 /// Returns whether nothing is remembered of a job, as far as nodes have answered.
 fn is_empty(memory: &JobMemory) -> bool {
     let never_ran = memory.watermark().is_none() && memory.runs().is_empty();
@@ -166,6 +189,7 @@ pub(crate) fn to_json(memory: &JobMemory) -> Value {
             "tick": run.tick().to_rfc3339(),
             "attempt": run.attempt(),
             "by_hand": run.is_manual(),
+            "backfill": run.is_backfill(),
             "replica": run.replica(),
             "outcome": run.outcome(),
             "took_ms": run.took().map(millis),
@@ -187,3 +211,8 @@ pub(crate) fn to_json(memory: &JobMemory) -> Value {
         "runs": runs.collect::<Vec<_>>(),
     })
 }
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+/// How much later than the end of a request the command may learn what came of it.
+const LATEST: Duration = Duration::from_secs(5);

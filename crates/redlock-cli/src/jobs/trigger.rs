@@ -11,7 +11,9 @@ use redlock_cron::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{JobName, change::failed, client, is_empty, lines, remembered, run_line};
+use super::{
+    BETWEEN_LOOKS, JobName, LATEST, change::failed, client, known, lines, remembered, run_line,
+};
 use crate::{
     clock::{millis, rounded},
     connection::ConnectionArgs,
@@ -54,14 +56,7 @@ pub(super) async fn run(args: TriggerArgs, context: &CommandContext) -> CommandR
     let settings = args.connection.settings().await?;
     let job: JobName = args.job.parse()?;
     let client = client(context, &settings).await?;
-    // A user that mistypes a name must not wait for a job that there is not.
-    let memory = remembered(&client, &job).await?;
-    if memory.is_known() && is_empty(&memory) && !args.unseen {
-        return Err(CommandError::wrong(format!(
-            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and --unseen \
-             does it all the same"
-        )));
-    }
+    known(&client, &job, args.unseen).await?;
     let moment = request_run(&client, &job.namespace, &job.name).await;
     let moment = moment.map_err(|error| failed(&error, ""))?;
     let asked = moment.to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -191,8 +186,3 @@ fn to_json(asked: &str, run: Option<&PastRun>) -> Value {
         "took_ms": run.and_then(PastRun::took).map(millis),
     })
 }
-
-const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-
-/// How much later than the end of a request the command may learn that it was skipped.
-const LATEST: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, io, time::Duration};
 
-use redlock_core::LockGuard;
+use redlock_core::Lease;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getpgrp, getpid, kill_process, kill_process_group, waitid,
 };
@@ -62,7 +62,7 @@ impl Leash {
     /// Starts a warden that starts the command.
     pub(super) async fn start(
         command: &[OsString],
-        guard: &LockGuard,
+        lease: &Lease,
         grace: Duration,
     ) -> io::Result<Self> {
         let mut program = Command::new(own_program()?);
@@ -70,8 +70,8 @@ impl Leash {
             .arg(WARDEN)
             .arg(getpgrp().as_raw_nonzero().to_string())
             .args(command)
-            .env("REDLOCK_KEY", guard.key().as_str())
-            .env("REDLOCK_FENCE", guard.token().to_string())
+            .env("REDLOCK_KEY", lease.key().as_str())
+            .env("REDLOCK_FENCE", lease.token().to_string())
             .process_group(0);
         let stream = hand_over(program.as_std_mut())?;
         let mut warden = program.spawn()?;
@@ -104,7 +104,7 @@ impl Leash {
             has_terminal: tree::lend(group),
             is_to_end: false,
         };
-        leash.tell(guard).await?;
+        leash.tell(lease).await?;
         Ok(leash)
     }
 
@@ -121,7 +121,7 @@ impl Leash {
     /// Tells the warden about each renewal of the lease, until the command has ended or was stopped.
     pub(super) async fn hold(
         &mut self,
-        guard: &LockGuard,
+        lease: &Lease,
         signals: &mut Signals,
         context: &CommandContext,
     ) -> CommandEnd {
@@ -152,14 +152,14 @@ impl Leash {
                 },
                 // The warden is not ended by it, so before that it would be lost.
                 signal = signals.next(), if self.has_started => self.pass_on(signal),
-                _ = guard.lease().lost(), if !is_lost => {
+                _ = lease.lost(), if !is_lost => {
                     is_lost = true;
                     end = Some(CommandEnd::Stopped);
                     self.end_all().await;
                 }
                 _ = look.tick() => {
                     // A warden that is gone is noticed by its silence.
-                    drop(self.tell(guard).await);
+                    drop(self.tell(lease).await);
                     if self.is_stuck(context) {
                         end = end.or(Some(CommandEnd::Exited(STUCK)));
                         self.end_all().await;
@@ -178,7 +178,7 @@ impl Leash {
             self.signal(Signal::KILL);
             // What has left the group is below this process now; another user's processes cannot be killed.
             let is_all = tree::kill_below(getpid());
-            match (is_lost || !guard.lease().is_held()) && is_all {
+            match (is_lost || !lease.is_held()) && is_all {
                 true => CommandEnd::Stopped,
                 false => CommandEnd::WardenDied { is_all },
             }
@@ -189,10 +189,10 @@ impl Leash {
     }
 
     /// Tells the warden until when the command may run, if that has changed.
-    async fn tell(&mut self, guard: &LockGuard) -> io::Result<()> {
+    async fn tell(&mut self, lease: &Lease) -> io::Result<()> {
         // The clock is read first, so that the time in the order is never later than the end of the lease.
         let now = since_start();
-        let left = guard.lease().remaining();
+        let left = lease.remaining();
         let kill = now + millis(left).saturating_sub(MARGIN);
         let until = CommandDeadline {
             term: kill.saturating_sub(millis(self.grace)),

@@ -1,4 +1,4 @@
-//! `redlock run`: a command under a lock.
+//! `redlock run` and `redlock elect`: a command under a lock, and one that a leader runs.
 //!
 //! Three processes take part.
 //! This one holds the lock.
@@ -9,6 +9,7 @@
 //! or cut off from the nodes.
 //! If the warden is stopped, too, the kernel kills it in time.
 
+mod elect;
 mod leash;
 mod line;
 mod tree;
@@ -23,19 +24,20 @@ use std::{
 };
 
 use redlock_core::{
-    AcquireError, AcquireErrorKind, AcquireOptions, BuildErrorKind, LockGuard, NodeReport, Redlock,
-    ResourceKey, Wait,
+    AcquireError, AcquireErrorKind, AcquireOptions, BuildErrorKind, Lease, LockGuard, NodeReport,
+    Redlock, ReleaseError, ResourceKey, Term, Wait,
 };
 use tokio::time::timeout;
 
 use self::leash::{CommandEnd, Leash};
 pub(crate) use self::{
+    elect::{ElectArgs, elect},
     tree::press,
     warden::{LEASHED, WARDEN, leashed, warden},
 };
 use crate::{
     clock::{duration, now},
-    connection::ConnectionArgs,
+    connection::{ConnectionArgs, NodeSettings},
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
     nodes::{ready_in, votes},
@@ -48,10 +50,6 @@ use crate::{
 pub(crate) struct RunArgs {
     /// The resource to lock
     key: String,
-
-    /// The time for which the lease outlasts this process, from 1s to --max-ttl; it is renewed while the command runs
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    ttl: Option<Duration>,
 
     /// The time to wait for the lock, including a quarantine and an outage of the nodes; 0s makes one attempt [env:
     /// REDLOCK_WAIT] [default: 10s, and 2s of an outage]
@@ -66,15 +64,26 @@ pub(crate) struct RunArgs {
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
     conflict_exit_code: u8,
 
-    /// The time between SIGTERM and SIGKILL for the command when the lease cannot be renewed, a third of the ttl at
-    /// most [default: 5s, or that third]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    grace: Option<Duration>,
-
     /// Keeps the lock for this time at least, for commands that end before other machines have begun; a signal or
     /// the loss of the lease ends this
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     at_least: Duration,
+
+    #[command(flatten)]
+    held: HeldArgs,
+}
+
+/// The arguments of a command that runs under a lease.
+#[derive(clap::Args, Debug)]
+struct HeldArgs {
+    /// The time for which the lease outlasts this process, from 1s to --max-ttl; it is renewed while the command runs
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    ttl: Option<Duration>,
+
+    /// The time between SIGTERM and SIGKILL for the command when the lease cannot be renewed, a third of the ttl at
+    /// most [default: 5s, or that third]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    grace: Option<Duration>,
 
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -82,6 +91,22 @@ pub(crate) struct RunArgs {
     /// The command and its arguments, which no shell reads
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// A command that is to run under a lease, and the signals for it.
+struct HeldCommand<'a> {
+    command: Vec<OsString>,
+    settings: NodeSettings,
+    ttl: Duration,
+    grace: Duration,
+    signals: Signals,
+    context: &'a CommandContext,
+}
+
+/// The lock under which a command runs.
+enum HeldLock {
+    Key(LockGuard),
+    Role(Term),
 }
 
 const EXIT_CODES: &str = "\
@@ -103,18 +128,14 @@ ends the wait.";
 
 /// Runs the command under the lock.
 pub(crate) async fn run(args: RunArgs, context: &CommandContext) -> CommandResult {
-    let settings = args.connection.settings().await?;
-    let ttl = args.ttl.map_or_else(|| settings.whole_ttl(), Ok)?;
-    let grace = grace(args.grace, ttl)?;
+    let mut held = HeldCommand::new(args.held, context).await?;
+    let settings = &held.settings;
     let key = args.key.parse::<ResourceKey>()?;
     let longest = match args.no_wait {
         true => Duration::ZERO,
         false => args.wait.or(settings.config.wait).unwrap_or(WAIT),
     };
-    // Both before the lock is asked for: from here on no signal is lost, and what can fail has not failed.
-    let mut signals = Signals::new().map_err(|error| not_supervised(&error))?;
-    own_program().map_err(|error| not_supervised(&error))?;
-    let mut options = AcquireOptions::new().ttl(ttl).class("run");
+    let mut options = AcquireOptions::new().ttl(held.ttl).class("run");
     options = match longest {
         Duration::ZERO => options.wait(Wait::Never),
         longest => options.wait(Wait::UpTo(longest)),
@@ -130,7 +151,7 @@ pub(crate) async fn run(args: RunArgs, context: &CommandContext) -> CommandResul
     }
     let client = tokio::select! {
         biased;
-        signal = signals.interrupted() => return Ok(interrupted(signal)),
+        signal = held.signals.interrupted() => return Ok(interrupted(signal)),
         client = context.client(builder) => client,
     };
     let client = match client {
@@ -145,7 +166,7 @@ pub(crate) async fn run(args: RunArgs, context: &CommandContext) -> CommandResul
         .map_err(|error| CommandError::wrong(error.to_string()))?;
     let acquired = tokio::select! {
         biased;
-        signal = signals.interrupted() => return Ok(interrupted(signal)),
+        signal = held.signals.interrupted() => return Ok(interrupted(signal)),
         acquired = acquire(&client, key, options, context) => acquired,
     };
     let guard = match acquired {
@@ -155,59 +176,153 @@ pub(crate) async fn run(args: RunArgs, context: &CommandContext) -> CommandResul
             return Ok(unacquired(&error, args.conflict_exit_code));
         }
     };
-    let held_since = now();
-    // If the warden is killed, its descendants stay below this process.
-    #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .map_err(|error| not_supervised(&error.into()))?;
-    let leash = match Leash::start(&args.command, &guard, grace).await {
-        Ok(leash) => leash,
-        // A key of the terminal also ends a warden that does not lead its group yet.
-        Err(error) => match timeout(NOTICE, signals.interrupted()).await {
-            Ok(signal) => return Ok(interrupted(signal)),
-            Err(_) => return Err(not_supervised(&error)),
-        },
-    };
-    let has_terminal = leash.has_terminal();
-    let held = (&client, &guard);
-    let ended = supervise(&args.command, leash, held, &mut signals, context).await;
-    let Some((exit, keeps)) = ended else {
-        // Its end would be its release, and what goes on must not meet the next holder: the lease outlives this process.
-        Box::leak(Box::new(guard));
-        return Ok(Exit::Wrong);
-    };
-    if guard.lease().is_held() {
-        // What has not run here may run on another machine, and what was interrupted is to end now.
-        let is_interrupted = has_terminal && matches!(exit, Exit::Child(INTERRUPTED | QUIT));
-        let at_least = if keeps && !is_interrupted {
-            args.at_least
-        } else {
-            Duration::ZERO
+    let (exit, _) = held
+        .run(&client, HeldLock::Key(guard), args.at_least)
+        .await?;
+    Ok(exit)
+}
+
+impl<'a> HeldCommand<'a> {
+    async fn new(args: HeldArgs, context: &'a CommandContext) -> Result<Self, CommandError> {
+        let settings = args.connection.settings().await?;
+        let ttl = args.ttl.map_or_else(|| settings.whole_ttl(), Ok)?;
+        let grace = grace(args.grace, ttl)?;
+        // Both before the lock is asked for: from here on no signal is lost, and what can fail has not failed.
+        let signals = Signals::new().map_err(|error| not_supervised(&error))?;
+        own_program().map_err(|error| not_supervised(&error))?;
+        Ok(Self {
+            command: args.command,
+            settings,
+            ttl,
+            grace,
+            signals,
+            context,
+        })
+    }
+
+    /// Runs the command under the lock, and releases the lock; returns how that ended, and whether it was asked to end.
+    async fn run(
+        &mut self,
+        client: &Redlock,
+        held: HeldLock,
+        at_least: Duration,
+    ) -> Result<(Exit, bool), CommandError> {
+        let held_since = now();
+        let lease = held.lease().clone();
+        // If the warden is killed, its descendants stay below this process.
+        #[cfg(target_os = "linux")]
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| not_supervised(&error.into()))?;
+        let leash = match Leash::start(&self.command, &lease, self.grace).await {
+            Ok(leash) => leash,
+            // A key of the terminal also ends a warden that does not lead its group yet.
+            Err(error) => match timeout(NOTICE, self.signals.interrupted()).await {
+                Ok(signal) => return Ok((interrupted(signal), true)),
+                Err(_) => return Err(not_supervised(&error)),
+            },
         };
-        let rest = at_least.saturating_sub(held_since.elapsed());
-        let lost = tokio::select! {
-            () = tokio::time::sleep(rest) => None,
-            _ = signals.interrupted() => None,
-            reason = guard.lease().lost() => Some(reason),
+        let has_terminal = leash.has_terminal();
+        let ended = self.supervise(leash, client, &lease).await;
+        let Some((exit, is_to_end)) = ended else {
+            // Its end would be its release, and what goes on must not meet the next holder: the lease outlives this process.
+            Box::leak(Box::new(held));
+            return Ok((Exit::Wrong, true));
         };
-        // A lost lock needs no release.
-        let complaint = match lost {
-            Some(reason) => Some(format!(
-                "the lease was lost: {reason}; the lock is kept no longer"
-            )),
-            None => guard.release().await.err().map(|error| error.to_string()),
+        if lease.is_held() {
+            // What has not run here may run on another machine, and what was interrupted is to end now.
+            let is_interrupted = has_terminal && matches!(exit, Exit::Child(INTERRUPTED | QUIT));
+            let keeps = exit != Exit::Lost && !is_to_end && !is_interrupted;
+            let at_least = if keeps { at_least } else { Duration::ZERO };
+            let rest = at_least.saturating_sub(held_since.elapsed());
+            let lost = tokio::select! {
+                () = tokio::time::sleep(rest) => None,
+                _ = self.signals.interrupted() => None,
+                reason = lease.lost() => Some(reason),
+            };
+            // A lost lock needs no release.
+            let complaint = match lost {
+                Some(reason) => Some(format!(
+                    "the lease was lost: {reason}; the lock is kept no longer"
+                )),
+                None => held.release().await.err().map(|error| error.to_string()),
+            };
+            // Nodes that do not renew a lease do not confirm its end either, and it was said already.
+            if let Some(complaint) = complaint
+                && exit != Exit::Lost
+            {
+                drop(self.context.output.complain(&complaint));
+            }
+        }
+        let exit = match exit {
+            Exit::Child(code @ (INTERRUPTED | QUIT)) if has_terminal => Exit::Key(code - 128),
+            exit => exit,
         };
-        // Nodes that do not renew a lease do not confirm its end either, and it was said already.
-        if let Some(complaint) = complaint
-            && exit != Exit::Lost
-        {
-            drop(context.output.complain(&complaint));
+        Ok((exit, is_to_end))
+    }
+
+    /// Runs the command until it ends or must not go on.
+    ///
+    /// Returns its exit, and whether that was asked for, or the command did not begin.
+    /// Returns `None` if the warden died: then no process can tell whether the command goes on.
+    async fn supervise(
+        &mut self,
+        mut leash: Leash,
+        client: &Redlock,
+        lease: &Lease,
+    ) -> Option<(Exit, bool)> {
+        let context = self.context;
+        let exit = match leash.hold(lease, &mut self.signals, context).await {
+            CommandEnd::Exited(code) => Exit::Child(code),
+            CommandEnd::NotStarted { code, reason } => {
+                let command = self.command.first().map(|name| name.to_string_lossy());
+                let command = command.unwrap_or_default();
+                drop(context.output.complain(&format!("{command}: {reason}")));
+                return Some((Exit::Child(code), true));
+            }
+            CommandEnd::Stopped => {
+                let reason = match lease.is_held() {
+                    true => "the lease could not be renewed".to_owned(),
+                    false => format!("the lease was lost: {}", lease.lost().await),
+                };
+                let mut message = format!("{reason}; the command was stopped");
+                let reports = client.node_reports().await;
+                for report in reports.iter().filter(|report| !votes(report)) {
+                    message += &format!("\n  {report}");
+                }
+                drop(context.output.complain(&message));
+                Exit::Lost
+            }
+            CommandEnd::WardenDied { is_all } => {
+                let killed = if is_all {
+                    "so is the command"
+                } else {
+                    "so is the command's group; look whether anything else of it goes on"
+                };
+                let message = format!(
+                    "the process that watches over the command was killed: {killed}; the lock is left to its lease"
+                );
+                drop(context.output.complain(&message));
+                return None;
+            }
+        };
+        Some((exit, leash.is_to_end()))
+    }
+}
+
+impl HeldLock {
+    fn lease(&self) -> &Lease {
+        match self {
+            Self::Key(guard) => guard.lease(),
+            Self::Role(term) => term.lease(),
         }
     }
-    Ok(match exit {
-        Exit::Child(code @ (INTERRUPTED | QUIT)) if has_terminal => Exit::Key(code - 128),
-        exit => exit,
-    })
+
+    async fn release(self) -> Result<(), ReleaseError> {
+        match self {
+            Self::Key(guard) => guard.release().await,
+            Self::Role(term) => term.resign().await,
+        }
+    }
 }
 
 /// Acquires the lock; says what it waits for if that takes long.
@@ -269,54 +384,6 @@ fn unacquired(error: &AcquireError, conflict: u8) -> Exit {
         AcquireErrorKind::NoQuorum | AcquireErrorKind::Quarantined => Exit::Unavailable,
         _ => Exit::Wrong,
     }
-}
-
-/// Runs the command until it ends or must not go on.
-///
-/// Returns its exit, and whether the command has ended by itself, without a request to end.
-/// Returns `None` if the warden died: then no process can tell whether the command goes on.
-async fn supervise(
-    command: &[OsString],
-    mut leash: Leash,
-    (client, guard): (&Redlock, &LockGuard),
-    signals: &mut Signals,
-    context: &CommandContext,
-) -> Option<(Exit, bool)> {
-    let exit = match leash.hold(guard, signals, context).await {
-        CommandEnd::Exited(code) => Exit::Child(code),
-        CommandEnd::NotStarted { code, reason } => {
-            let command = command.first().map(|name| name.to_string_lossy());
-            let command = command.unwrap_or_default();
-            drop(context.output.complain(&format!("{command}: {reason}")));
-            return Some((Exit::Child(code), false));
-        }
-        CommandEnd::Stopped => {
-            let reason = match guard.lease().is_held() {
-                true => "the lease could not be renewed".to_owned(),
-                false => format!("the lease was lost: {}", guard.lease().lost().await),
-            };
-            let mut message = format!("{reason}; the command was stopped");
-            let reports = client.node_reports().await;
-            for report in reports.iter().filter(|report| !votes(report)) {
-                message += &format!("\n  {report}");
-            }
-            drop(context.output.complain(&message));
-            Exit::Lost
-        }
-        CommandEnd::WardenDied { is_all } => {
-            let killed = if is_all {
-                "so is the command"
-            } else {
-                "so is the command's group; look whether anything else of it goes on"
-            };
-            let message = format!(
-                "the process that watches over the command was killed: {killed}; the lock is left to its lease"
-            );
-            drop(context.output.complain(&message));
-            return None;
-        }
-    };
-    Some((exit, exit != Exit::Lost && !leash.is_to_end()))
 }
 
 fn not_supervised(error: &io::Error) -> CommandError {

@@ -3,7 +3,7 @@
 use std::{
     io::Write,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
         mpsc::channel,
     },
@@ -533,4 +533,103 @@ async fn a_triggered_run_that_a_crash_cuts_short_is_told_when_its_lease_is_over(
         "{done:?}"
     );
     drop(jobs);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backfill_runs_each_tick_of_its_range_once_and_the_exit_code_says_how() {
+    let nodes = Nodes::blessed(3).await;
+    let ticks = Arc::new(Mutex::new(Vec::new()));
+    let job = || {
+        let ticks = Arc::clone(&ticks);
+        let work = move |run: Run| {
+            let mut ticks = ticks.lock().unwrap();
+            let is_first = ticks.is_empty();
+            ticks.push(run.tick().to_rfc3339());
+            async move {
+                match is_first {
+                    true => Err(BoxError::from("no ledger")),
+                    false => Ok(()),
+                }
+            }
+        };
+        SingletonJob::cron("close-day", IN_JULY, "Europe/Berlin", work)
+    };
+    let replicas = [
+        running(&nodes, "billing", job()).await,
+        running(&nodes, "billing", job()).await,
+    ];
+    let backfill = |from: &str, to: &str, more: &[&str]| {
+        let range = ["--from", from, "--to", to, "--unseen"];
+        nodes.run(&[&["jobs", "backfill", "billing/close-day"], &range[..], more].concat())
+    };
+    let (from, to) = ("2022-01-01T00:00:00Z", "2024-06-30T22:00:00Z");
+    // At midnight in Berlin, the last at the end of the range.
+    let expected = ["2022", "2023", "2024"].map(|year| format!("{year}-06-30T22:00:00+00:00"));
+    let done = backfill(from, to, &["--wait"]);
+    assert!(done.code == 2 && done.err.contains("3 ticks"), "{done:?}");
+    let [failed, ok] = ["failed", "ok"].map(|outcome| format!("backfill: {outcome} after"));
+    assert_eq!(done.out.matches(&*failed).count(), 1, "{done:?}");
+    assert_eq!(done.out.matches(&*ok).count(), 2, "{done:?}");
+    assert_eq!(*ticks.lock().unwrap(), expected);
+    let done = backfill(from, to, &["--wait", "--json"]);
+    let json: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!((done.code, &json["ticks"]), (0, &3.into()), "{done:?}");
+    let runs = json["runs"].as_array().unwrap();
+    let told: Vec<_> = runs
+        .iter()
+        .map(|run| run["tick"].as_str().unwrap())
+        .collect();
+    assert_eq!(told, expected, "{json}");
+    let outcomes: Vec<_> = runs.iter().map(|run| run["outcome"].as_str()).collect();
+    assert_eq!(
+        outcomes,
+        [Some("ok"), Some("already-ok"), Some("already-ok")]
+    );
+    assert_eq!(ticks.lock().unwrap().len(), 4);
+
+    let none = backfill("2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z", &["--wait"]);
+    assert!(none.code == 1 && none.out.contains("no tick"), "{none:?}");
+    let many = backfill("1990-01-01T00:00:00+01:00", to, &[]);
+    assert_eq!(many.code, 0, "{many:?}");
+    for replica in replicas {
+        drop(replica.shutdown(Duration::from_secs(5)).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backfill_that_cannot_be_is_refused_and_says_why() {
+    let nodes = Nodes::blessed(3).await;
+    let backfill = |from: &str, to: &str, more: &[&str]| {
+        let range = ["--from", from, "--to", to];
+        nodes.run(&[&["jobs", "backfill", "billing/close-day"], &range[..], more].concat())
+    };
+    let (from, to) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    for (from, to, more, why) in [
+        (
+            from,
+            to,
+            &[][..],
+            "nothing is remembered of billing/close-day",
+        ),
+        (to, from, &["--unseen"], "ends before it begins"),
+        (from, "2126-01-01T00:00:00Z", &["--unseen"], "in the future"),
+        (from, "tomorrow", &["--unseen"], "not an instant like 20"),
+    ] {
+        let done = backfill(from, to, more);
+        assert!(done.code == 2 && done.err.contains(why), "{why}: {done:?}");
+    }
+    let keys = nodes.keys();
+    assert!(
+        !keys.iter().any(|key| key.contains("close-day")),
+        "{keys:?}"
+    );
+    let minutes = SingletonJob::cron("close-day", "0 * * * * *", "UTC", |_: Run| async {
+        Ok::<(), BoxError>(())
+    });
+    let jobs = running(&nodes, "billing", minutes.only_if(|_| false)).await;
+    let done = backfill(from, to, &["--unseen"]);
+    // A tick of each minute, and both ends.
+    let words = "1441 ticks of billing/close-day";
+    assert!(done.code == 2 && done.err.contains(words), "{done:?}");
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
 }

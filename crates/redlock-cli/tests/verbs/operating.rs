@@ -55,8 +55,21 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             "guide kubernetes" => (0, "kind: StatefulSet"),
             "guide … --delayed" => (0, "/bin/sleep"),
             "jobs" | "jobs NAMESPACE/NAME" => (0, "paused"),
+            "leader NAME" => (1, "no leader"),
             "jobs pause NAMESPACE/NAME" | "jobs pause NAMESPACE/NAME --unseen" => (0, "is paused"),
             // No replica is up here.
+            "jobs backfill NAMESPACE/NAME --from TIME --to TIME --wait" => {
+                let range = [
+                    "--from",
+                    "2026-01-02T00:00:00Z",
+                    "--to",
+                    "2026-01-01T00:00:00Z",
+                ];
+                let done = nodes.run(&[&words[..3], &range[..]].concat());
+                let says = "the range ends before it begins";
+                assert!(done.code == 2 && done.err.contains(says), "{done:?}");
+                continue;
+            }
             "jobs trigger NAMESPACE/NAME --wait" => (1, "no replica has started it"),
             "jobs forget NAMESPACE/NAME" => {
                 let done = done();

@@ -64,8 +64,7 @@ impl Redlock {
     /// The look changes nothing: it creates, extends and deletes no key.
     /// It asks every node, over connections of its own, and then asks whether the nodes vote.
     /// A node that may have forgotten leases does not count for [`Free`](Holder::Free).
-    /// If readers share the resource, the result is about one reader that a majority names, perhaps one that crashed while
-    /// others kept the key.
+    /// If readers share the resource, the result is about one reader that a majority names.
     ///
     /// It waits for the nodes' `connect_timeout` and twice the `node_timeout` at the longest.
     ///
@@ -119,7 +118,7 @@ impl Redlock {
             .map(|answer| *answer == NodeAnswer::Reachable)
             .chain(std::iter::repeat(false));
         let free = entries.iter().zip(votes).filter(|(entry, votes)| {
-            let has_owner = |entry: &KeyEntry| !owners(&entry.value).is_empty();
+            let has_owner = |entry: &KeyEntry| !owners(entry).is_empty();
             *votes && matches!(entry, Ok(entry) if !entry.as_ref().is_some_and(has_owner))
         });
         let free = free.count();
@@ -136,8 +135,7 @@ impl Redlock {
 fn held<'a>(entries: impl Iterator<Item = &'a KeyEntry>, majority: usize) -> Option<Holder> {
     let mut named: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     for entry in entries {
-        for owner in owners(&entry.value) {
-            let left = entry.remaining.unwrap_or(Duration::MAX);
+        for (owner, left) in owners(entry) {
             named.entry(owner).or_default().push(left);
         }
     }
@@ -152,20 +150,30 @@ fn held<'a>(entries: impl Iterator<Item = &'a KeyEntry>, majority: usize) -> Opt
     })
 }
 
-/// Returns the owners in the value of a key: one, or those that share it.
-fn owners(value: &str) -> Vec<&str> {
-    match value.strip_prefix("shared\n") {
-        None => vec![value],
-        Some(lines) => {
-            let owners = lines
-                .lines()
-                .filter_map(|line| Some(line.split_once(' ')?.1));
-            // Neither a waiting writer nor an owner that upgrades is a holder of its own.
-            owners
-                .filter(|owner| !owner.starts_with(['-', '+']))
-                .collect()
-        }
-    }
+/// Returns the owners of a key, one or those that share it, and for how long each has it.
+///
+/// The value of a shared key has the end of each owner's time, by the node's clock.
+/// The key lasts as long as the last of its owners, which tells that clock's time.
+fn owners(entry: &KeyEntry) -> Vec<(&str, Duration)> {
+    let left = entry.remaining;
+    let Some(lines) = entry.value.strip_prefix("shared\n") else {
+        return vec![(&entry.value, left.unwrap_or(Duration::MAX))];
+    };
+    let owners: Vec<(u64, &str)> = lines
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(end, owner)| Some((end.parse().ok()?, owner)))
+        .collect();
+    let last = owners.iter().map(|(end, _)| *end).max().unwrap_or(0);
+    let owners = owners.into_iter().filter_map(|(end, owner)| {
+        let left = match left {
+            Some(left) => left.checked_sub(Duration::from_millis(last - end))?,
+            None => Duration::MAX,
+        };
+        // Neither a waiting writer nor an owner that upgrades is a holder of its own.
+        (!owner.starts_with(['-', '+']) && !left.is_zero()).then_some((owner, left))
+    });
+    owners.collect()
 }
 
 /// The connection to a node for looks at keys, opened by the first of them.

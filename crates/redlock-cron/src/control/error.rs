@@ -4,7 +4,7 @@ use redlock_core::NodeReport;
 
 use crate::{InUse, SetupError, replica::lines};
 
-/// The error of a pause, a resume, a trigger, a look at a job, or a deletion of its records.
+/// The error of a pause, a resume, a trigger, a backfill, a look at a job, or a deletion of its records.
 ///
 /// # Examples
 ///
@@ -44,6 +44,8 @@ pub enum ControlErrorKind {
     /// The job runs, its lock is held, or this scheduler has it: the caller must wait for the end, or remove the job
     /// first.
     InUse,
+    /// The range of a backfill has no instant, or is not over: the caller must correct it.
+    InvalidRange,
     /// No tick of the job comes, or the replica does not deal with it: the caller, a test, must be changed.
     NoTick,
 }
@@ -56,6 +58,10 @@ impl ControlError {
 
     pub(crate) fn invalid(job: &str, why: &SetupError) -> Self {
         Self::new(ControlErrorKind::InvalidName, job, why.to_string())
+    }
+
+    pub(crate) fn invalid_range(job: &str, why: &str) -> Self {
+        Self::new(ControlErrorKind::InvalidRange, job, why.to_owned())
     }
 
     pub(crate) fn unconfirmed(job: &str, message: String) -> Self {

@@ -2,12 +2,13 @@
 
 use std::{cmp::Reverse, time::Duration};
 
-use futures_util::future::{join, join_all};
+use futures_util::future::join_all;
 use redlock_core::{JobReading, NodeReport, Redlock};
 
 use crate::{
-    JobMemory, JobStatus, Overlap, PastRun, SetupError,
+    Backfill, JobMemory, JobStatus, Overlap, PastRun, SetupError,
     job::{JobId, JobNamespace, MOST_RUNS},
+    record::keys_of_ticks,
     tick::{JobRunner, is_paused_by},
 };
 
@@ -53,7 +54,7 @@ pub async fn inspect(
 ///
 /// If `have_one_lock` is `None`, the tokens of the runs show whether they have one lock.
 ///
-/// Pauses, runs on request and each attempt after the first have keys of their own.
+/// Pauses, runs on request, backfills and each attempt after the first have keys of their own.
 pub(super) async fn read(
     redlock: &Redlock,
     id: &JobId,
@@ -71,7 +72,9 @@ pub(super) async fn read(
         (attempt, is_manual, reading)
     };
     let runs = join_all(others.into_iter().chain(further).map(read_one));
-    let (mut read, pause) = join(runs, redlock.job_status(id.pause_key())).await;
+    let pause = redlock.job_status(id.pause_key());
+    let plans = redlock.job_status(id.backfill_key(0));
+    let (mut read, pause, plans) = tokio::join!(runs, pause, plans);
     // Runs that a shutdown ended use up no attempt, so there may be more.
     let mut known = attempts;
     while let (2..=MOST_RUNS, Some((.., Some(last)))) = (known, read.last())
@@ -83,16 +86,22 @@ pub(super) async fn read(
         known = most;
     }
     // A job's keys are always valid, and then this is no error.
-    let pause = pause.ok();
+    let (pause, plans) = (pause.ok(), plans.ok());
+    let backfills = plans.as_ref().and_then(JobReading::state);
+    if backfills.is_some_and(|plans| plans.watermark.is_some()) {
+        let backfilled = keys_of_ticks(id).map(|key| (1, true, key));
+        read.extend(join_all(backfilled.map(read_one)).await);
+    }
     let paused = pause.as_ref().and_then(JobReading::state).map(is_paused_by);
     let readings = read.iter().filter_map(|(.., reading)| reading.as_ref());
     let mut memory = JobMemory {
-        is_known: paused.is_some(),
+        is_known: paused.is_some() && backfills.is_some(),
         state: None,
         paused,
         running: None,
         runs: Vec::new(),
-        nodes: reports(pause.iter().chain(readings)),
+        backfill: None,
+        nodes: reports(pause.iter().chain(&plans).chain(readings)),
     };
     for (attempt, is_manual, reading) in read {
         let state = reading.as_ref().and_then(JobReading::state);
@@ -110,6 +119,7 @@ pub(super) async fn read(
             memory.state = state.cloned();
         }
     }
+    memory.backfill = backfills.and_then(|plans| Backfill::newest(plans, &memory.runs));
     newest_first(&mut memory.runs, have_one_lock);
     memory.find_running(redlock, id).await;
     memory

@@ -1,6 +1,7 @@
 //! The control of a job by a person: pause it, resume it, run it now, look at it, forget it.
 
 mod actions;
+mod backfills;
 mod error;
 mod expectation;
 mod inspect;
@@ -11,10 +12,12 @@ mod requests;
 pub(crate) use self::inspect::newest_first;
 pub(crate) use self::requests::answer_bell;
 pub use self::{
+    actions::REQUEST_LIFETIME,
+    backfills::BACKFILL_LIFETIME,
     error::{ControlError, ControlErrorKind},
     inspect::inspect,
     remote::{
-        dangerous_forget, job_remembered_under, pause, remembered_under, request_run, resume,
+        dangerous_forget, job_remembered_under, pause, remembered_under, request_backfill,
+        request_run, resume,
     },
-    requests::REQUEST_LIFETIME,
 };

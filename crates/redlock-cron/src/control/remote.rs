@@ -6,11 +6,18 @@ use chrono::{DateTime, Utc};
 use redlock_core::{AcquireErrorKind, Forgotten, Redlock, ResourceKey};
 use tokio::sync::Semaphore;
 
-use super::{ControlError, actions::switch, inspect, requests::request};
+use super::{
+    ControlError,
+    actions::switch,
+    backfills::BackfillRange,
+    inspect,
+    requests::{Request, request},
+};
 use crate::{
     InUse, SetupError,
     clock::SystemClock,
     job::{JobId, JobNamespace, MOST_RUNS},
+    record::keys_of_ticks,
     replica::{Claims, default_name},
     tick::Switch,
 };
@@ -146,7 +153,94 @@ pub async fn request_run(
     name: &str,
 ) -> Result<DateTime<Utc>, ControlError> {
     let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
-    request(&claims(redlock), &id, redlock.ttl()).await
+    request(&claims(redlock), &id, redlock.ttl(), Request::Run).await
+}
+
+/// Asks all replicas to run the ticks of a job from `from` to `to` again, or for the first time, for example after an
+/// outage.
+///
+/// `namespace` is that of the scheduler which runs the job, and `name` is the job's name.
+/// Both ends belong to the range.
+/// The call does not check that such a job exists: [`inspect`](crate::inspect) returns what the nodes remember of it.
+/// Returns the moment of the request, by the nodes' clocks; [`JobMemory::backfill`](crate::JobMemory::backfill) returns
+/// what has come of it.
+///
+/// Within [`REQUEST_LIFETIME`](crate::REQUEST_LIFETIME), a replica finds the ticks by the job's own schedule and zone, or
+/// no replica does so later.
+/// It starts none of them if there are more than [`MOST_BACKFILLED`](crate::MOST_BACKFILLED).
+/// Then the replicas claim the ticks, the oldest first, for up to a day; each tick is started on one replica, under the
+/// job's lock, with a fencing token of its own, and its run has [`Trigger::Backfill`](crate::Trigger::Backfill).
+///
+/// A tick of which the nodes remember a run that ended well is not started again.
+/// They remember ten runs of ticks and the last backfills; an older tick is started, whether it has run or not.
+/// A tick that no replica has started, and that is still to be made up for, is started once: as one of the backfill.
+///
+/// Ticks that are due go first, whatever the job's [overlap policy](crate::Overlap) is, and a tick of the backfill waits
+/// for the end of a run.
+/// A [pause](crate::pause()) of the job ends the backfill, and so does another backfill of the job: no further tick of it
+/// is started.
+/// A run that is cut short is not started again; another request for the same range starts it.
+///
+/// # Errors
+///
+/// - [`InvalidName`](crate::ControlErrorKind::InvalidName): no job can have this namespace or this name.
+/// - [`InvalidRange`](crate::ControlErrorKind::InvalidRange): `from` is after `to` or before 1970, or `to` is in the
+///   future, by the nodes' clocks; nothing was done.
+/// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): no majority of the nodes has confirmed the request; a
+///   replica may begin the backfill or not.
+///
+/// # Cancel safety
+///
+/// If the future is dropped, a replica may begin the backfill or not.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::Redlock;
+/// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// use std::time::Duration;
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let jobs = SingletonScheduler::standalone(redlock.clone()).namespace("billing").build()?;
+/// jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// jobs.start().await?;
+///
+/// // In another process, with a client of the same nodes:
+/// let (from, to) = ("2026-03-01T00:00:00Z".parse()?, "2026-03-03T23:59:59Z".parse()?);
+/// let moment = redlock_cron::request_backfill(&redlock, "billing", "close-day", from, to).await?;
+/// loop {
+///     let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+///     match job.backfill() {
+///         Some(backfill) if backfill.moment() == moment && backfill.runs().len() == 3 => break,
+///         _ => tokio::time::sleep(Duration::from_millis(100)).await,
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub async fn request_backfill(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<DateTime<Utc>, ControlError> {
+    let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
+    let range =
+        BackfillRange::new(from, to).map_err(|why| ControlError::invalid_range(name, why))?;
+    let mut claims = claims(redlock);
+    let Some(now) = redlock.node_time().await else {
+        let why = "too few nodes say what time it is; nothing was done";
+        return Err(ControlError::unconfirmed(name, why.to_owned()));
+    };
+    if to > DateTime::<Utc>::from(now) {
+        let why = "its end is in the future, by the nodes' clocks";
+        return Err(ControlError::invalid_range(name, why));
+    }
+    claims.replica = range.to_string();
+    request(&claims, &id, redlock.ttl(), Request::Backfill).await
 }
 
 /// Returns the claims of a process that runs no jobs.
@@ -244,7 +338,7 @@ pub async fn dangerous_forget(
     Ok(forgotten)
 }
 
-/// Returns the resources under which nodes remember a job: its ticks, its attempts, its runs on request and the requests, its pauses,
+/// Returns the resources under which nodes remember a job: its ticks, its attempts, its runs on request and the requests, its backfills, its pauses,
 /// the ticks that asked earlier runs to end, and the moments at which a success was overdue.
 ///
 /// This is for operators' tools, which get the names of these resources on a node from
@@ -275,8 +369,14 @@ pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>,
         id.success_key(),
         id.request_key(),
         id.requested_key(),
+        id.backfill_key(0),
     ];
-    Ok(others.into_iter().chain(attempts).collect())
+    let backfilled = keys_of_ticks(&id);
+    Ok(others
+        .into_iter()
+        .chain(attempts)
+        .chain(backfilled)
+        .collect())
 }
 
 /// Returns the namespace and the name of the job whose ticks, pauses, requests or runs on request nodes remember under a

@@ -7,19 +7,22 @@
 //! starts it later, and the asker learns of it.
 //! The moment's window ends with the request, by the nodes' clocks.
 //!
+//! A request for a backfill has the range of its ticks in place of the name of a replica; `backfills` has its course.
+//!
 //! Replicas do not read the requests of each job again and again: a request also claims a moment of the scheduler's
 //! namespace, the *bell*, which each replica reads every two seconds.
 
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use futures_util::future::join_all;
 use redlock_core::{ResourceKey, RunRecord, Tick};
 use tokio::time::sleep;
 
 use super::{
     ControlError,
-    actions::{CONFIRMED_WITHIN, EARLY, moment_of},
+    actions::{CONFIRMED_WITHIN, EARLY, REQUEST_LIFETIME, moment_of},
+    backfills::{BACKFILL_LIFETIME, BackfillRange},
 };
 use crate::{
     Outcome, Overlap, Trigger,
@@ -30,25 +33,16 @@ use crate::{
     tick::{JobRunner, SHORT_WAIT, Start},
 };
 
-/// The time within which a replica starts a run that was [requested](crate::request_run), by the nodes' clocks: a
-/// minute.
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(redlock_cron::REQUEST_LIFETIME.as_secs(), 60);
-/// ```
-pub const REQUEST_LIFETIME: Duration = Duration::from_secs(60);
-
-/// Makes the nodes remember a request for a run of the job, and returns its moment.
+/// Makes the nodes remember a request for a run of the job or for a backfill, and returns its moment.
 pub(super) async fn request(
     claims: &Claims,
     id: &JobId,
     ttl: Duration,
+    request: Request,
 ) -> Result<DateTime<Utc>, ControlError> {
     // The bell comes last: a replica that hears it finds the request.
-    let moment = claim_moment(claims, id, id.request_key(), ttl).await?;
-    claim_moment(claims, id, id.namespace().bell_key(), ttl).await?;
+    let moment = claim_moment(claims, id, id.request_key(), ttl, request).await?;
+    claim_moment(claims, id, id.namespace().bell_key(), ttl, request).await?;
     Ok(moment)
 }
 
@@ -57,11 +51,20 @@ async fn claim_moment(
     id: &JobId,
     key: ResourceKey,
     ttl: Duration,
+    request: Request,
 ) -> Result<DateTime<Utc>, ControlError> {
-    let ask = |now| moment_of(key.clone(), REQUEST, ttl, CONFIRMED_WITHIN, now);
+    let ask = |now: DateTime<Utc>| {
+        let moment = match request {
+            Request::Run => now,
+            // The moments after it are those of its ticks.
+            Request::Backfill => (now + WHOLE).trunc_subsecs(0),
+        };
+        moment_of(key.clone(), request.number(), ttl, CONFIRMED_WITHIN, moment)
+    };
     let ahead = claims.ahead().await.unwrap_or_default();
     match claims.claim_now(None, ahead, ask).await {
-        Ok((won, moment)) => {
+        Ok((won, _)) => {
+            let moment = to_instant(won.claim.tick());
             finish(id, won.claim, "asked", Duration::ZERO).await;
             Ok(moment)
         }
@@ -104,10 +107,23 @@ impl JobRunner {
         };
         for run in state.runs.iter().rev() {
             let moment = to_instant(run.tick);
-            let is_over = lag(moment, self.job.nodes_now()) > REQUEST_LIFETIME;
-            if is_request(run) && !is_over && self.job.requests.is_new(run.tick) {
-                let task = Arc::clone(self).run_on_request(moment);
-                self.job.replica.tasks.spawn(task);
+            let age = lag(moment, self.job.nodes_now());
+            match Request::of(run) {
+                Some(Request::Run)
+                    if age <= REQUEST_LIFETIME && self.job.requests.is_new(run.tick) =>
+                {
+                    let task = Arc::clone(self).run_on_request(moment);
+                    self.job.replica.tasks.spawn(task);
+                }
+                Some(Request::Backfill)
+                    if age <= BACKFILL_LIFETIME && self.job.requests.is_new(run.tick) =>
+                {
+                    if let Some(range) = BackfillRange::of(run.replica.as_str()) {
+                        let task = Arc::clone(self).backfill(moment, range);
+                        self.job.replica.tasks.spawn(task);
+                    }
+                }
+                _ => {}
             }
         }
         true
@@ -234,13 +250,39 @@ impl JobRunner {
     }
 }
 
-/// Returns whether the record of a moment is that of a request for a run.
-fn is_request(record: &RunRecord) -> bool {
-    record.fingerprint == REQUEST && !is_unstarted(record)
+/// What is requested of all replicas.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Request {
+    /// A run.
+    Run,
+    /// The ticks of a range, which stands in place of the replica's name.
+    Backfill,
 }
 
-/// Stands for a request in place of a configuration: not in the format of fingerprints, pauses or dead-man's switches.
-const REQUEST: u64 = 5 << 56 | 1;
+impl Request {
+    /// Returns the number for a record in place of a configuration.
+    const fn number(self) -> u64 {
+        match self {
+            Self::Run => FORMAT << 56 | 1,
+            Self::Backfill => FORMAT << 56 | 2,
+        }
+    }
+
+    /// Reads the record of a request; `None` for another record, or for one of a later version.
+    fn of(record: &RunRecord) -> Option<Self> {
+        let all = [Self::Run, Self::Backfill];
+        let is_it = |request: &Self| record.fingerprint == request.number();
+        all.into_iter()
+            .find(is_it)
+            .filter(|_| !is_unstarted(record))
+    }
+}
+
+/// Not the format of fingerprints, pauses, dead-man's switches or backfills.
+const FORMAT: u64 = 5;
+
+/// A millisecond less than a second.
+const WHOLE: TimeDelta = TimeDelta::milliseconds(999);
 
 /// How many jobs look for requests at the same time.
 const AT_ONCE: usize = 16;

@@ -52,6 +52,11 @@ impl Fingerprint {
         self.number() | MADE_UP
     }
 
+    /// Returns the part that stands for the schedule: a number of 27 bits.
+    pub(crate) fn schedule(self) -> u64 {
+        self.schedule
+    }
+
     /// Returns whether the number that is recorded with a run is of this configuration.
     pub(crate) fn is_same(self, number: u64) -> bool {
         number & !MADE_UP == self.number()

@@ -106,6 +106,11 @@ impl JobId {
         ResourceKey::new(REQUESTED, self).expect(BOUNDED)
     }
 
+    /// Returns the key of the beginnings of backfills, which is the one of `part` 0, or of some of their ticks.
+    pub(crate) fn backfill_key(&self, part: u64) -> ResourceKey {
+        ResourceKey::new(BACKFILL, format_args!("{self}@{part}")).expect(BOUNDED)
+    }
+
     /// Returns the key of the moments at which a success of the job was expected, and overdue.
     pub(crate) fn success_key(&self) -> ResourceKey {
         ResourceKey::new(SUCCESS, self).expect(BOUNDED)
@@ -153,6 +158,7 @@ const PAUSE: &str = "redlock-cron-pause";
 const SUCCESS: &str = "redlock-cron-success";
 const REQUEST: &str = "redlock-cron-request";
 const REQUESTED: &str = "redlock-cron-requested";
+const BACKFILL: &str = "redlock-cron-backfill";
 const BELL: &str = "redlock-cron-bell";
 const CANCEL: &str = "redlock-cron-cancel";
 
@@ -191,6 +197,7 @@ mod tests {
                     assert!(keys.insert(key), "{id}");
                 }
                 assert!(keys.insert(id.attempt_key(2)), "{id}");
+                assert!(keys.insert(id.backfill_key(2)), "{id}");
                 for key in [
                     id.job_key(),
                     id.manual_key(),

@@ -240,12 +240,14 @@ pub enum Trigger {
     Retry,
     /// An operator or the program asked for the run.
     Manual,
+    /// The tick is one of a [backfill](crate::request_backfill), and was due before.
+    Backfill,
 }
 
 impl Trigger {
-    /// Returns whether the run makes up for one that did not come, or was cut short.
+    /// Returns whether the run makes up for one that did not come, was cut short, or is wanted again.
     pub(crate) fn is_making_up(self) -> bool {
-        matches!(self, Self::CatchUp | Self::Retry)
+        matches!(self, Self::CatchUp | Self::Retry | Self::Backfill)
     }
 }
 

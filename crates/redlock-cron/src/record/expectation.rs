@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{JobState, RunRecord, Tick};
 use tokio::time::Instant;
 
-use super::{PastRun, memory::is_unstarted};
+use super::{PastRun, past_run::is_unstarted};
 use crate::clock::{lag, to_instant, to_tick};
 
 /// A state of a job's dead-man's switch.

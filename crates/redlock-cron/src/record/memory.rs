@@ -1,9 +1,13 @@
 use std::{fmt, time::Duration};
 
-use chrono::{DateTime, SecondsFormat, Utc};
-use redlock_core::{FencingToken, JobState, NodeReport, Printable, RunRecord, RunState, Tick};
+use chrono::{DateTime, Utc};
+use redlock_core::{JobState, NodeReport, RunRecord};
 
-use crate::{Outcome, clock::to_instant};
+use super::{
+    PastRun,
+    backfill::{ALREADY_OK, BackfillEntry, MOST_BACKFILLED, moment_of_tick},
+};
+use crate::clock::to_instant;
 
 /// The nodes' memory of a job, as [`inspect`](crate::inspect) reads it.
 ///
@@ -42,7 +46,33 @@ pub struct JobMemory {
     pub(crate) running: Option<PastRun>,
     /// The newest first.
     pub(crate) runs: Vec<PastRun>,
+    pub(crate) backfill: Option<Backfill>,
     pub(crate) nodes: Vec<NodeReport>,
+}
+
+/// The backfill of a job that was begun last: how many ticks it has, and the runs of them.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// if let Some(backfill) = job.backfill() {
+///     println!("{} has counted {} ticks at {}", backfill.replica(), backfill.ticks(), backfill.moment());
+///     for run in backfill.runs() {
+///         println!("{} on {}: {:?}", run.tick(), run.replica(), run.outcome());
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Backfill {
+    plan: RunRecord,
+    ticks: u64,
+    runs: Vec<PastRun>,
 }
 
 /// A reason not to forget a job.
@@ -100,7 +130,8 @@ impl JobMemory {
         watermark.map(to_instant)
     }
 
-    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further run of a tick, and ten on request.
+    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further run of a tick, ten on request, and
+    /// a hundred of backfills.
     ///
     /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
     /// Ticks that were claimed and not started, for example because the job was paused, are among them.
@@ -136,7 +167,12 @@ impl JobMemory {
     /// ```
     pub fn requested(&self, moment: DateTime<Utc>) -> Option<&PastRun> {
         let mut runs = self.runs.iter().filter(|run| run.is_manual);
-        runs.find(|run| run.tick() == moment)
+        runs.find(|run| !run.is_backfill() && run.tick() == moment)
+    }
+
+    /// Returns the [backfill](crate::request_backfill) that a replica has begun last; `None` if there was none.
+    pub fn backfill(&self) -> Option<&Backfill> {
+        self.backfill.as_ref()
     }
 
     /// Returns the run that goes on: its end is not recorded, and its lock is held, or may be held.
@@ -185,6 +221,13 @@ impl JobMemory {
         is_locked.then_some(InUse::Locked)
     }
 
+    /// Returns whether a run of the tick is remembered that ended well.
+    pub(crate) fn has_ended_well(&self, tick: DateTime<Utc>) -> bool {
+        let is_of_tick = |run: &&PastRun| run.is_backfill() || !run.is_manual;
+        let mut runs = self.runs.iter().filter(is_of_tick);
+        runs.any(|run| run.tick() == tick && matches!(run.outcome(), Some("ok" | ALREADY_OK)))
+    }
+
     /// Returns whether a majority remembers the same runs as in `before`.
     pub(crate) fn has_the_runs_of(&self, before: &Self) -> bool {
         let runs = |memory: &Self| {
@@ -200,128 +243,45 @@ impl JobMemory {
     }
 }
 
-/// A run as the nodes remember it.
-///
-/// # Examples
-///
-/// ```
-/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), BoxError> {
-/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
-/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
-/// jobs.trigger_now("close-day").await?;
-/// for run in jobs.status("close-day").await?.runs() {
-///     println!(
-///         "{} attempt {} on {}, claimed at {}, token {}: {} after {:?}",
-///         run.tick(),
-///         run.attempt(),
-///         run.replica(),
-///         run.claimed_at(),
-///         run.fencing_token(),
-///         run.outcome().unwrap_or("it goes on, or its end is not recorded"),
-///         run.took(),
-///     );
-///     assert!(run.is_manual());
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct PastRun {
-    pub(crate) record: RunRecord,
-    pub(crate) attempt: u32,
-    pub(crate) is_manual: bool,
-}
-
-impl PastRun {
-    /// Returns the tick, or the moment of the request for the run.
-    pub fn tick(&self) -> DateTime<Utc> {
-        to_instant(self.record.tick)
+impl Backfill {
+    /// Reads the newest backfill; `None` if there was none.
+    pub(crate) fn newest(plans: &JobState, runs: &[PastRun]) -> Option<Self> {
+        let plan = plans.runs.first()?.clone();
+        let Some(BackfillEntry::Plan(ticks)) = BackfillEntry::of(&plan) else {
+            return None;
+        };
+        let moment = to_instant(plan.tick);
+        let its_own = moment..=moment_of_tick(moment, MOST_BACKFILLED);
+        let mut runs: Vec<_> = runs
+            .iter()
+            .filter(|run| run.is_backfill() && its_own.contains(&to_instant(run.record.tick)))
+            .cloned()
+            .collect();
+        runs.sort_by_key(|run| run.record.tick);
+        Some(Self { plan, ticks, runs })
     }
 
-    /// Returns the number of the run among the runs of its tick: 1 is the first.
-    pub fn attempt(&self) -> u32 {
-        self.attempt
+    /// Returns the moment at which it was requested, by the nodes' clocks.
+    pub fn moment(&self) -> DateTime<Utc> {
+        to_instant(self.plan.tick)
     }
 
-    /// Returns whether the run was requested.
-    pub fn is_manual(&self) -> bool {
-        self.is_manual
-    }
-
-    /// Returns the replica of the run.
+    /// Returns the replica that counted its ticks.
     pub fn replica(&self) -> &str {
-        self.record.replica.as_str()
+        self.plan.replica.as_str()
     }
 
-    /// Returns its fencing token.
-    pub fn fencing_token(&self) -> FencingToken {
-        self.record.token
+    /// Returns the number of ticks in its range, up to 100 000.
+    ///
+    /// If it is more than [`MOST_BACKFILLED`], no replica starts any of them.
+    pub fn ticks(&self) -> u64 {
+        self.ticks
     }
 
-    /// Returns the time of the claim, by its replica's clock.
-    pub fn claimed_at(&self) -> DateTime<Utc> {
-        Tick::from_millis(self.record.claimed_at).map_or(DateTime::<Utc>::MAX_UTC, to_instant)
+    /// Returns the runs that were claimed, in the order of their ticks.
+    ///
+    /// A tick that had ended well before has the outcome `already-ok`; it was not started again.
+    pub fn runs(&self) -> &[PastRun] {
+        &self.runs
     }
-
-    /// Returns how the run ended, as [`Outcome::as_str`](crate::Outcome::as_str) names it, or `dropped` or `unstarted`;
-    /// `None` if its end is not recorded.
-    pub fn outcome(&self) -> Option<&str> {
-        match &self.record.state {
-            RunState::Ended { outcome, .. } => Some(outcome.as_str()),
-            _ => None,
-        }
-    }
-
-    /// Returns whether it was requested, and skipped because another run went on: it had no lock of the job.
-    pub(crate) fn was_skipped(&self) -> bool {
-        self.outcome() == Some(Outcome::Overlapping.as_str())
-    }
-
-    /// Returns whether the end of the run is not recorded.
-    pub(crate) fn is_open(&self) -> bool {
-        self.outcome().is_none()
-    }
-
-    /// Returns the duration of the run, if it has ended.
-    pub fn took(&self) -> Option<Duration> {
-        match &self.record.state {
-            RunState::Ended { took, .. } => Some(*took),
-            _ => None,
-        }
-    }
-}
-
-/// One line: the tick, where it ran, and how it ended.
-impl fmt::Display for PastRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tick = self.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
-        write!(f, "{tick} on {}", Printable::new(self.replica()))?;
-        if self.attempt() > 1 {
-            write!(f, ", attempt {}", self.attempt())?;
-        }
-        if self.is_manual() {
-            f.write_str(", by hand")?;
-        }
-        match (self.outcome(), self.took()) {
-            (Some(outcome), Some(took)) => {
-                let outcome = Printable::new(outcome);
-                write!(f, ": {outcome} after {}", rounded(took))
-            }
-            _ => f.write_str(": no end is known"),
-        }
-    }
-}
-
-/// Returns whether a run was claimed and not started.
-pub(crate) fn is_unstarted(run: &RunRecord) -> bool {
-    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
-}
-
-/// Writes a time to the millisecond.
-pub(super) fn rounded(time: Duration) -> String {
-    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    format!("{:?}", Duration::from_millis(millis))
 }

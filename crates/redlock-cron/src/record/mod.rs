@@ -1,26 +1,31 @@
 //! The records of ticks and runs: the report of each tick, and the status of a job.
 
+mod backfill;
 mod expectation;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observer;
 mod outcome;
+mod past_run;
 mod report;
 mod status;
 
 #[cfg(feature = "metrics")]
 pub use self::metrics::ALL as METRICS;
-pub(crate) use self::{
-    expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
-    memory::is_unstarted,
-    observer::{Observer, OutcomeHook, StartHook, guarded},
-    report::Measured,
-    status::Journal,
-};
 pub use self::{
-    memory::{InUse, JobMemory, PastRun},
+    backfill::MOST_BACKFILLED,
+    memory::{Backfill, InUse, JobMemory},
     outcome::Outcome,
+    past_run::PastRun,
     report::{ShutdownReport, TickReport, UnfinishedRun},
     status::JobStatus,
+};
+pub(crate) use self::{
+    backfill::{ALREADY_OK, BackfillEntry, key_of_tick, keys_of_ticks, moment_of_tick},
+    expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
+    observer::{Observer, OutcomeHook, StartHook, guarded},
+    past_run::is_unstarted,
+    report::Measured,
+    status::Journal,
 };

@@ -8,7 +8,7 @@ use std::{
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use redlock_core::{Printable, RunRecord};
 
-use super::memory::rounded;
+use super::past_run::rounded;
 use crate::{JobMemory, Outcome, TickReport, job::Fingerprint};
 
 /// The status of a job: the nodes' memory of it, and what this replica has seen of it.

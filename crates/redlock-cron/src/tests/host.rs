@@ -70,3 +70,27 @@ impl Host {
         std::iter::from_fn(|| self.reports.try_recv().ok()).collect()
     }
 }
+
+/// Wakes the jobs of all these replicas up, as their alarms do, for this time.
+pub(super) async fn pass(hosts: &[&Host], seconds: u64) {
+    for _ in 0..2 * seconds {
+        for host in hosts {
+            host.jobs.wake();
+            host.jobs.look_at_nodes();
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Returns three replicas with this job.
+pub(super) async fn hosts(fleet: &Fleet, job: impl Fn() -> SingletonJob) -> [Host; 3] {
+    let hosts = [
+        Host::new(fleet).await,
+        Host::new(fleet).await,
+        Host::new(fleet).await,
+    ];
+    for host in &hosts {
+        host.put(job());
+    }
+    hosts
+}

@@ -1,6 +1,7 @@
 //! Replicas in virtual time: their wake-ups and clocks are put where a test wants them.
 
 mod attempts;
+mod backfills;
 mod claims;
 mod clocks;
 mod control;
@@ -41,7 +42,7 @@ use tokio::{
 };
 
 use crate::{
-    BoxError, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::WallClock,
+    BoxError, JobMemory, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::WallClock,
     record::Observer, replica::Replica, tick::JobRunner,
 };
 
@@ -90,6 +91,15 @@ impl Fleet {
             .build()
             .await
             .unwrap()
+    }
+
+    /// Returns what the nodes remember of the job.
+    async fn memory(&self) -> JobMemory {
+        let client = self.client().await;
+        let memory = crate::inspect(&client, "tests", "job").await.unwrap();
+        client.close().await;
+        assert!(memory.is_known());
+        memory
     }
 
     fn clock(&self, skew: i64) -> SkewedClock {

@@ -1,7 +1,10 @@
 //! Requests for runs that are made on the nodes, for whichever replica can start them.
 
-use super::{host::Host, *};
-use crate::{ControlErrorKind, JobMemory, Overlap, REQUEST_LIFETIME, Trigger};
+use super::{
+    host::{Host, hosts, pass},
+    *,
+};
+use crate::{ControlErrorKind, Overlap, REQUEST_LIFETIME, Trigger};
 
 /// Not due in these tests.
 const IN_JULY: &str = "0 0 0 1 7 *";
@@ -22,43 +25,12 @@ impl Fleet {
         moment
     }
 
-    async fn memory(&self) -> JobMemory {
-        let client = self.client().await;
-        let memory = crate::inspect(&client, "tests", "job").await.unwrap();
-        client.close().await;
-        assert!(memory.is_known());
-        memory
-    }
-
     /// Returns how the run of a request ended.
     async fn outcome_of(&self, moment: DateTime<Utc>) -> Option<String> {
         let memory = self.memory().await;
         let run = memory.requested(moment)?;
         run.outcome().map(str::to_owned)
     }
-}
-
-/// Wakes the jobs of all these replicas up, as their alarms do, for this time.
-async fn pass(hosts: &[&Host], seconds: u64) {
-    for _ in 0..2 * seconds {
-        for host in hosts {
-            host.jobs.wake();
-            host.jobs.look_at_nodes();
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-}
-
-async fn hosts(fleet: &Fleet, job: impl Fn() -> SingletonJob) -> [Host; 3] {
-    let hosts = [
-        Host::new(fleet).await,
-        Host::new(fleet).await,
-        Host::new(fleet).await,
-    ];
-    for host in &hosts {
-        host.put(job());
-    }
-    hosts
 }
 
 // Shows: R6.1.

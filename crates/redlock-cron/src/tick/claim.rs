@@ -19,7 +19,7 @@ enum InTheWay {
     Nothing,
     /// A run that was due or requested.
     Run,
-    /// A run of a tick that was missed, or that is started again.
+    /// A run of a tick that was missed, is started again, or is one of a backfill.
     MadeUp,
 }
 
@@ -178,6 +178,10 @@ impl Claimant<'_> {
             if tick.is_some() && run.and_then(newest).map(|run| run.tick) == tick {
                 return InTheWay::MadeUp;
             }
+        }
+        let newest = first.as_ref().map(|run| run.token);
+        if job.runs_backfill_after(newest).await {
+            return InTheWay::MadeUp;
         }
         if let Some(run) = first
             && run.is_open()

@@ -7,8 +7,10 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::future::join;
-use redlock_core::{Claim, JobState, Redlock, ResourceKey, RunRecord, RunState, Slots, Tick};
+use futures_util::future::{join, join_all};
+use redlock_core::{
+    Claim, FencingToken, JobState, Redlock, ResourceKey, RunRecord, RunState, Slots, Tick,
+};
 use tokio::{select, time::sleep};
 
 use super::SHORT_WAIT;
@@ -16,7 +18,7 @@ use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, TickReport, Trigger,
     clock::{LONGEST_AHEAD, lag, to_instant},
     job::{Condition, Fingerprint, JobId, JobSettings, Work, early},
-    record::{ExpectationLooks, Journal, guarded},
+    record::{ExpectationLooks, Journal, guarded, keys_of_ticks},
     replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
 };
@@ -121,6 +123,18 @@ impl JobContext {
         }));
         runs.sort_by_key(|run| Reverse(run.token));
         Some(runs)
+    }
+
+    /// Returns whether the newest run of a backfill has no recorded end, and a greater token than this.
+    pub(super) async fn runs_backfill_after(&self, token: Option<FencingToken>) -> bool {
+        let begun = self.read(self.id.backfill_key(0)).await;
+        if begun.is_none_or(|begun| begun.watermark.is_none()) {
+            return false;
+        }
+        let runs = join_all(keys_of_ticks(&self.id).map(|key| self.read(key))).await;
+        let runs = runs.into_iter().flatten().flat_map(|state| state.runs);
+        let newest = runs.max_by_key(|run| run.token);
+        newest.is_some_and(|run| run.is_open() && Some(run.token) > token)
     }
 
     /// Returns whether the tick may be started as one that was not missed.

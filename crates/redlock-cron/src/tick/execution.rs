@@ -245,11 +245,16 @@ impl<'a> Execution<'a> {
         if self.job.settings.overlap != Overlap::CancelOther {
             return std::future::pending().await;
         }
+        let after = match self.start.trigger {
+            // Those asked for before were not meant for it, because it begins when no tick waits.
+            Trigger::Backfill => to_tick(self.job.nodes_now()),
+            _ => to_tick(self.start.tick),
+        };
         loop {
             sleep((self.job.settings.ttl / 3).min(LONGEST_LOOK)).await;
             let asked = self.job.read(self.job.id.cancel_key()).await;
             if let Some(asked) = asked.and_then(|asked| asked.watermark)
-                && Some(asked) > to_tick(self.start.tick)
+                && Some(asked) > after
                 && self.is_waited_for(asked).await
             {
                 return;

@@ -24,14 +24,11 @@ use uuid::Uuid;
 
 pub(crate) use self::{
     execution::Start,
-    pause::{Switch, is_paused_by},
+    pause::{Switch, is_paused_by, unless_forbidden},
     runner::JobRunner,
 };
 #[cfg(test)]
-pub(crate) use self::{
-    pause::{is_paused, unless_forbidden},
-    retry::Unclaimed,
-};
+pub(crate) use self::{pause::is_paused, retry::Unclaimed};
 
 /// How long a claim waits for a run that goes on, where it is not to wait for its end.
 ///

@@ -74,14 +74,16 @@ impl JobTicks {
         self.progress().next()
     }
 
+    /// Returns whether this replica has yet to ask for a tick that is due, or looks for ticks to make up for.
+    pub(crate) fn are_undecided(&self, job: &JobContext) -> bool {
+        let is_due = !self.undecided.lock().is_empty();
+        is_due || matches!(job.settings.missed, Missed::All { .. }) && !self.backlog.is_idle()
+    }
+
     /// Returns whether this replica has yet to ask for a tick in this range.
     #[cfg(feature = "test-util")]
     pub(super) fn has_undecided(&self, within: RangeInclusive<DateTime<Utc>>) -> bool {
-        let ticks = self
-            .undecided
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let ticks = self.undecided.lock();
         ticks.iter().any(|tick| within.contains(tick))
     }
 
@@ -169,19 +171,22 @@ impl UndecidedTicks {
         oldest: DateTime<Utc>,
         latest: DateTime<Utc>,
     ) -> DateTime<Utc> {
-        let ticks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ticks = self.lock();
         let ticks = ticks.iter().copied().chain(next);
         let ticks = ticks.filter(|tick| *tick >= oldest);
         let before = ticks.map(|tick| tick - TimeDelta::milliseconds(1));
         before.fold(latest, DateTime::min)
     }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<DateTime<Utc>>> {
+        // Nothing panics while the lock is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl UndecidedTick {
     fn new(all: &Arc<UndecidedTicks>, tick: DateTime<Utc>) -> Self {
-        // Nothing panics while the lock is held.
-        let mut ticks = all.0.lock().unwrap_or_else(PoisonError::into_inner);
-        ticks.push(tick);
+        all.lock().push(tick);
         Self {
             all: Arc::clone(all),
             tick,
@@ -191,7 +196,7 @@ impl UndecidedTick {
 
 impl Drop for UndecidedTick {
     fn drop(&mut self) {
-        let mut ticks = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ticks = self.all.lock();
         if let Some(place) = ticks.iter().position(|tick| *tick == self.tick) {
             ticks.swap_remove(place);
         }
@@ -258,6 +263,12 @@ impl TickBacklog {
         let mut state = self.state();
         state.working = false;
         std::mem::take(&mut state.ticks)
+    }
+
+    /// Returns whether it was opened, and no tick is in it.
+    fn is_idle(&self) -> bool {
+        let state = self.state();
+        !state.working && state.ticks.is_empty()
     }
 
     /// Removes a tick that was dealt with.

@@ -1,5 +1,6 @@
 //! A command under a lock: what it is given, how it ends, and that it never outlives its lease.
 
+mod elections;
 mod endings;
 mod losses;
 mod signals;

@@ -87,6 +87,35 @@ async fn a_reader_that_shares_a_key_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reader_that_has_expired_is_not_named_while_another_one_keeps_the_key() {
+    let nodes = faulty(3);
+    let crashed = client_of(&nodes).label("crashed").build().await.unwrap();
+    let reader = client_of(&nodes).label("reader").build().await.unwrap();
+    let for_time = |ttl| {
+        let manual = redlock_core::Renewal::Manual;
+        AcquireOptions::new().ttl(ttl).renewal(manual).shared()
+    };
+    // The order in which owners are named is random.
+    for number in 0..10 {
+        let key = format!("key:{number}");
+        let left = crashed.acquire_with(&*key, for_time(SECOND)).await.unwrap();
+        let kept = reader
+            .acquire_with(&*key, for_time(4 * SECOND))
+            .await
+            .unwrap();
+        assert!(label(reader.holder(&*key).await.unwrap()).is_some());
+        tokio::time::sleep(2 * SECOND).await;
+        let look = reader.holder(&*key).await.unwrap();
+        assert_eq!(label(look).as_deref(), Some("reader"));
+        let Holder::Held { remaining, .. } = look else {
+            panic!("{look:?}")
+        };
+        assert_eq!(remaining, Some(2 * SECOND));
+        drop((left, kept));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_look_connects_again_to_a_node_that_was_down() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;

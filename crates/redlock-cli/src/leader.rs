@@ -1,0 +1,86 @@
+//! `redlock leader`: the leader of an election, or the holder of any key, as a majority of the nodes knows it.
+
+use std::time::{Duration, SystemTime};
+
+use redlock_core::{Holder, HolderLabel};
+use serde_json::json;
+
+use crate::{
+    clock::{lasting, millis, moment},
+    connection::ConnectionArgs,
+    context::CommandContext,
+    exit::{CommandError, CommandResult, Exit},
+    nodes,
+};
+
+/// The arguments of `leader`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct LeaderArgs {
+    /// The name of the election
+    name: String,
+
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// Prints the leader.
+///
+/// Ends with 0 if there is one, with 1 if there is none, and with 3 if that cannot be said.
+pub(crate) async fn run(args: LeaderArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
+    settings.key(&args.name)?;
+    let (client, reports) = nodes::connect(context, &settings).await?;
+    let Some(client) = client else {
+        let lines: String = reports
+            .iter()
+            .map(|report| format!("\n  {}", nodes::line(report)))
+            .collect();
+        return Err(CommandError::NoQuorum(format!(
+            "too few nodes can be asked{lines}"
+        )));
+    };
+    let holder = client.holder(&*args.name).await?;
+    let output = context.output;
+    let (state, exit) = match holder {
+        Holder::Held { .. } => ("held", Exit::Yes),
+        Holder::Free => ("free", Exit::No),
+        Holder::Unknown => ("unknown", Exit::NoQuorum),
+    };
+    let (label, since, remaining) = match holder {
+        Holder::Held {
+            label,
+            since,
+            remaining,
+            ..
+        } => (label, since.and_then(since_1970), remaining),
+        _ => (None, None, None),
+    };
+    let label = label.as_ref().map(HolderLabel::as_str);
+    if output.is_json() {
+        output.json(&json!({
+            "state": state,
+            "leader": label,
+            // Since 1970, by the leader's clock.
+            "since_ms": since.map(millis),
+            "remaining_ms": remaining.map(millis),
+        }))?;
+        return Ok(exit);
+    }
+    output.line(&match holder {
+        Holder::Held { .. } => {
+            let label = label.unwrap_or("a holder without a label");
+            let since = since.map(|since| format!(" since {}", moment(since)));
+            let (since, left) = (since.unwrap_or_default(), lasting(remaining));
+            format!("{label} leads{since}, {left} unless renewed")
+        }
+        Holder::Free => "no leader: no majority of the nodes has the key".to_owned(),
+        Holder::Unknown => {
+            "unknown: too few nodes answer or vote, or candidates contend at this moment".to_owned()
+        }
+    })?;
+    Ok(exit)
+}
+
+fn since_1970(time: SystemTime) -> Option<Duration> {
+    time.duration_since(SystemTime::UNIX_EPOCH).ok()
+}

@@ -1,0 +1,321 @@
+//! The course of a backfill: the ticks of a range, which replicas claim and run after they were due.
+//!
+//! Nodes cannot tell whether a tick was claimed that is older than what they remember, so a tick is not claimed under its
+//! own instant.
+//! A backfill is requested at a moment of the present, and its ticks are claimed as the moments after it: so a majority
+//! has each of them for one replica.
+//! A replica counts the ticks first, and claims that count; all replicas of the same schedule go by it.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use futures_util::future::join;
+use redlock_core::{JobState, RunRecord};
+use tokio::time::sleep;
+
+use super::actions::{EARLY, REQUEST_LIFETIME, moment_of};
+use crate::{
+    MOST_BACKFILLED, Outcome, Trigger,
+    clock::{lag, to_instant, to_tick},
+    job::early,
+    record::{ALREADY_OK, BackfillEntry, key_of_tick, moment_of_tick},
+    replica::{After, ClaimRequest, Refusal, WonClaim},
+    tick::{JobRunner, SHORT_WAIT, Start, unless_forbidden},
+};
+
+/// The range of a backfill, in whole seconds; both ends belong to it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct BackfillRange {
+    // invariant: not after `to`, and both between 1970 and the year 9999
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+}
+
+impl BackfillRange {
+    /// Makes the range; says what is wrong with it otherwise.
+    pub(super) fn new(from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Self, &'static str> {
+        if from > to {
+            return Err("the range ends before it begins");
+        }
+        if to_tick(from).is_none() || to_tick(to).is_none() {
+            return Err("the range must be between 1970 and the year 9999");
+        }
+        let whole = from + TimeDelta::milliseconds(999);
+        let (from, to) = (whole.trunc_subsecs(0), to.trunc_subsecs(0));
+        if from > to {
+            return Err("the range has no whole second, and ticks are whole seconds");
+        }
+        Ok(Self { from, to })
+    }
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let (from, to) = text.split_once('/')?;
+        Self::new(from.parse().ok()?, to.parse().ok()?).ok()
+    }
+}
+
+/// A word on the nodes, in the form of ISO 8601.
+impl fmt::Display for BackfillRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = "%Y-%m-%dT%H:%M:%SZ";
+        write!(f, "{}/{}", self.from.format(form), self.to.format(form))
+    }
+}
+
+impl JobRunner {
+    /// Claims and runs the ticks of a backfill that was requested at this moment, each if no other replica has.
+    pub(super) async fn backfill(self: Arc<Self>, moment: DateTime<Utc>, range: BackfillRange) {
+        let planned = self.job.unless_draining(self.plan(moment, range)).await;
+        let ticks = match planned {
+            Ok(ticks) => ticks,
+            Err(refusal) => return drop(self.job.refused(moment, Trigger::Backfill, refusal)),
+        };
+        for (number, tick) in (1..).zip(&ticks) {
+            let decided = self.decide_backfilled(moment, number, &ticks);
+            match self.job.unless_draining(decided).await {
+                Ok(Some(start)) => drop(start.run(&self.job).await),
+                Ok(None) => {}
+                Err(refusal) => {
+                    return drop(self.job.refused(*tick, Trigger::Backfill, refusal));
+                }
+            }
+        }
+    }
+
+    /// Finds the ticks of the range, and claims the beginning of the backfill unless another replica has.
+    ///
+    /// Returns no tick if there are too many, or if this replica has no part in the backfill.
+    async fn plan(
+        &self,
+        moment: DateTime<Utc>,
+        range: BackfillRange,
+    ) -> Result<Vec<DateTime<Utc>>, Refusal> {
+        let job = &self.job;
+        let (after, before) = (range.from - MILLISECOND, range.to + MILLISECOND);
+        let count = job.schedule.count(after, before, MOST_COUNTED).await;
+        let ticks = match count {
+            ..=MOST_BACKFILLED => job.schedule.between(after, before, usize::MAX).await,
+            _ => Vec::new(),
+        };
+        let key = job.id.backfill_key(0);
+        let number = BackfillEntry::Plan(count).number(job.fingerprint);
+        loop {
+            let begun = job.read(key.clone()).await;
+            if let Some(begun) = begun.as_ref().and_then(|plans| plans.runs.first())
+                && to_instant(begun.tick) >= moment
+            {
+                let is_this = to_instant(begun.tick) == moment;
+                if is_this && begun.fingerprint != number {
+                    self.say_other_schedule(moment, begun);
+                    return Ok(Vec::new());
+                }
+                return Ok(if is_this { ticks } else { Vec::new() });
+            }
+            // It expired before this replica had the job.
+            if begun.is_some() && lag(moment, job.nodes_now()) > REQUEST_LIFETIME {
+                return Ok(Vec::new());
+            }
+            let ask = ClaimRequest {
+                start_within: REQUEST_LIFETIME,
+                ..moment_of(key.clone(), number, job.settings.ttl, SHORT_WAIT, moment)
+            };
+            match job.replica.claims.claim(ask).await {
+                Ok(won) => {
+                    let word = if count > MOST_BACKFILLED {
+                        "too-many"
+                    } else {
+                        "counted"
+                    };
+                    job.finish(won.claim, word, Duration::ZERO).await;
+                    return Ok(ticks);
+                }
+                Err(refusal) if is_final(&refusal) => return Err(refusal),
+                Err(_) => sleep(SHORT_WAIT).await,
+            }
+        }
+    }
+
+    /// Claims a tick of a backfill; returns `None` if another replica has it, or if it need not be started.
+    async fn decide_backfilled(
+        &self,
+        moment: DateTime<Utc>,
+        number: u64,
+        ticks: &[DateTime<Utc>],
+    ) -> Result<Option<Start>, Refusal> {
+        let job = &self.job;
+        let key = key_of_tick(&job.id, number);
+        let own = moment_of_tick(moment, number);
+        let tick = tick_of(ticks, number).expect("it is one of the ticks");
+        let won = loop {
+            if lag(moment, job.nodes_now()) > BACKFILL_LIFETIME {
+                let why = "the backfill was requested too long ago";
+                return Err(Refusal::new(Outcome::TooLate, why));
+            }
+            let (plans, claimed) =
+                join(job.read(job.id.backfill_key(0)), job.read(key.clone())).await;
+            let Some((plans, claimed)) = plans.zip(claimed) else {
+                sleep(SHORT_WAIT).await;
+                continue;
+            };
+            if plans.watermark > to_tick(moment) {
+                let why = "another backfill of the job was begun";
+                return Err(Refusal::new(Outcome::NotWinner, why));
+            }
+            if let Some(other) = other_tick(&claimed, moment, ticks) {
+                self.say_other_schedule(moment, other);
+                let why = "the schedule of another replica has other ticks";
+                return Err(Refusal::new(Outcome::NotWinner, why));
+            }
+            if claimed.watermark >= to_tick(own) {
+                return Ok(None);
+            }
+            // A tick that is due goes first, and one that is to be made up for is not claimed twice.
+            if self.ticks.are_undecided(job) {
+                sleep(BETWEEN_TICKS).await;
+                continue;
+            }
+            if !job.wants(tick) {
+                sleep(SHORT_WAIT).await;
+                continue;
+            }
+            let ask = ClaimRequest {
+                tick: own,
+                early: EARLY,
+                start_within: BACKFILL_LIFETIME,
+                fingerprint: BackfillEntry::Run(tick).number(job.fingerprint),
+                ..job.ask(key.clone(), tick, SHORT_WAIT)
+            };
+            match job.replica.claims.claim(ask).await {
+                Ok(won) => break won,
+                Err(refusal) if is_final(&refusal) => return Err(refusal),
+                Err(_) => sleep(SHORT_WAIT).await,
+            }
+        };
+        self.start_backfilled(won, tick).await
+    }
+
+    /// Decides whether a tick that was claimed for a backfill is started.
+    async fn start_backfilled(
+        &self,
+        won: WonClaim,
+        tick: DateTime<Utc>,
+    ) -> Result<Option<Start>, Refusal> {
+        let job = &self.job;
+        let won = match unless_forbidden(job, won, 1, BACKFILL_LIFETIME).await {
+            Ok(won) => won,
+            // What the nodes remember of the tick says so, and the next one is asked for.
+            Err(refusal) => {
+                job.refused(tick, Trigger::Backfill, refusal);
+                return Ok(None);
+            }
+        };
+        let is_used_up = self.is_used_up(tick).await;
+        // Under the lock of the tick's run, so that no run of the tick ends after this.
+        let memory = self.memory().await;
+        let word = match memory.has_ended_well(tick) {
+            true => Some(ALREADY_OK),
+            // It could run twice.
+            false if !is_used_up || !memory.is_known() => Some(RunRecord::UNSTARTED),
+            false => None,
+        };
+        if let Some(word) = word {
+            job.finish(won.claim, word, Duration::ZERO).await;
+            return Ok(None);
+        }
+        Ok(Some(Start {
+            won,
+            tick,
+            trigger: Trigger::Backfill,
+            attempt: 1,
+        }))
+    }
+
+    /// Sees to it that no replica starts the tick as one that was due or missed; returns whether that is sure.
+    async fn is_used_up(&self, tick: DateTime<Utc>) -> bool {
+        let job = &self.job;
+        let Some(state) = job.read(job.id.job_key()).await else {
+            return false;
+        };
+        if state.watermark >= to_tick(tick) {
+            return true;
+        }
+        let ask = ClaimRequest {
+            // The lock of the job is held for this claim's own run.
+            lock: job.id.backfill_key(0),
+            early: early(&job.replica.claims.redlock),
+            start_within: Duration::MAX,
+            after: After::Whatever,
+            slots: None,
+            place_within: None,
+            ..job.ask(job.id.job_key(), tick, SHORT_WAIT)
+        };
+        match job.replica.claims.claim(ask).await {
+            Ok(won) => {
+                job.finish(won.claim, "backfilled", Duration::ZERO).await;
+                true
+            }
+            Err(refusal) => match refusal.outcome {
+                // Then none can claim it any more.
+                Outcome::NotWinner | Outcome::TooLate => true,
+                Outcome::Forgotten => !refusal.is_open,
+                _ => false,
+            },
+        }
+    }
+
+    fn say_other_schedule(&self, moment: DateTime<Utc>, record: &RunRecord) {
+        tracing::warn!(
+            target: crate::TARGET, job = &**self.job.id.name(), backfill = %moment, replica = %record.replica,
+            "a replica with another schedule has begun this backfill, which is left to it"
+        );
+    }
+}
+
+/// Returns the tick with this number; the first has the number 1.
+fn tick_of(ticks: &[DateTime<Utc>], number: u64) -> Option<DateTime<Utc>> {
+    let place = usize::try_from(number.checked_sub(1)?).ok()?;
+    ticks.get(place).copied()
+}
+
+/// Returns the newest record of a backfill's ticks if it is about a tick that this replica's schedule does not have there.
+fn other_tick<'a>(
+    claimed: &'a JobState,
+    moment: DateTime<Utc>,
+    ticks: &[DateTime<Utc>],
+) -> Option<&'a RunRecord> {
+    let newest = claimed.runs.first()?;
+    let number = (to_instant(newest.tick) - moment).num_milliseconds();
+    let number = u64::try_from(number).ok().filter(|number| *number > 0)?;
+    let is_same = match BackfillEntry::of(newest) {
+        Some(BackfillEntry::Run(tick)) => tick_of(ticks, number) == Some(tick),
+        _ => false,
+    };
+    (!is_same).then_some(newest)
+}
+
+/// Returns whether no later claim of the same moment can be won.
+fn is_final(refusal: &Refusal) -> bool {
+    match refusal.outcome {
+        Outcome::TooLate | Outcome::Refused => true,
+        Outcome::Forgotten => !refusal.is_open,
+        _ => false,
+    }
+}
+
+/// The time within which replicas claim the ticks of a [backfill](crate::request_backfill), by the nodes' clocks: a day.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(redlock_cron::BACKFILL_LIFETIME.as_secs(), 24 * 60 * 60);
+/// ```
+pub const BACKFILL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long to wait for ticks that are due: no fraction of a second, because each look could find the ticks of a second.
+const BETWEEN_TICKS: Duration = Duration::from_millis(230);
+
+/// The most ticks that are counted to say how many are too many.
+const MOST_COUNTED: u64 = 100_000;
+
+const MILLISECOND: TimeDelta = TimeDelta::milliseconds(1);

@@ -1,0 +1,143 @@
+use std::{fmt, time::Duration};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use redlock_core::{FencingToken, Printable, RunRecord, RunState, Tick};
+
+use super::backfill::BackfillEntry;
+use crate::{Outcome, clock::to_instant};
+
+/// A run as the nodes remember it.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// jobs.trigger_now("close-day").await?;
+/// for run in jobs.status("close-day").await?.runs() {
+///     println!(
+///         "{} attempt {} on {}, claimed at {}, token {}: {} after {:?}",
+///         run.tick(),
+///         run.attempt(),
+///         run.replica(),
+///         run.claimed_at(),
+///         run.fencing_token(),
+///         run.outcome().unwrap_or("it goes on, or its end is not recorded"),
+///         run.took(),
+///     );
+///     assert!(run.is_manual());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PastRun {
+    pub(crate) record: RunRecord,
+    pub(crate) attempt: u32,
+    pub(crate) is_manual: bool,
+}
+
+impl PastRun {
+    /// Returns the tick, or the moment of the request for the run.
+    pub fn tick(&self) -> DateTime<Utc> {
+        match BackfillEntry::of(&self.record) {
+            Some(BackfillEntry::Run(tick)) => tick,
+            _ => to_instant(self.record.tick),
+        }
+    }
+
+    /// Returns whether it is the run of a tick of a [backfill](crate::request_backfill).
+    pub fn is_backfill(&self) -> bool {
+        matches!(BackfillEntry::of(&self.record), Some(BackfillEntry::Run(_)))
+    }
+
+    /// Returns the number of the run among the runs of its tick: 1 is the first.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns whether the run was requested.
+    pub fn is_manual(&self) -> bool {
+        self.is_manual
+    }
+
+    /// Returns the replica of the run.
+    pub fn replica(&self) -> &str {
+        self.record.replica.as_str()
+    }
+
+    /// Returns its fencing token.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.record.token
+    }
+
+    /// Returns the time of the claim, by its replica's clock.
+    pub fn claimed_at(&self) -> DateTime<Utc> {
+        Tick::from_millis(self.record.claimed_at).map_or(DateTime::<Utc>::MAX_UTC, to_instant)
+    }
+
+    /// Returns how the run ended, as [`Outcome::as_str`](crate::Outcome::as_str) names it, or `dropped` or `unstarted`;
+    /// `None` if its end is not recorded.
+    pub fn outcome(&self) -> Option<&str> {
+        match &self.record.state {
+            RunState::Ended { outcome, .. } => Some(outcome.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it was requested, and skipped because another run went on: it had no lock of the job.
+    pub(crate) fn was_skipped(&self) -> bool {
+        self.outcome() == Some(Outcome::Overlapping.as_str())
+    }
+
+    /// Returns whether the end of the run is not recorded.
+    pub(crate) fn is_open(&self) -> bool {
+        self.outcome().is_none()
+    }
+
+    /// Returns the duration of the run, if it has ended.
+    pub fn took(&self) -> Option<Duration> {
+        match &self.record.state {
+            RunState::Ended { took, .. } => Some(*took),
+            _ => None,
+        }
+    }
+}
+
+/// One line: the tick, where it ran, and how it ended.
+impl fmt::Display for PastRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tick = self.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
+        write!(f, "{tick} on {}", Printable::new(self.replica()))?;
+        if self.attempt() > 1 {
+            write!(f, ", attempt {}", self.attempt())?;
+        }
+        if self.is_backfill() {
+            f.write_str(", backfill")?;
+        } else if self.is_manual() {
+            f.write_str(", by hand")?;
+        }
+        match (self.outcome(), self.took()) {
+            (Some(outcome), Some(took)) => {
+                let outcome = Printable::new(outcome);
+                write!(f, ": {outcome} after {}", rounded(took))
+            }
+            _ => f.write_str(": no end is known"),
+        }
+    }
+}
+
+/// Returns whether a run was claimed and not started.
+pub(crate) fn is_unstarted(run: &RunRecord) -> bool {
+    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
+}
+
+/// Writes a time to the millisecond.
+pub(super) fn rounded(time: Duration) -> String {
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    format!("{:?}", Duration::from_millis(millis))
+}

@@ -1,0 +1,405 @@
+//! Backfills: the ticks of a range, which replicas run after they were due.
+
+use chrono_tz::Europe::Berlin;
+
+use super::{
+    host::{Host, hosts, pass},
+    *,
+};
+use crate::{ControlErrorKind, MOST_BACKFILLED, Missed, Overlap, REQUEST_LIFETIME, Trigger};
+
+/// Due two seconds before the fleet's start, and an hour after that.
+const EACH_HOUR: &str = "0 0 * * * *";
+
+/// Returns the tick `hours` before the last one before the fleet's start.
+fn hour(hours: i64) -> DateTime<Utc> {
+    tick(-2 - 3_600 * hours)
+}
+
+impl Fleet {
+    async fn backfill(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> DateTime<Utc> {
+        let client = self.client().await;
+        let moment = crate::request_backfill(&client, "tests", "job", from, to).await;
+        client.close().await;
+        moment.unwrap()
+    }
+
+    /// Returns how the ticks of the last backfill ended, in order.
+    async fn backfilled(&self) -> Vec<(DateTime<Utc>, String)> {
+        let memory = self.memory().await;
+        let runs = memory.backfill().unwrap().runs().iter();
+        let ended = runs.map(|run| (run.tick(), run.outcome().unwrap_or("open").to_owned()));
+        ended.collect()
+    }
+}
+
+/// Returns a job of each hour whose runs take `seconds`.
+fn hourly(starts: &Starts, seconds: u64) -> SingletonJob {
+    starts.job(EACH_HOUR, move |_| async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(())
+    })
+}
+
+// Shows: R6.1.
+#[tokio::test(start_paused = true)]
+async fn each_tick_of_a_range_is_started_on_one_replica_in_order_with_a_token_of_its_own() {
+    for overlap in [Overlap::Skip, Overlap::Wait, Overlap::CancelOther] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let mut hosts = hosts(&fleet, || hourly(&starts, 5).overlap(overlap)).await;
+        pass(&hosts.each_ref(), 5).await;
+        let moment = fleet.backfill(hour(3), hour(0)).await;
+        pass(&hosts.each_ref(), 60).await;
+        let ticks = [hour(3), hour(2), hour(1), hour(0)];
+        assert_eq!(starts.list(), ticks, "{overlap:?}");
+        let memory = fleet.memory().await;
+        let backfill = memory.backfill().unwrap();
+        assert_eq!((backfill.moment(), backfill.ticks()), (moment, 4));
+        let runs = backfill.runs();
+        assert!(runs.iter().all(|run| run.outcome() == Some("ok")));
+        let tokens: Vec<_> = runs.iter().map(|run| run.fencing_token()).collect();
+        assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+        assert_eq!(memory.last_run().unwrap().tick(), hour(0));
+        let reports: Vec<_> = hosts.iter_mut().flat_map(Host::reports).collect();
+        assert_eq!(reports.len(), 4, "{reports:?}");
+        for report in reports {
+            let (trigger, outcome) = (report.trigger(), report.outcome());
+            assert_eq!((trigger, outcome), (Trigger::Backfill, Outcome::Ok));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_tick_of_a_backfill_is_started_once_though_it_fails_at_once_or_runs_may_overlap() {
+    for (overlap, seconds) in [
+        (Overlap::Skip, 0),
+        (Overlap::Wait, 0),
+        (Overlap::CancelOther, 0),
+        (Overlap::Allow, 0),
+        (Overlap::Allow, 5),
+        (Overlap::UpTo(2), 5),
+    ] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = starts.job(EACH_HOUR, move |_| async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Err("no ledger".into())
+            });
+            job.overlap(overlap)
+        };
+        let hosts = hosts(&fleet, job).await;
+        fleet.backfill(hour(9), hour(0)).await;
+        pass(&hosts.each_ref(), 120).await;
+        let mut started = starts.list();
+        started.sort();
+        let ticks: Vec<_> = (0..10).rev().map(hour).collect();
+        assert_eq!(started, ticks, "{overlap:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_find_a_backfill_one_after_the_other_start_each_tick_once() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        starts.job(EACH_HOUR, |_| async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            Err("no ledger".into())
+        })
+    };
+    let hosts = hosts(&fleet, job).await;
+    fleet.backfill(hour(4), hour(0)).await;
+    for some in [&hosts[..1], &hosts[..2], &hosts] {
+        pass(&some.iter().collect::<Vec<_>>(), 5).await;
+    }
+    pass(&hosts.each_ref(), 60).await;
+    let ticks: Vec<_> = (0..5).rev().map(hour).collect();
+    assert_eq!(starts.list(), ticks);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_ticks_are_started_and_remembered_and_of_more_only_their_number() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let hosts = hosts(&fleet, || hourly(&starts, 0)).await;
+    let most = MOST_BACKFILLED.cast_signed();
+    fleet.backfill(hour(most), hour(0)).await;
+    pass(&hosts.each_ref(), 60).await;
+    let memory = fleet.memory().await;
+    assert_eq!(memory.backfill().unwrap().ticks(), MOST_BACKFILLED + 1);
+    assert!(starts.list().is_empty());
+    fleet.backfill(hour(most - 1), hour(0)).await;
+    pass(&hosts.each_ref(), 300).await;
+    let ticks: Vec<_> = (0..most).rev().map(hour).collect();
+    assert_eq!(starts.list(), ticks);
+    let expected: Vec<_> = ticks.iter().map(|tick| (*tick, "ok".to_owned())).collect();
+    assert_eq!(fleet.backfilled().await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_has_ended_well_is_not_started_again_and_one_that_failed_is() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let fails = Arc::new(AtomicBool::new(true));
+    let job = || {
+        let fails = Arc::clone(&fails);
+        starts.job(EACH_HOUR, move |run: Run| {
+            let fails = run.tick() == hour(1) && fails.load(Ordering::Relaxed);
+            async move {
+                if fails {
+                    return Err("no ledger".into());
+                }
+                Ok(())
+            }
+        })
+    };
+    let hosts = hosts(&fleet, job).await;
+    let outcomes = async || {
+        let ended = fleet.backfilled().await.into_iter();
+        ended.map(|(_, outcome)| outcome).collect::<Vec<_>>()
+    };
+    fleet.backfill(hour(2), hour(0)).await;
+    pass(&hosts.each_ref(), 30).await;
+    assert_eq!(outcomes().await, ["ok", "failed", "ok"]);
+    fails.store(false, Ordering::Relaxed);
+    for expected in ["ok", "already-ok"] {
+        fleet.backfill(hour(2), hour(0)).await;
+        pass(&hosts.each_ref(), 30).await;
+        assert_eq!(outcomes().await, ["already-ok", expected, "already-ok"]);
+    }
+    assert_eq!(starts.list(), [hour(2), hour(1), hour(0), hour(1)]);
+    // The next tick is due, and runs; it is one that has run then.
+    pass(&hosts.each_ref(), 3_700).await;
+    assert_eq!(starts.list().last(), Some(&hour(-1)));
+    fleet.backfill(hour(-1), hour(-1)).await;
+    pass(&hosts.each_ref(), 30).await;
+    assert_eq!(outcomes().await, ["already-ok"]);
+    assert_eq!(starts.list().len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_are_those_of_the_schedule_in_its_zone_when_clocks_change() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let work = starts.quick_job(EACH_HOUR).work;
+        SingletonJob::cron("job", "0 30 2 * * *", Berlin, work)
+    };
+    let hosts = hosts(&fleet, job).await;
+    let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
+    // At half past two there is no such time on the 29th.
+    fleet
+        .backfill(utc("2026-03-28T00:00:00Z"), utc("2026-03-30T00:30:00Z"))
+        .await;
+    pass(&hosts.each_ref(), 30).await;
+    let ticks = [
+        "2026-03-28T01:30:00Z",
+        "2026-03-29T01:00:00Z",
+        "2026-03-30T00:30:00Z",
+    ];
+    assert_eq!(starts.list(), ticks.map(utc));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_waits_for_a_run_of_a_backfill_and_goes_before_the_next() {
+    for overlap in [Overlap::Skip, Overlap::Wait] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            starts
+                .job("5 * * * * *", |run: Run| async move {
+                    if run.trigger() == Trigger::Backfill {
+                        tokio::time::sleep(Duration::from_secs(40)).await;
+                    }
+                    Ok(())
+                })
+                .overlap(overlap)
+                .start_within(Duration::from_secs(50))
+        };
+        let hosts = hosts(&fleet, job).await;
+        pass(&hosts.each_ref(), 30).await;
+        fleet.backfill(tick(-117), tick(-57)).await;
+        pass(&hosts.each_ref(), 150).await;
+        let started = starts.list();
+        let due = [tick(3), tick(-117), tick(63), tick(-57), tick(123)];
+        assert_eq!(started, due, "{overlap:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_cancels_a_run_of_a_backfill_under_that_policy_and_not_the_next_one() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job("5 * * * * *", |run: Run| async move {
+            if run.trigger() == Trigger::Backfill {
+                tokio::time::sleep(Duration::from_secs(40)).await;
+            }
+            Ok(())
+        });
+        job.overlap(Overlap::CancelOther)
+            .start_within(Duration::from_secs(50))
+    };
+    let hosts = hosts(&fleet, job).await;
+    pass(&hosts.each_ref(), 30).await;
+    fleet.backfill(tick(-117), tick(-57)).await;
+    pass(&hosts.each_ref(), 80).await;
+    let ended = fleet.backfilled().await;
+    let expected = [(tick(-117), "cancelled"), (tick(-57), "ok")];
+    assert_eq!(
+        ended,
+        expected.map(|(tick, outcome)| (tick, outcome.to_owned()))
+    );
+    let due = [tick(3), tick(-117), tick(63), tick(-57)];
+    assert_eq!(starts.list(), due);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_was_backfilled_is_not_made_up_for_later() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = |window| {
+        let job = starts.quick_job("5 * * * * *").missed(Missed::Latest);
+        job.start_within(Duration::from_secs(5))
+            .catch_up_window(Duration::from_secs(window))
+    };
+    let first = Host::new(&fleet).await;
+    first.put(job(30));
+    first.until(10).await;
+    first.remove(0).await;
+    fleet.sleep_until(100_000).await;
+    let second = Host::new(&fleet).await;
+    second.put(job(30));
+    second.until(105).await;
+    assert_eq!(starts.list(), [tick(3)], "it is too late for the other one");
+    fleet.backfill(tick(63), tick(63)).await;
+    second.until(110).await;
+    second.put(job(3_600));
+    second.until(120).await;
+    assert_eq!(starts.list(), [tick(3), tick(63)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_to_be_made_up_for_is_started_once() {
+    for missed in [Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            starts
+                .job("5 * * * * *", |_| async {
+                    tokio::time::sleep(Duration::from_secs(2)).await;
+                    Ok(())
+                })
+                .missed(missed)
+                .catch_up_window(Duration::from_secs(3_600))
+        };
+        let first = Host::new(&fleet).await;
+        first.put(job());
+        first.until(10).await;
+        first.remove(0).await;
+        // An outage of five minutes, after which an operator is as quick as the replicas.
+        fleet.sleep_until(310_000).await;
+        fleet.backfill(tick(3), tick(303)).await;
+        let hosts = hosts(&fleet, job).await;
+        pass(&hosts.each_ref(), 50).await;
+        let mut started = starts.list();
+        started.sort();
+        let ticks = [
+            tick(3),
+            tick(63),
+            tick(123),
+            tick(183),
+            tick(243),
+            tick(303),
+        ];
+        assert_eq!(started, ticks, "{missed:?}");
+        pass(&hosts.each_ref(), 30).await;
+        assert_eq!(starts.list().len(), 7, "{missed:?}: the next one was due");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_ends_a_backfill_and_so_does_another_one() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let hosts = hosts(&fleet, || hourly(&starts, 10)).await;
+    fleet.backfill(hour(20), hour(0)).await;
+    pass(&hosts.each_ref(), 8).await;
+    fleet.backfill(hour(40), hour(39)).await;
+    pass(&hosts.each_ref(), 60).await;
+    assert_eq!(starts.list(), [hour(20), hour(40), hour(39)]);
+    fleet.backfill(hour(60), hour(50)).await;
+    pass(&hosts.each_ref(), 8).await;
+    let runner = hosts[0].jobs.get("job").unwrap();
+    runner.set_paused(true).await.unwrap();
+    pass(&hosts.each_ref(), 60).await;
+    runner.set_paused(false).await.unwrap();
+    pass(&hosts.each_ref(), 60).await;
+    assert_eq!(starts.list().len(), 4);
+    let ended = fleet.backfilled().await;
+    assert_eq!(ended[0], (hour(60), "ok".to_owned()));
+    assert_eq!(ended.len(), 11);
+    assert!(ended[1..].iter().all(|(_, outcome)| outcome == "paused"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_comes_goes_on_with_a_backfill_and_begins_none_that_is_old() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    fleet.backfill(hour(9), hour(8)).await;
+    tokio::time::sleep(REQUEST_LIFETIME + Duration::from_secs(2)).await;
+    let first = Host::new(&fleet).await;
+    first.put(hourly(&starts, 10));
+    pass(&[&first], 60).await;
+    assert!(starts.list().is_empty());
+    assert!(fleet.memory().await.backfill().is_none());
+    fleet.backfill(hour(2), hour(0)).await;
+    pass(&[&first], 8).await;
+    assert_eq!(first.remove(0).await, [hour(2)]);
+    pass(&[&first], 120).await;
+    assert_eq!(starts.list(), [hour(2)]);
+    let second = Host::new(&fleet).await;
+    second.put(hourly(&starts, 10));
+    pass(&[&second], 60).await;
+    assert_eq!(starts.list(), [hour(2), hour(1), hour(0)]);
+    let ended = fleet.backfilled().await;
+    assert_eq!(ended[0], (hour(2), "aborted".to_owned()));
+    assert_eq!(ended[2], (hour(0), "ok".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_whose_schedules_differ_do_not_mix_them_in_a_backfill() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let one = Host::new(&fleet).await;
+    one.put(hourly(&starts, 5));
+    let other = Host::new(&fleet).await;
+    let others = Starts::default();
+    other.put(others.quick_job("0 30 * * * *"));
+    pass(&[&one, &other], 5).await;
+    fleet.backfill(hour(3), hour(0)).await;
+    pass(&[&one, &other], 60).await;
+    let (one, other) = (starts.list(), others.list());
+    assert!(one.is_empty() != other.is_empty(), "{one:?} {other:?}");
+    assert!([4, 3].contains(&(one.len() + other.len())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_range_that_is_wrong_is_an_error_that_leaves_nothing() {
+    let fleet = Fleet::new();
+    let client = fleet.client().await;
+    let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
+    for (from, to, why) in [
+        (hour(0), hour(1), "ends before it begins"),
+        (hour(1), tick(3_600), "in the future"),
+        (utc("1969-01-01T00:00:00Z"), hour(1), "1970"),
+        (
+            utc("2026-01-01T00:00:00.2Z"),
+            utc("2026-01-01T00:00:00.3Z"),
+            "no whole second",
+        ),
+    ] {
+        let asked = crate::request_backfill(&client, "tests", "job", from, to).await;
+        let error = asked.unwrap_err();
+        assert_eq!(error.kind(), ControlErrorKind::InvalidRange, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    for resource in crate::remembered_under("tests", "job").unwrap() {
+        let known = client.job_status(resource).await.unwrap();
+        assert_eq!(known.state().unwrap().watermark, None);
+    }
+    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+    let asked = crate::request_backfill(&client, "tests", "job", hour(1), hour(0)).await;
+    let error = asked.unwrap_err();
+    assert_eq!(error.kind(), ControlErrorKind::Unconfirmed);
+    client.close().await;
+}
