@@ -86,7 +86,7 @@ pub(crate) async fn elect(args: ElectArgs, context: &CommandContext) -> CommandR
             "{candidate} leads, with the token {}",
             term.token()
         ));
-        let ended = held.run(&client, HeldLock::Role(term), Duration::ZERO);
+        let ended = held.run(&client, HeldLock::Role(Box::new(term)), Duration::ZERO);
         match ended.await? {
             (Exit::Lost, false) => {}
             (exit, _) => return Ok(exit),

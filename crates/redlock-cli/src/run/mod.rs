@@ -106,7 +106,7 @@ struct HeldCommand<'a> {
 /// The lock under which a command runs.
 enum HeldLock {
     Key(LockGuard),
-    Role(Term),
+    Role(Box<Term>),
 }
 
 const EXIT_CODES: &str = "\
