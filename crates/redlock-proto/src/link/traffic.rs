@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::LinkConfig;
-use crate::{Instant, NodeKey, OwnerId, Request, Shard};
+use crate::{Instant, Lock, LockMode, NodeKey, OwnerId, Request, Shard, Verb};
 
 /// What waits to be sent over one connection, and what waits for its answer.
 #[derive(Debug, Default)]
@@ -117,10 +117,20 @@ impl Traffic {
         self.in_flight.insert(call, in_flight);
     }
 
-    /// Returns whether something else was sent on an owner's behalf, or its release waits to be sent.
+    /// Returns whether something was sent on an owner's behalf that a late acquire would undo, or its release waits to be
+    /// sent.
+    ///
+    /// A plain extension is nothing of that kind, unless the owner shares the key by now.
     pub(super) fn is_followed(&self, owner: OwnerId) -> bool {
-        let is_its =
-            |op: &&Op| matches!(&op.request, Request::Lock { lock, .. } if lock.owner == owner);
+        let is_plain = |verb: &Verb, lock: &Lock| {
+            let is_extension =
+                matches!(verb, Verb::Extend { write_back, .. } if write_back.is_none());
+            is_extension && lock.mode == LockMode::Exclusive
+        };
+        let is_its = |op: &&Op| match &op.request {
+            Request::Lock { verb, lock } => lock.owner == owner && !is_plain(verb, lock),
+            _ => false,
+        };
         let mut sent = self.in_flight.values().flat_map(|call| &call.ops);
         let mut unsent = self.queue.iter().filter(is_its);
         sent.any(|op| is_its(&op)) || unsent.any(|op| op.request.is_release())

@@ -54,6 +54,23 @@ fn what_a_transaction_leaves_unclear_is_asked_again_in_a_call_that_looks_first()
     assert_eq!(sent(&mut link, at(2)).len(), 0);
 }
 
+/// A holder asks for the key of a node that it lacks, and has its lease extended, at once.
+// Shows: R9.4.
+#[test]
+fn an_acquire_that_an_extension_follows_is_asked_again() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    let calls = sent(&mut link, at(0));
+    let extend = Verb::Extend {
+        ttl: TTL,
+        write_back: None,
+    };
+    push(&mut link, 2, vec![lock(extend, 1)], at(1));
+    assert_eq!(sent(&mut link, at(1)).len(), 1);
+    link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
+    assert_eq!(asked(&sent(&mut link, at(2))), [acquire(1)]);
+}
+
 // Shows: T5.3.
 #[test]
 fn a_key_that_its_owner_lets_go_is_not_asked_for_again() {
