@@ -164,10 +164,12 @@ impl Request {
         let Self::Lock { verb, lock } = self else {
             return false;
         };
-        let is_plain = lock.mode == LockMode::Exclusive && !lock.keys.is_several();
+        let is_one = !lock.keys.is_several();
         match verb {
-            Verb::Release { .. } | Verb::Tombstone { .. } => is_plain,
+            // One that shares the key now may have waited for it alone.
+            Verb::Release { .. } | Verb::Tombstone { .. } => is_one,
             Verb::Acquire { line, wish, .. } => {
+                let is_plain = is_one && lock.mode == LockMode::Exclusive;
                 let is_in_line = line.is_some() && wish.is_none();
                 is_plain && is_in_line && lock.keys.slots().is_none()
             }
