@@ -215,6 +215,16 @@ impl Context {
         }
     }
 
+    /// Ends the time in which votes of an attempt may join those that confirm it.
+    pub(super) fn joins_no_more(&mut self, attempt: u64) {
+        if let Some(round) = self.rounds.get_mut(attempt)
+            && let RoundKind::Decided { is_settling, .. } = &mut round.kind
+        {
+            *is_settling = false;
+        }
+        self.forget_if_over(attempt);
+    }
+
     /// Returns what each node said in a round, for an error.
     pub(super) fn answers(&self, round: u64, now: Now) -> Vec<NodeAnswer> {
         let Some(round) = self.rounds.get(round) else {

@@ -241,6 +241,7 @@ impl Client {
     /// The driver reports the results of the requests on it separately.
     pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>, now: Now) {
         self.cx.nodes.on_disconnected(node, reason, now.clock);
+        self.cx.listening.on_listening(node, false);
         watch::on_disconnected(node, &mut self.cx);
         self.cx.judge(now);
         self.on_node_lost(node, now);

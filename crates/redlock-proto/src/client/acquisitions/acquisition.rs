@@ -168,6 +168,8 @@ impl Acquisition {
 pub(super) struct Settlement {
     /// Its owner distinguishes outcomes of this attempt from those of an earlier one.
     pub(super) lock: Arc<Lock>,
+    /// The round of the attempt, in which late votes come, and keys that nodes give to callers in line.
+    pub(super) attempt: u64,
     /// The present round of requests to confirm.
     pub(super) round: u64,
     pub(super) voters: Vec<usize>,

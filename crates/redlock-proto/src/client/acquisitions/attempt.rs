@@ -108,7 +108,7 @@ impl Acquisitions {
         let Some(entry) = cx.rounds.get_mut(round) else {
             return;
         };
-        let decided = RoundKind::Decided { lease: None };
+        let decided = RoundKind::decided(None);
         let kind = std::mem::replace(&mut entry.kind, decided);
         let RoundKind::Attempt {
             acquisition: id,
@@ -121,9 +121,7 @@ impl Acquisitions {
         };
         match verdict {
             AttemptVerdict::Granted(grant) => {
-                entry.kind = RoundKind::Decided {
-                    lease: Some((id, Arc::clone(&lock))),
-                };
+                entry.kind = RoundKind::decided(Some((id, Arc::clone(&lock))));
                 let baseline = entry.baseline.clone();
                 // A vote that comes late may take the place of a node that does not come to confirm the token.
                 if let Settled::WriteBack { .. } = grant.settled
@@ -210,7 +208,7 @@ impl Acquisitions {
             leases.prepare_commit(id, claim, last.clone(), tokens, now);
         }
         if claim.is_some() || !is_agreed {
-            return self.settle(id, won, leases, cx, now);
+            return self.settle(id, won, round, leases, cx, now);
         }
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;

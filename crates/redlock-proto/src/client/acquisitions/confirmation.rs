@@ -23,6 +23,7 @@ impl Acquisitions {
         &mut self,
         id: u64,
         won: &WonAttempt<'_>,
+        attempt: u64,
         leases: &Leases,
         cx: &mut Context,
         now: Now,
@@ -32,6 +33,7 @@ impl Acquisitions {
         };
         let settlement = Settlement {
             lock: Arc::clone(won.lock),
+            attempt,
             round: 0,
             voters: won.votes.counters().map(|(node, _)| node).collect(),
             awaited: nodes(won.votes, |vote| {
@@ -39,6 +41,11 @@ impl Acquisitions {
             }),
             until: held.state.deadline(),
         };
+        if let Some(entry) = cx.rounds.get_mut(attempt)
+            && let RoundKind::Decided { is_settling, .. } = &mut entry.kind
+        {
+            *is_settling = true;
+        }
         self.ask_to_confirm(id, settlement, leases, cx, now);
     }
 
@@ -95,7 +102,8 @@ impl Acquisitions {
             return;
         };
         let is_awaited = settlement.awaited.contains(&node);
-        if settlement.lock.owner != owner || !is_awaited {
+        let is_in_line = matches!(outcome, NodeOutcome::InLine { .. });
+        if settlement.lock.owner != owner || !is_awaited || is_in_line {
             return;
         }
         settlement.awaited.retain(|awaited| *awaited != node);
@@ -152,11 +160,12 @@ impl Acquisitions {
         let hopeful = hopeful.count();
         let until = settlement.until;
         let Some(held) = leases.get_mut(id) else {
-            return;
+            return cx.joins_no_more(settlement.attempt);
         };
         let action = held.on_extension((started, baseline), verdict, now.clock);
         let usable = held.may_hand_out(cx.nodes.clocks(), now.clock);
         if usable && matches!(verdict, ExtensionVerdict::Extended { .. }) {
+            cx.joins_no_more(settlement.attempt);
             leases.hand_out(id, cx, now);
             return leases.follow(id, action, cx, now);
         }
@@ -166,6 +175,7 @@ impl Acquisitions {
         if may_wait && at < until && may_come_to_confirm(hopeful, cx, now) {
             return self.confirm_at(id, acquisition, settlement, at, cx);
         }
+        cx.joins_no_more(settlement.attempt);
         let kind = match verdict {
             ExtensionVerdict::Extended { .. } => FailureKind::Expired,
             _ if is_contended => FailureKind::Contended,
@@ -211,6 +221,7 @@ impl Acquisitions {
             self.acquisitions.insert(id, acquisition);
             return self.ask_to_confirm(id, settlement, leases, cx, now);
         }
+        cx.joins_no_more(settlement.attempt);
         // The last answers are those of rounds that are over.
         let answers = cx.nodes.standing(now);
         leases.withdraw(id, cx, now);

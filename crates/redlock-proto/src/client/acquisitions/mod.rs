@@ -173,7 +173,7 @@ impl Acquisitions {
                     splits(id, until, cx);
                 }
             }
-            RoundKind::Decided { lease } => {
+            RoundKind::Decided { lease, .. } => {
                 let Some((lease, lock)) = lease else { return };
                 let lease = *lease;
                 if let Some(held) = leases.of_owner(lease, lock.owner) {
@@ -261,10 +261,12 @@ fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Contex
     }
     match acquisition.phase {
         AcquisitionPhase::Pausing { .. } | AcquisitionPhase::Queued { .. } => {}
-        AcquisitionPhase::Settling(_) | AcquisitionPhase::Unconfirmed { .. } => {
+        AcquisitionPhase::Settling(ref settlement)
+        | AcquisitionPhase::Unconfirmed { ref settlement, .. } => {
             if let AcquisitionPhase::Unconfirmed { timer, .. } = acquisition.phase {
                 cx.timers.cancel(timer);
             }
+            cx.joins_no_more(settlement.attempt);
             leases.withdraw(id, cx, now);
             leases.release(id, None, cx, now);
         }
@@ -278,7 +280,7 @@ fn stop(id: u64, acquisition: &Acquisition, leases: &mut Leases, cx: &mut Contex
             };
             let lock = Arc::clone(lock);
             if let Some(AttemptVerdict::Failed(failure)) = attempt.on_abandoned(now.clock) {
-                *kind = RoundKind::Decided { lease: None };
+                *kind = RoundKind::decided(None);
                 cx.end_limit(round);
                 attempt::give_back(&failure, &acquisition.request, &lock, cx, now);
                 cx.forget_if_over(round);

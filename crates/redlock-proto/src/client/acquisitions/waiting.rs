@@ -45,19 +45,21 @@ impl Acquisitions {
         };
         cx.end_limit(round);
         let wait_until = acquisition.request.wait_until;
+        // The key is free once it has expired, though its holder did not let it go.
+        let free_at = free_in.map(|free_in| now.clock + free_in);
         let at = if holds {
             // The votes are split, or the holder lacks what this has.
             let retry = acquisition.retry(&cx.config);
             let least = now.clock + cx.config.node_timeout / 8;
-            match retry.next(&Failure::split(), 1, wait_until, now.clock, bits) {
+            let least = free_at.map_or(least, |free_at| free_at.min(least));
+            match retry.next(&Failure::split(free_at), 1, wait_until, now.clock, bits) {
                 RetryDecision::RetryAt(at) => at.max(least),
                 RetryDecision::GiveUp => wait_until,
             }
         } else {
-            let beat = BEAT * (1 + acquisition.ahead.min(LONGEST_BEAT));
-            // The key is free once it has expired, though its holder did not let it go.
-            let free_at = free_in.map_or(started + beat, |free_in| now.clock + free_in);
-            free_at.min(started + beat).max(now.clock) + A_LITTLE
+            let beat = started + BEAT * (1 + acquisition.ahead.min(LONGEST_BEAT));
+            let at = free_at.map_or(beat, |free_at| free_at.min(beat));
+            at.max(now.clock) + A_LITTLE
         };
         let at = before.map_or(at, |before| at.min(before.at()));
         if let Some(before) = before {
@@ -169,17 +171,18 @@ impl Acquisitions {
         let verdict = attempt.on_gift(node, gift.counter, (gift.run, reading), now.clock);
         match verdict {
             None => self.stand(gift.round, leases, cx, now),
-            Some(verdict @ AttemptVerdict::Granted(_)) => {
-                self.attempted(gift.round, verdict, leases, cx, now);
-                cx.forget_if_over(gift.round);
-            }
             // It asked too long ago: the rest is too short for a lease. A majority has its key now.
-            Some(AttemptVerdict::Failed(failure)) => {
+            Some(AttemptVerdict::Failed(failure)) if failure.kind == FailureKind::Expired => {
                 self.stands_no_more(id, cx);
                 if let Some(acquisition) = self.acquisitions.remove(id) {
                     let over = (gift.round, &failure);
                     self.ask_again(id, acquisition, over, leases, cx, now);
                 }
+            }
+            // Or the clock of a node that voted disagrees, and what is left is no majority.
+            Some(verdict) => {
+                self.attempted(gift.round, verdict, leases, cx, now);
+                cx.forget_if_over(gift.round);
             }
         }
     }
@@ -228,16 +231,19 @@ impl Acquisition {
 }
 
 impl Failure {
-    /// Makes the failure of an attempt that shares the nodes with another.
-    fn split() -> Self {
-        Self::after_grant(FailureKind::Contended, Instant::ORIGIN, Instant::ORIGIN)
+    /// Makes the failure of an attempt that shares the nodes with another, up to when a majority of them is free.
+    fn split(majority_free_at: Option<Instant>) -> Self {
+        Self {
+            majority_free_at,
+            ..Self::after_grant(FailureKind::Contended, Instant::ORIGIN, Instant::ORIGIN)
+        }
     }
 }
 
 /// Takes the attempt out of a round that is over for it; returns its lock.
 fn decided(round: u64, cx: &mut Context) -> Option<Arc<Lock>> {
     let entry = cx.rounds.get_mut(round)?;
-    let decided = RoundKind::Decided { lease: None };
+    let decided = RoundKind::decided(None);
     match std::mem::replace(&mut entry.kind, decided) {
         RoundKind::Attempt { lock, .. } => Some(lock),
         _ => None,

@@ -26,7 +26,7 @@ impl Leases {
         cx: &mut Context,
         now: Now,
     ) {
-        let client = (cx.listening.heard() > 0).then(|| cx.number());
+        let client = cx.number();
         let Some(held) = self.held.get_mut(lease) else {
             return;
         };
@@ -34,7 +34,8 @@ impl Leases {
         let may_answer = |node: &usize| cx.nodes.is_up(*node) && is_alone(*node);
         let lacks = |node: &usize| held.state.lacks(*node) && may_answer(node);
         let nodes: Vec<usize> = cx.nodes.all().filter(lacks).collect();
-        let line = client.map(|client| held.first_in_line(cx.rounds.next(), client));
+        // It need not hear of its turn: it asks again, and finds that it has the key.
+        let line = held.first_in_line(cx.rounds.next(), client);
         let late = held.late_acquire(wish, line);
         let Some(request) = late.filter(|_| !nodes.is_empty()) else {
             return;
@@ -108,7 +109,7 @@ impl WonLease {
     }
 
     /// Returns what a node is asked that never had the key: the same as in the attempt, with the token that it was won with.
-    fn late_acquire(&self, wish: Option<Duration>, line: Option<InLine>) -> Option<Request> {
+    fn late_acquire(&self, wish: Option<Duration>, line: InLine) -> Option<Request> {
         let tokens = self.tokens?;
         let (first, last) = (tokens.first().get(), tokens.last().get());
         Some(Request::Lock {
@@ -117,7 +118,7 @@ impl WonLease {
                 proposal: first,
                 block: u32::try_from(last - first + 1).unwrap_or(u32::MAX),
                 wish,
-                line: line.filter(|_| wish.is_none()),
+                line: wish.is_none().then_some(line),
             },
             lock: Arc::clone(&self.lock),
         })

@@ -16,7 +16,11 @@ pub(in super::super) enum RoundKind {
         held_back: Option<(Verb, Duration)>,
     },
     /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
-    Decided { lease: Option<(u64, Arc<Lock>)> },
+    Decided {
+        lease: Option<(u64, Arc<Lock>)>,
+        /// Whether votes may still join those that confirm it, also of nodes that have answered.
+        is_settling: bool,
+    },
     /// Nodes that have granted confirm the token, and the tick of a claim; the lease is handed out then.
     WriteBack {
         lease: u64,
@@ -55,6 +59,14 @@ pub(in super::super) enum RoundKind {
 }
 
 impl RoundKind {
+    /// Makes the kind of an attempt that was decided.
+    pub(in super::super) const fn decided(lease: Option<(u64, Arc<Lock>)>) -> Self {
+        Self::Decided {
+            lease,
+            is_settling: false,
+        }
+    }
+
     /// Returns whether it gives back what was taken, or says what came of a run.
     pub(super) const fn is_cleanup(&self) -> bool {
         matches!(self, Self::Release { .. } | Self::Record)

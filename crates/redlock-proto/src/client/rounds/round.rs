@@ -266,6 +266,7 @@ impl Round {
         let may_grow = match &self.kind {
             RoundKind::WriteBack { .. } => self.limit.is_some(),
             RoundKind::Attempt { attempt, .. } => attempt.stands(),
+            RoundKind::Decided { is_settling, .. } => *is_settling,
             _ => false,
         };
         self.open == 0 && !may_grow
