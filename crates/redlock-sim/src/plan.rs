@@ -26,9 +26,6 @@ pub enum Plan {
     /// All assumptions hold, acquires ask a majority first, and one node is lost again and again, at any moment: nothing
     /// may go wrong, no client loses a lease that it renews, and no acquire fails but for another holder.
     OneGone,
-    /// All assumptions hold, and clients hear of nodes when it is their turn in a line, in time, late, or not at all: nothing
-    /// may go wrong.
-    Lines,
     /// All assumptions hold, and some clients lock several keys together that other clients lock one by one: nothing
     /// may go wrong.
     Sets,
@@ -52,13 +49,12 @@ pub enum Plan {
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 11] = [
         Self::Default,
         Self::ClockSteps,
         Self::Rollback,
         Self::Strangers,
         Self::OneGone,
-        Self::Lines,
         Self::Sets,
         Self::Shared,
         Self::Slices,
@@ -79,7 +75,6 @@ impl Plan {
             Self::Strangers => "strangers",
             // Shows: T6.3, T6.6.
             Self::OneGone => "one-gone",
-            Self::Lines => "lines",
             Self::Sets => "sets",
             // Shows: R4.8.
             Self::Shared => "shared",
@@ -111,7 +106,7 @@ impl Plan {
     pub(crate) const fn holds_all(self) -> bool {
         matches!(
             self,
-            Self::Default | Self::OneGone | Self::Lines | Self::Sets | Self::Shared | Self::Ticks
+            Self::Default | Self::OneGone | Self::Sets | Self::Shared | Self::Ticks
         )
     }
 
@@ -120,7 +115,6 @@ impl Plan {
         match self {
             Self::Default
             | Self::OneGone
-            | Self::Lines
             | Self::Sets
             | Self::Shared
             | Self::Slices
@@ -129,9 +123,13 @@ impl Plan {
             // By what strangers take to be the longest time to live.
             Self::Strangers => matches!(violation, Violation::EarlyVote { .. }),
             Self::Rollback => {
+                // A line that is back gives a key to an owner that the node has refused since then.
                 let of_data = matches!(
                     violation,
-                    Violation::TokenOrder { .. } | Violation::EarlyVote { .. }
+                    Violation::TokenOrder { .. }
+                        | Violation::EarlyVote { .. }
+                        | Violation::Forgotten { .. }
+                        | Violation::KeyLeft { .. }
                 );
                 of_data || violation.needs_steady_clocks()
             }

@@ -63,7 +63,7 @@ const INPUTS: &str = "test --locked --workspace --all-features --lib any_";
 /// As many of each kind as take a minute.
 const CASES: &str = "5000";
 
-const SEARCHES: [(&str, &str); 11] = [
+const SEARCHES: [(&str, &str); 10] = [
     (
         "simulation",
         "run --locked --release --package redlock-sim -- --seeds 10000",
@@ -77,11 +77,6 @@ const SEARCHES: [(&str, &str); 11] = [
     (
         "simulation of one node that is lost",
         "run --locked --release --package redlock-sim -- --seeds 1000 --plan one-gone",
-    ),
-    // Callers that wait in line.
-    (
-        "simulation of lines",
-        "run --locked --release --package redlock-sim -- --seeds 1000 --plan lines",
     ),
     // Clients that get their CPU in slices.
     (

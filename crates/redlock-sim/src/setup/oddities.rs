@@ -52,7 +52,7 @@ impl Oddities {
         if random.chance(700) {
             return odd;
         }
-        let has_order = matches!(setup.plan, Plan::Default | Plan::Lines);
+        let has_order = setup.plan == Plan::Default;
         let keeps_clocks = !setup.plan.sets_clocks();
         if random.chance(250) {
             odd.stretch = Some(random.pick(&[30 * MS, 300 * MS, 2 * SECOND]));

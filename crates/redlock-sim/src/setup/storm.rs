@@ -73,7 +73,6 @@ impl Storm {
                 | Plan::Rollback
                 | Plan::Strangers
                 | Plan::OneGone
-                | Plan::Lines
                 | Plan::Sets
                 | Plan::Shared
                 | Plan::Slices

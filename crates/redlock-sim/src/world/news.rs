@@ -101,16 +101,10 @@ impl World {
         if twice {
             event.clone().tell(&mut process.client, node, now);
         }
-        let is_up = match &event {
-            LinkEvent::Connected { .. } => Some(true),
-            LinkEvent::Disconnected { .. } => Some(false),
-            _ => None,
-        };
+        let is_up = matches!(event, LinkEvent::Connected { .. });
         event.tell(&mut process.client, node, now);
-        match is_up {
-            Some(true) => self.listens_soon(client, node),
-            Some(false) => process.client.on_listening(node, false),
-            None => {}
+        if is_up {
+            self.listens_soon(client, node);
         }
     }
 }
