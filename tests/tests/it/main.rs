@@ -31,6 +31,7 @@ mod jobs_lost_lease;
 mod jobs_overlap;
 mod jobs_shares;
 mod lease_times;
+mod lines;
 mod managed;
 mod moved_names;
 mod network;

@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     AcquireCaller, Command, alarm::Alarm, entropy::Source, hand_overs::HandOver,
-    handle::WeakEngineHandle, link::NodeLink, log::Origin,
+    handle::WeakEngineHandle, hearing::Heard, link::NodeLink, log::Origin,
 };
 use crate::{
     Lease, LossReason,
@@ -140,6 +140,7 @@ impl Driver {
         for node in 0..self.links.len() {
             heard |= self.links[node].hear(cx);
             heard |= self.tell(node);
+            heard |= self.tell_messages(node);
         }
         self.has_more = false;
         let mut left = COMMANDS;
@@ -203,6 +204,23 @@ impl Driver {
         }
         self.follow();
         true
+    }
+
+    /// Tells the protocol of a node's messages; returns whether there were any.
+    fn tell_messages(&mut self, node: usize) -> bool {
+        let mut is_news = false;
+        while let Some(heard) = self.links[node].poll_heard() {
+            is_news = true;
+            match heard {
+                Heard::Begins => self.client.on_listening(node, true),
+                Heard::Ends(_) => self.client.on_listening(node, false),
+                Heard::Gift(gift) => self.client.on_gift(node, gift, self.now()),
+            }
+        }
+        if is_news {
+            self.follow();
+        }
+        is_news
     }
 
     fn on_command(&mut self, command: Command) {

@@ -74,8 +74,11 @@ impl Driver {
                     }
                     self.count(lease, |meter| meter.extended(true));
                 }
-                // This driver does not hear nodes, so no caller waits in line.
-                Effect::Listen { .. } => {}
+                Effect::Listen { number } => {
+                    for link in &mut self.links {
+                        link.listen(number);
+                    }
+                }
                 Effect::Lost { lease, loss } => {
                     if let Some(lost) = self.leases.get(lease) {
                         lost.end(loss.into());

@@ -3,6 +3,7 @@
 //! Nothing here waits: a node that is slow, or hangs, keeps no other waiting.
 
 use std::{
+    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
@@ -15,7 +16,11 @@ use futures_util::{FutureExt, future::BoxFuture, task::AtomicWaker};
 use redlock_proto::{Answer, Backlog, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
 use tokio::sync::watch;
 
-use super::{call_metrics::watched, log::Origin};
+use super::{
+    call_metrics::watched,
+    hearing::{Heard, Hearing},
+    log::Origin,
+};
 use crate::{
     clock::Clock,
     meter::NodeMeter,
@@ -42,6 +47,9 @@ pub(super) struct NodeLink {
     state: watch::Sender<LinkState>,
     connecting: Option<Connecting>,
     session: Option<Box<dyn Session>>,
+    hearing: Hearing,
+    /// What was heard of its messages, in order.
+    heard: VecDeque<Heard>,
     /// The calls without an answer, in order.
     calls: Vec<(u64, BoxFuture<'static, CallResult>)>,
     /// Whether calls were made since they were last looked at, and are written then.
@@ -95,6 +103,8 @@ impl NodeLink {
             state,
             connecting: None,
             session: None,
+            hearing: Hearing::default(),
+            heard: VecDeque::new(),
             calls: Vec::new(),
             is_fresh: false,
             answered: Vec::new(),
@@ -126,6 +136,7 @@ impl NodeLink {
                 self.on_connected(connected);
             }
         }
+        let has_messages = self.hear_messages(cx);
         let (calls, answered) = (&mut self.calls, &mut self.answered);
         // Calls that are over are dropped in it, too.
         let heard = guarded(|| {
@@ -144,7 +155,7 @@ impl NodeLink {
             self.link.on_lost(reason, self.clock.now());
         }
         if self.answered.is_empty() && !self.is_fresh {
-            return false;
+            return has_messages;
         }
         // Read after the answers are there: what a node's clock showed in them was no later.
         // And after calls were written: nodes have their time from then.
@@ -158,7 +169,34 @@ impl NodeLink {
             self.on_answer(id, result, now);
         }
         self.answered = answered;
-        is_news
+        is_news || has_messages
+    }
+
+    /// Has the node's messages to this client heard from now on.
+    pub(super) fn listen(&mut self, client: u64) {
+        self.hearing.listen(client);
+    }
+
+    /// Returns what was heard next of its messages.
+    pub(super) fn poll_heard(&mut self) -> Option<Heard> {
+        self.heard.pop_front()
+    }
+
+    fn hear_messages(&mut self, cx: &mut Context<'_>) -> bool {
+        let (hearing, heard, clock) = (&mut self.hearing, &mut self.heard, self.clock);
+        let polled = guarded(|| {
+            while let Some(next) = hearing.poll(cx, clock) {
+                heard.push_back(next);
+            }
+        });
+        if let Err(reason) = polled {
+            let_go(self.hearing.fail(clock));
+            self.heard.push_back(Heard::Ends(reason));
+        }
+        if let Some(Heard::Ends(reason)) = self.heard.back() {
+            let_go(guarded(|| self.origin.is_mute(&self.node.name(), reason)));
+        }
+        !self.heard.is_empty()
     }
 
     /// Does what the link wants done: what is due goes on its way, in order.
@@ -171,8 +209,16 @@ impl NodeLink {
             let_go(self.connecting.take());
         }
         if !self.link.is_up() {
+            let_go(self.hearing.end());
+            self.heard.clear();
             let_go(self.session.take());
             let_go(std::mem::take(&mut self.calls));
+        }
+        if let Some(session) = &mut self.session {
+            let (hearing, keyspace) = (&mut self.hearing, &self.keyspace);
+            if guarded(|| hearing.begin(&mut **session, keyspace, self.clock)).unwrap_or(false) {
+                self.bell.wake_by_ref();
+            }
         }
         if self.link.begin_connect(self.clock.now()) {
             let connecting = introduce(
@@ -212,7 +258,9 @@ impl NodeLink {
 
     /// Says when there is something to do if nothing is heard before.
     pub(super) fn next_timer(&self) -> Instant {
-        self.link.next_timer()
+        let link = self.link.next_timer();
+        let hearing = self.hearing.next_timer();
+        hearing.map_or(link, |hearing| hearing.min(link))
     }
 
     /// Returns what it has before it.

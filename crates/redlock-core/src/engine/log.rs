@@ -58,6 +58,18 @@ impl Origin {
         );
     }
 
+    /// The node's messages to this client are not heard.
+    pub(super) fn is_mute(&self, node: &str, reason: &str) {
+        event!(
+            debug,
+            NODE,
+            self,
+            node,
+            %reason,
+            "node cannot tell callers that it is their turn: they ask again after random pauses"
+        );
+    }
+
     /// Tells what an operator should know; a lease is looked up by its number.
     pub(super) fn notice<'a>(
         &self,

@@ -14,6 +14,7 @@ mod effects;
 mod entropy;
 mod hand_overs;
 mod handle;
+mod hearing;
 mod held;
 mod link;
 mod log;

@@ -6,8 +6,13 @@ use std::{
     },
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
-use redlock_proto::{Keyspace, NodeKey, NodeTime, Request, RunId, Store};
+use futures_util::{
+    FutureExt, StreamExt,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
+use redlock_proto::{Gift, Keyspace, NodeKey, NodeTime, Request, RunId, Store};
+use tokio::sync::mpsc;
 
 use super::{CallError, CallResult, KeyEntry, Node, Session};
 use crate::clock::node_time as wall;
@@ -52,6 +57,8 @@ struct MemoryShared {
 
 struct MemoryState {
     store: Store,
+    /// The clients that listen, by their numbers.
+    listeners: Vec<(u64, mpsc::UnboundedSender<Gift>)>,
     up: bool,
     /// By how many microseconds its clock is ahead of that of the others.
     ahead: i64,
@@ -66,6 +73,7 @@ impl MemoryNode {
             name: format!("memory:{number}").into(),
             state: Mutex::new(MemoryState {
                 store: Store::vouched_for(run()),
+                listeners: Vec::new(),
                 up: true,
                 ahead: 0,
             }),
@@ -185,7 +193,10 @@ impl MemoryNode {
     /// # }
     /// ```
     pub fn stop(&self) {
-        self.with(|state, _| state.up = false);
+        self.with(|state, _| {
+            state.up = false;
+            state.listeners.clear();
+        });
     }
 
     /// Answers again, after a stop.
@@ -245,6 +256,17 @@ impl MemoryNode {
     }
 }
 
+impl MemoryState {
+    /// Brings the messages of a call to the clients that listen.
+    fn publish(&mut self) {
+        for (client, gift) in self.store.take_messages() {
+            self.listeners.retain(|(listener, messages)| {
+                *listener != client || messages.send(gift.clone()).is_ok()
+            });
+        }
+    }
+}
+
 impl Default for MemoryNode {
     fn default() -> Self {
         Self::new()
@@ -286,12 +308,33 @@ impl Session for MemorySession {
     ) -> BoxFuture<'static, CallResult> {
         let answer = self.node.with(|state, now| {
             if state.up {
-                Ok(state.store.call(keyspace, requests, now))
+                let answer = state.store.call(keyspace, requests, now);
+                state.publish();
+                Ok(answer)
             } else {
                 Err(CallError::lost("the node is stopped"))
             }
         });
         std::future::ready(answer).boxed()
+    }
+
+    fn listen(
+        &mut self,
+        _: &Arc<Keyspace>,
+        client: u64,
+    ) -> BoxFuture<'static, Result<BoxStream<'static, Gift>, Arc<str>>> {
+        let heard = self.node.with(|state, _| {
+            if !state.up {
+                return Err("the node is stopped".into());
+            }
+            let (sender, messages) = mpsc::unbounded_channel();
+            state.listeners.push((client, sender));
+            let next = async |mut messages: mpsc::UnboundedReceiver<Gift>| {
+                messages.recv().await.map(|gift| (gift, messages))
+            };
+            Ok(stream::unfold(messages, next).boxed())
+        });
+        std::future::ready(heard).boxed()
     }
 
     fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {

@@ -30,9 +30,9 @@ mod redis;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 pub use redlock_proto::{
-    Answer, Keyspace, NodeKey, NodeTime, Reply, Request, RunId, Standing, Store,
+    Answer, Gift, Keyspace, NodeKey, NodeTime, Reply, Request, RunId, Standing, Store,
 };
 
 pub(crate) use self::redis::{Directory, Location, RedisNodeError};
@@ -93,6 +93,25 @@ pub trait Session: Send {
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
         self.call(keyspace, requests)
+    }
+
+    /// Listens to the node's messages to the client of this number: each tells of a key that the node has given to a caller
+    /// that waited in line for it.
+    ///
+    /// The stream ends when the node can no longer be heard.
+    /// Dropping it ends the listening.
+    ///
+    /// # Errors
+    ///
+    /// The reason, as for [`Node::connect`]; the default implementation says that this node sends no messages.
+    /// The client's callers then wait as those of clients without lines: they ask again after random pauses.
+    fn listen(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        client: u64,
+    ) -> BoxFuture<'static, Result<BoxStream<'static, Gift>, Arc<str>>> {
+        let _ = (keyspace, client);
+        std::future::ready(Err("this kind of node sends no messages".into())).boxed()
     }
 
     /// Deletes these keys of jobs, and returns how many of them existed.

@@ -8,6 +8,7 @@ pub struct Keyspace {
     horizon: NodeKey,
     tombstones: String,
     lines: String,
+    messages: String,
     /// What stands in place of the namespace on this node, with its braces, if there is something.
     place: Option<String>,
     quarantine: Quarantine,
@@ -22,6 +23,7 @@ impl Keyspace {
             horizon: format!("{prefix}:horizon").into(),
             tombstones: format!("{prefix}:tomb:"),
             lines: format!("{prefix}:line:"),
+            messages: format!("{prefix}:wake:"),
             place: None,
             quarantine,
         }
@@ -82,6 +84,11 @@ impl Keyspace {
     /// Returns the parts of which that key consists.
     pub fn line_parts<'a>(&'a self, key: &'a NodeKey) -> [&'a str; 2] {
         [&self.lines, key.as_str()]
+    }
+
+    /// Returns the channel on which nodes tell this client of keys that they give to its callers.
+    pub fn channel(&self, client: u64) -> String {
+        format!("{}{client:016x}", self.messages)
     }
 
     /// Returns for how long nodes that may have forgotten leases do not vote.

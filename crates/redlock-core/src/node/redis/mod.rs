@@ -10,6 +10,7 @@ mod error_texts;
 mod form;
 mod functions;
 mod inquiry;
+mod messages;
 mod predecessor;
 mod probe;
 mod reach;
@@ -91,6 +92,13 @@ impl RedisNode {
     /// Without them, a transaction that arrives late over such a connection may take a key that its owner has released;
     /// the key then ends by its time to live.
     pub const RIGHTS_FOR_TRANSACTIONS: &str = "+time +multi +exec +client|id +client|kill";
+
+    /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) so that callers of different processes wait in
+    /// line, beside the channels of the namespace, such as `&{redlock}:wake:*`.
+    ///
+    /// With these, the client hears in a second connection that a node has given a key to one of its callers.
+    /// Without them, callers of other processes ask again after random pauses, and no order is kept between them.
+    pub const RIGHTS_FOR_LINES: &str = "+publish +subscribe";
 
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) under
     /// [`dangerous_trust_delayed_restarts`](crate::Expert::dangerous_trust_delayed_restarts).

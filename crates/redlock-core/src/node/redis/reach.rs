@@ -13,6 +13,7 @@ use super::{
     Address, RedisNodeError,
     error::{NotOpened, reason},
     inquiry::Informants,
+    messages::Messages,
     probe::Probe,
     session::{RedisSession, SessionParts},
     transport::Direct,
@@ -45,6 +46,8 @@ pub(super) struct Server {
     pool: Pool,
     /// How to connect without the pool, where that is possible.
     direct: Option<Direct>,
+    /// How to hear its messages, if the address is known.
+    messages: Option<Messages>,
     /// How to find out why there is no connection, if the address is known.
     probe: Option<Probe>,
     /// After how long without a connection the probe is used.
@@ -93,6 +96,8 @@ impl Server {
         let direct = Direct::new(&info, connect_timeout);
         // Requests are small and each is waited for, so Nagle's algorithm would only delay them.
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+        let messages = Messages::of(info.clone(), connect_timeout)
+            .map_err(|error| RedisNodeError(reason(&error).to_string()))?;
         let settings = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(connect_timeout))
             // The driver has its own limits, and must learn of late replies.
@@ -107,6 +112,7 @@ impl Server {
             .map_err(|error| RedisNodeError(error.to_string()))?;
         Ok(Self {
             direct,
+            messages: Some(messages),
             probe,
             probe_after: connect_timeout / 2,
             ..Self::of_pool(pool)
@@ -129,6 +135,7 @@ impl Server {
         Self {
             pool,
             direct: None,
+            messages: None,
             probe: None,
             probe_after: Duration::MAX,
         }
@@ -149,7 +156,7 @@ impl Server {
             },
         };
         match opened {
-            Ok(session) => Ok(session),
+            Ok(session) => Ok(session.hearing(self.messages.clone())),
             Err(NotOpened { reason, is_vague }) if is_vague => {
                 Err(finding().await.unwrap_or(reason))
             }

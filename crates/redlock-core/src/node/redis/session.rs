@@ -14,6 +14,7 @@ use deadpool_redis::{
 use futures_util::{
     FutureExt,
     future::{BoxFuture, join, join3, ready},
+    stream::BoxStream,
 };
 use redlock_proto::{Done, NodeVerb};
 
@@ -23,6 +24,7 @@ use super::{
     },
     form::{Form, Forms},
     inquiry::Confirmation,
+    messages::Messages,
     predecessor::Predecessor,
     replicas::{Replicas, WaitForReplicas},
     script,
@@ -31,7 +33,9 @@ use super::{
 };
 use crate::{
     keyspace::is_verbatim,
-    node::{Answer, CallError, CallResult, KeyEntry, Keyspace, NodeKey, Reply, Request, Session},
+    node::{
+        Answer, CallError, CallResult, Gift, KeyEntry, Keyspace, NodeKey, Reply, Request, Session,
+    },
 };
 
 /// One connection: calls are pipelined and answered in order.
@@ -46,6 +50,8 @@ pub(super) struct RedisSession {
     confirmation: Option<Arc<Confirmation>>,
     /// The replicas that must have a grant, if any must.
     replicas: Option<Arc<Replicas>>,
+    /// How to hear the server's messages, if that is known.
+    messages: Option<Messages>,
     /// Until it is dropped, no other connection ends this one.
     _token: Arc<()>,
 }
@@ -102,8 +108,14 @@ impl RedisSession {
             calls: Arc::default(),
             confirmation: None,
             replicas,
+            messages: None,
             _token: token,
         })
+    }
+
+    /// Returns the session, which can hear the server's messages.
+    pub(super) fn hearing(self, messages: Option<Messages>) -> Self {
+        Self { messages, ..self }
     }
 
     /// Returns the session, over which calls are sent only while a majority confirms the server.
@@ -270,6 +282,25 @@ impl Session for RedisSession {
     ) -> BoxFuture<'static, CallResult> {
         let answer = self.answer_of_transaction(keyspace, requests);
         self.replicated(answer, keyspace, requests)
+    }
+
+    fn listen(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        client: u64,
+    ) -> BoxFuture<'static, Result<BoxStream<'static, Gift>, Arc<str>>> {
+        if self.replicas.is_some() {
+            return ready(Err("no message says what replicas have".into())).boxed();
+        }
+        let channel = self.encoder.keyspace(keyspace).channel(client);
+        let messages = self.messages.clone();
+        async move {
+            match messages {
+                Some(messages) => messages.subscribe(&channel).await,
+                None => Err("a pool has no connections for messages".into()),
+            }
+        }
+        .boxed()
     }
 
     fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {

@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
 use redlock_core::{
     FanOut, MemoryNode, NodeConfig, Redlock, RedlockBuilder,
-    node::{CallError, CallResult, KeyEntry, Keyspace, Node, NodeKey, Request, Session},
+    node::{CallError, CallResult, Gift, KeyEntry, Keyspace, Node, NodeKey, Request, Session},
 };
 use tracing::{
     Dispatch, Subscriber,
@@ -40,6 +40,8 @@ pub(crate) struct Faults {
     pub(crate) silent: bool,
     /// Neither arrives.
     pub(crate) black_hole: bool,
+    /// The node's messages cannot be heard.
+    pub(crate) is_mute: bool,
     /// The request arrives, and then the connection is cut.
     pub(crate) cut_after_execution: bool,
 }
@@ -50,6 +52,7 @@ impl Faults {
         reply_delay: Duration::ZERO,
         silent: false,
         black_hole: false,
+        is_mute: false,
         cut_after_execution: false,
     };
 
@@ -166,6 +169,31 @@ impl Session for FaultySession {
             }
             tokio::time::sleep(faults.reply_delay).await;
             answer
+        }
+        .boxed()
+    }
+
+    fn listen(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        client: u64,
+    ) -> BoxFuture<'static, Result<BoxStream<'static, Gift>, Arc<str>>> {
+        let (inner, keyspace) = (Arc::clone(&self.inner), Arc::clone(keyspace));
+        let faults = Arc::clone(&self.faults);
+        async move {
+            if faults.lock().expect("no fixture panics").is_mute {
+                return Err("it may not subscribe".into());
+            }
+            let gifts = inner.lock().await.listen(&keyspace, client).await?;
+            // A message takes as long as a reply.
+            let late = move |gift| {
+                let delay = faults.lock().expect("no fixture panics").reply_delay;
+                async move {
+                    tokio::time::sleep(delay).await;
+                    gift
+                }
+            };
+            Ok(gifts.then(late).boxed())
         }
         .boxed()
     }

@@ -10,6 +10,7 @@ mod fixtures;
 mod gap;
 mod hand_over;
 mod holder;
+mod line;
 mod odd;
 mod odd_node;
 mod outage;

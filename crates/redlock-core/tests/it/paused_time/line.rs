@@ -1,0 +1,99 @@
+//! Callers of different processes that wait in line for one key.
+
+use std::{cell::RefCell, time::Duration};
+
+use futures_util::future::join_all;
+use redlock_core::{AcquireOptions, Redlock, Wait};
+use tokio::time::{Instant, sleep};
+
+use crate::paused_time::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty};
+
+/// One round trip to a node.
+const TRIP: Duration = Duration::from_millis(4);
+
+fn patient() -> AcquireOptions {
+    AcquireOptions::new().wait(Wait::UpTo(60 * SECOND))
+}
+
+/// Nodes that are a round trip away, and processes that are connected to them.
+async fn processes(count: usize) -> (Vec<FaultyNode>, Vec<Redlock>) {
+    let nodes = faulty(5);
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        clients.push(client(&nodes).await);
+    }
+    let fault = Faults {
+        request_delay: TRIP / 2,
+        reply_delay: TRIP / 2,
+        ..Faults::default()
+    };
+    nodes.iter().for_each(|node| node.set(fault));
+    // Nodes have said the time once a client has asked them for a key.
+    for client in &clients {
+        drop(client.acquire("other").await.unwrap());
+        sleep(SECOND / 2).await;
+    }
+    (nodes, clients)
+}
+
+/// Has each process ask for the key, `apart` after the one before, and hold it for a while; returns the order in which they
+/// had it, and for how long the key was free in between on average.
+async fn served(clients: &[Redlock], apart: Duration) -> (Vec<usize>, Duration) {
+    let first = clients[0].acquire("key").await.unwrap();
+    let (order, free, since) = (RefCell::default(), RefCell::default(), RefCell::default());
+    let (order, free, since): (
+        &RefCell<Vec<usize>>,
+        &RefCell<Duration>,
+        &RefCell<Option<Instant>>,
+    ) = (&order, &free, &since);
+    let waiting = clients
+        .iter()
+        .enumerate()
+        .skip(1)
+        .map(async |(at, client)| {
+            let came = u32::try_from(at).unwrap();
+            sleep(came * apart).await;
+            let guard = client.acquire_with("key", patient()).await.unwrap();
+            let since_before: Option<Instant> = since.borrow_mut().take();
+            *free.borrow_mut() += since_before.expect("it was let go").elapsed();
+            order.borrow_mut().push(at);
+            sleep(20 * MS).await;
+            *since.borrow_mut() = Some(Instant::now());
+            drop(guard);
+        });
+    let count = u32::try_from(clients.len() - 1).unwrap();
+    let holder = async {
+        sleep((count + 10) * apart).await;
+        *since.borrow_mut() = Some(Instant::now());
+        drop(first);
+    };
+    let (_, ()) = tokio::join!(join_all(waiting), holder);
+    (order.take(), free.take() / count)
+}
+
+// Shows: R9.3.
+#[tokio::test(start_paused = true)]
+async fn processes_are_served_in_the_order_in_which_they_came() {
+    let (_nodes, clients) = processes(9).await;
+    let (order, free) = served(&clients, 50 * MS).await;
+    assert_eq!(order, (1..9).collect::<Vec<_>>());
+    // A release, and the word of it: each takes half a round trip.
+    assert!(free <= TRIP * 6 / 5, "{free:?}");
+}
+
+// Shows: R9.5.
+#[tokio::test(start_paused = true)]
+async fn callers_that_cannot_hear_of_their_turn_are_served_all_the_same() {
+    let (nodes, clients) = processes(5).await;
+    for node in &nodes {
+        let fault = Faults {
+            is_mute: true,
+            ..Faults::default()
+        };
+        node.set(fault);
+    }
+    let (mut order, free) = served(&clients, 50 * MS).await;
+    order.sort_unstable();
+    assert_eq!(order, [1, 2, 3, 4]);
+    assert!(free < SECOND, "{free:?}");
+}
