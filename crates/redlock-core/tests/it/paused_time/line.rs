@@ -1,6 +1,9 @@
 //! Callers of different processes that wait in line for one key.
 
-use std::{cell::RefCell, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use redlock_core::{AcquireOptions, Redlock, Wait};
@@ -37,38 +40,36 @@ async fn processes(count: usize) -> (Vec<FaultyNode>, Vec<Redlock>) {
 }
 
 /// Has each process ask for the key, `apart` after the one before, and hold it for a while; returns the order in which they
-/// had it, and for how long the key was free in between on average.
-async fn served(clients: &[Redlock], apart: Duration) -> (Vec<usize>, Duration) {
+/// had it, and for how long the key was free before each, the shortest first.
+async fn served(clients: &[Redlock], apart: Duration) -> (Vec<usize>, Vec<Duration>) {
     let first = clients[0].acquire("key").await.unwrap();
-    let (order, free, since) = (RefCell::default(), RefCell::default(), RefCell::default());
-    let (order, free, since): (
-        &RefCell<Vec<usize>>,
-        &RefCell<Duration>,
-        &RefCell<Option<Instant>>,
-    ) = (&order, &free, &since);
+    let (order, free, freed) = (RefCell::default(), RefCell::default(), Cell::default());
+    let (order, free, freed): (&RefCell<Vec<_>>, &RefCell<Vec<_>>, &Cell<Option<Instant>>) =
+        (&order, &free, &freed);
     let waiting = clients
         .iter()
         .enumerate()
         .skip(1)
         .map(async |(at, client)| {
-            let came = u32::try_from(at).unwrap();
-            sleep(came * apart).await;
+            sleep(u32::try_from(at).unwrap() * apart).await;
             let guard = client.acquire_with("key", patient()).await.unwrap();
-            let since_before: Option<Instant> = since.borrow_mut().take();
-            *free.borrow_mut() += since_before.expect("it was let go").elapsed();
+            let freed_before = freed.take().expect("it was let go");
+            free.borrow_mut().push(freed_before.elapsed());
             order.borrow_mut().push(at);
             sleep(20 * MS).await;
-            *since.borrow_mut() = Some(Instant::now());
+            freed.set(Some(Instant::now()));
             drop(guard);
         });
-    let count = u32::try_from(clients.len() - 1).unwrap();
+    let count = u32::try_from(clients.len()).unwrap();
     let holder = async {
         sleep((count + 10) * apart).await;
-        *since.borrow_mut() = Some(Instant::now());
+        freed.set(Some(Instant::now()));
         drop(first);
     };
     let (_, ()) = tokio::join!(join_all(waiting), holder);
-    (order.take(), free.take() / count)
+    let mut free = free.take();
+    free.sort_unstable();
+    (order.take(), free)
 }
 
 // Shows: R9.3.
@@ -77,8 +78,9 @@ async fn processes_are_served_in_the_order_in_which_they_came() {
     let (_nodes, clients) = processes(9).await;
     let (order, free) = served(&clients, 50 * MS).await;
     assert_eq!(order, (1..9).collect::<Vec<_>>());
-    // A release, and the word of it: each takes half a round trip.
-    assert!(free <= TRIP * 6 / 5, "{free:?}");
+    // A release, and the word of it: each takes half a round trip. A caller that asks again just then loses another.
+    assert!(free[free.len() / 2] <= TRIP * 6 / 5, "{free:?}");
+    assert!(free[free.len() - 1] <= 3 * TRIP, "{free:?}");
 }
 
 // Shows: R9.5.
@@ -95,5 +97,5 @@ async fn callers_that_cannot_hear_of_their_turn_are_served_all_the_same() {
     let (mut order, free) = served(&clients, 50 * MS).await;
     order.sort_unstable();
     assert_eq!(order, [1, 2, 3, 4]);
-    assert!(free < SECOND, "{free:?}");
+    assert!(free[free.len() - 1] < SECOND, "{free:?}");
 }
