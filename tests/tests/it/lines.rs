@@ -38,6 +38,8 @@ async fn line_up(
             }
         };
         within("it comes to the line", SOON, is_there).await;
+        // Each client estimates the nodes' time by answers that may have been slow.
+        sleep(Duration::from_millis(300)).await;
     }
     (callers, served)
 }
