@@ -71,7 +71,12 @@ impl RetryPolicy {
             let spread = Duration::from_millis(1) + fraction(self.shortest, random);
             at = at.min(free_at.max(now) + spread);
         }
-        RetryDecision::RetryAt(at.max(now + self.shortest / 2).min(wait_until))
+        RetryDecision::RetryAt(at.max(now + self.least()).min(wait_until))
+    }
+
+    /// Returns the least pause between two attempts.
+    pub fn least(&self) -> Duration {
+        self.shortest / 2
     }
 }
 

@@ -59,7 +59,8 @@ impl Acquisitions {
         } else {
             let beat = started + BEAT * (1 + acquisition.ahead.min(LONGEST_BEAT));
             let at = free_at.map_or(beat, |free_at| free_at.min(beat));
-            at.max(now.clock) + A_LITTLE
+            // A holder may extend its lease in its last millisecond, again and again.
+            (at.max(now.clock) + A_LITTLE).max(started + cx.config.retry.least())
         };
         let at = before.map_or(at, |before| at.min(before.at()));
         if let Some(before) = before {
