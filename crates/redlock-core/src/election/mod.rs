@@ -31,7 +31,7 @@ use crate::{
 /// A leader that resigns, or that closes its client while it is in [`lead`](Self::lead), frees the role at once.
 /// A leader that crashes keeps it for the ttl at most.
 /// A leader that is frozen loses its term at the deadline by its own clock, and the next term begins no earlier.
-/// The other candidates ask the nodes again and again at random times, as for any lease that another process holds.
+/// The other candidates wait as for any lease that another process holds: in line, or by asking again at random times.
 /// Observers look at the nodes, and learn of a change a third of the ttl later at most.
 ///
 /// # Preferred candidates

@@ -105,6 +105,10 @@ pub trait Session: Send {
     ///
     /// The reason, as for [`Node::connect`]; the default implementation says that this node sends no messages.
     /// The client's callers then wait as those of clients without lines: they ask again after random pauses.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the attempt up.
     fn listen(
         &mut self,
         keyspace: &Arc<Keyspace>,
