@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use redlock_proto::LineCaller;
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,7 +15,8 @@ use crate::{
     connection::{ConnectionArgs, NodeSettings},
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
-    lookup::{self, KeyState, Owner},
+    line::Line,
+    lookup::{self, KeyLook, KeyState, Owner},
     namespaces,
     output::{LineMark, printable},
     probe::{self, ProbedNode},
@@ -108,25 +110,30 @@ type KeyList = (Vec<HeldKey>, Vec<(Arc<str>, String)>);
 pub(crate) async fn list(places: &[ProbedNode], settings: &NodeSettings, prefix: &str) -> KeyList {
     let all = places.iter().map(|place| on_node(place, prefix));
     let found = join_all(all).await;
-    let mut locks: BTreeMap<String, Vec<(Owner, Option<Duration>)>> = BTreeMap::new();
+    let mut locks: BTreeMap<String, Vec<KeyLook>> = BTreeMap::new();
     let mut silent = Vec::new();
     for (place, found) in places.iter().zip(found) {
         match found {
             Ok(keys) => {
-                for (name, owner, left) in keys {
-                    locks.entry(name).or_default().push((owner, left));
+                for (name, said) in keys {
+                    locks.entry(name).or_default().push(said);
                 }
             }
             Err(why) => silent.push((Arc::clone(&place.name), why)),
         }
     }
     for said in locks.values_mut() {
-        lookup::unite(said.iter_mut().map(|(owner, _)| owner).collect());
+        lookup::unite(said);
     }
     let majority = settings.majority();
-    let held = locks
-        .into_iter()
-        .filter_map(|(key, said)| HeldKey::of(key, &said, majority));
+    let has_majority = places.len() - silent.len() >= majority;
+    let held = locks.into_iter().filter_map(|(key, said)| {
+        let line = has_majority.then(|| Line::of(&said, majority));
+        Some(HeldKey {
+            line,
+            ..HeldKey::of(key, &said, majority)?
+        })
+    });
     (held.collect(), silent)
 }
 
@@ -139,24 +146,40 @@ pub(crate) struct HeldKey {
     pub(crate) votes: usize,
     is_held: bool,
     pub(crate) left: Option<Duration>,
+    /// The callers in line; `None` if too few nodes have answered.
+    pub(crate) line: Option<Line>,
 }
 
 impl HeldKey {
     /// Returns what nodes say of a key together; `None` if none has it.
-    fn of(key: String, said: &[(Owner, Option<Duration>)], majority: usize) -> Option<Self> {
-        let count = |owner: &Owner| said.iter().filter(|(its, _)| its == owner).count();
-        let owners = said.iter().map(|(owner, _)| owner);
-        let owner = owners.max_by_key(|owner| count(owner))?;
-        let votes = count(owner);
-        let times = said.iter().filter(|(its, _)| its == owner);
-        let times: Option<Vec<Duration>> = times.map(|(_, left)| *left).collect();
+    fn of(key: String, said: &[KeyLook], majority: usize) -> Option<Self> {
+        let owned = said.iter().filter_map(|said| match &said.state {
+            KeyState::Held(owner, left) => Some((owner, *left)),
+            KeyState::Free | KeyState::Unknown(_) => None,
+        });
+        let owned: Vec<_> = owned.collect();
+        let times_of = |owner: &Owner| -> Vec<Option<Duration>> {
+            let of_owner = owned.iter().filter(|(its, _)| *its == owner);
+            of_owner.map(|(_, left)| *left).collect()
+        };
+        let owners = owned.iter().map(|(owner, _)| *owner);
+        let owner = owners.max_by_key(|owner| times_of(owner).len())?;
+        let times = times_of(owner);
+        let votes = times.len();
+        let times: Option<Vec<Duration>> = times.into_iter().collect();
         Some(Self {
             key,
             owner: owner.clone(),
             votes,
             is_held: votes >= majority,
             left: times.and_then(|times| times.into_iter().max()),
+            line: None,
         })
+    }
+
+    /// Returns the callers that are known to wait in line.
+    pub(crate) fn in_line(&self) -> &[LineCaller] {
+        self.line.as_ref().map_or(&[], Line::callers)
     }
 
     /// Returns it for programs.
@@ -169,15 +192,13 @@ impl HeldKey {
             // Since 1970, by the holder's clock.
             "held_since_ms": self.owner.since().map(millis),
             "remaining_ms": self.left.map(millis),
+            "line": self.line.as_ref().map(Line::to_json),
         })
     }
 }
 
-/// Returns the resources whose keys one node has, with the owner of each and how long it lasts.
-async fn on_node(
-    place: &ProbedNode,
-    prefix: &str,
-) -> Result<Vec<(String, Owner, Option<Duration>)>, String> {
+/// Returns the resources whose keys one node has, with what it says of each.
+async fn on_node(place: &ProbedNode, prefix: &str) -> Result<Vec<(String, KeyLook)>, String> {
     let mut probe = place.probe.clone()?;
     let mut found = Vec::new();
     for key in probe.keys(place.keys.pattern(), "ls").await? {
@@ -187,8 +208,9 @@ async fn on_node(
         if !name.starts_with(prefix) {
             continue;
         }
-        if let KeyState::Held(owner, left) = lookup::state(&mut probe, &key).await {
-            found.push((name, owner, left));
+        let said = lookup::look(&mut probe, &place.keys, &key).await;
+        if said.owner().is_some() {
+            found.push((name, said));
         }
     }
     Ok(found)
@@ -202,10 +224,7 @@ pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> Comm
     let output = context.output;
 
     let claims = claims(&said);
-    let unknown = said
-        .iter()
-        .filter(|said| matches!(said, KeyState::Unknown(_)));
-    let unknown = unknown.count();
+    let unknown = said.iter().filter(|said| !said.is_known()).count();
     let told = |released: usize| {
         let holders = claims.iter().map(|(owner, nodes, left)| {
             let left = left.map(millis);
@@ -279,10 +298,10 @@ pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> Comm
 
 /// Returns each owner of the key, on how many nodes it has the key, and for how long on the one where it lasts longest;
 /// `None` if for ever.
-fn claims(said: &[KeyState]) -> Vec<(&Owner, usize, Option<Duration>)> {
+fn claims(said: &[KeyLook]) -> Vec<(&Owner, usize, Option<Duration>)> {
     let mut claims: Vec<(&Owner, usize, Option<Duration>)> = Vec::new();
     for said in said {
-        let KeyState::Held(owner, left) = said else {
+        let KeyState::Held(owner, left) = &said.state else {
             continue;
         };
         match claims.iter_mut().find(|(known, ..)| *known == owner) {

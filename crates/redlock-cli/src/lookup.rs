@@ -1,13 +1,13 @@
-//! The owner of a key on each node, and the deletion of the key there.
+//! The owner of a key on each node, the callers that wait there, and the deletion of the key.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::{
-    HolderLabel,
+    HolderLabel, NodeKeys,
     deadpool_redis::redis::{Value, cmd},
 };
-use redlock_proto::OwnerId;
+use redlock_proto::{LineCaller, OwnerId};
 
 use crate::{
     clock,
@@ -15,6 +15,13 @@ use crate::{
     exit::CommandError,
     probe::{NodeProbe, ProbedNode, words},
 };
+
+/// What one node says of a key.
+pub(crate) struct KeyLook {
+    pub(crate) state: KeyState,
+    /// The callers that wait in line for the key there, the first one first.
+    pub(crate) line: Vec<LineCaller>,
+}
 
 /// Whether a key is held at one node.
 #[derive(Clone)]
@@ -27,13 +34,25 @@ pub(crate) enum KeyState {
     Unknown(String),
 }
 
-impl KeyState {
+impl KeyLook {
+    fn unknown(why: &str) -> Self {
+        Self {
+            state: KeyState::Unknown(why.to_owned()),
+            line: Vec::new(),
+        }
+    }
+
     /// Returns the owner of the key, if it has one.
     pub(crate) const fn owner(&self) -> Option<&Owner> {
-        match self {
-            Self::Held(owner, _) => Some(owner),
-            Self::Free | Self::Unknown(_) => None,
+        match &self.state {
+            KeyState::Held(owner, _) => Some(owner),
+            KeyState::Free | KeyState::Unknown(_) => None,
         }
+    }
+
+    /// Returns whether the node has answered.
+    pub(crate) const fn is_known(&self) -> bool {
+        !matches!(self.state, KeyState::Unknown(_))
     }
 }
 
@@ -139,7 +158,7 @@ impl SharedValue {
     }
 }
 
-/// Asks all nodes at once about a resource, and returns its key on each of them and what that says of it.
+/// Asks all nodes at once about a resource, and returns its key on each of them and what the node says of it.
 ///
 /// `ls` shows a hash for a name that is too long for a key.
 /// The name is taken for such a hash if no resource of this name is held.
@@ -147,12 +166,12 @@ pub(crate) async fn find(
     places: &[ProbedNode],
     settings: &NodeSettings,
     resource: &str,
-) -> Result<(Vec<String>, Vec<KeyState>), CommandError> {
+) -> Result<(Vec<String>, Vec<KeyLook>), CommandError> {
     let name = settings.key(resource)?;
     let keys = places.iter().map(|place| place.keys.lock(&name));
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
     let said = ask(places, &keys).await;
-    let is_held = |said: &KeyState| said.owner().is_some();
+    let is_held = |said: &KeyLook| said.owner().is_some();
     if !said.iter().any(is_held) {
         let hashed = places.iter().map(|place| place.keys.lock_of_hash(resource));
         let hashed: Vec<String> = hashed.flatten().collect();
@@ -165,29 +184,28 @@ pub(crate) async fn find(
 }
 
 /// Asks all nodes at once.
-async fn ask(places: &[ProbedNode], keys: &[String]) -> Vec<KeyState> {
+async fn ask(places: &[ProbedNode], keys: &[String]) -> Vec<KeyLook> {
     let all = places.iter().zip(keys).map(|(place, key)| async move {
         match &place.probe {
-            Ok(probe) => state(&mut probe.clone(), key).await,
-            Err(why) => KeyState::Unknown(why.clone()),
+            Ok(probe) => look(&mut probe.clone(), &place.keys, key).await,
+            Err(why) => KeyLook::unknown(why),
         }
     });
     let mut said = join_all(all).await;
-    let owners = said.iter_mut().filter_map(|said| match said {
-        KeyState::Held(owner, _) => Some(owner),
-        KeyState::Free | KeyState::Unknown(_) => None,
-    });
-    unite(owners.collect());
+    unite(&mut said);
     said
 }
 
 /// Adds to each node's value of a shared key the owners that the other nodes name.
 ///
 /// A node knows only the owners to which it granted the key, and each owner has a majority of its own.
-pub(crate) fn unite(owners: Vec<&mut Owner>) {
-    let mut shared: Vec<&mut SharedValue> = owners
-        .into_iter()
-        .filter_map(|owner| owner.shared.as_mut())
+pub(crate) fn unite(said: &mut [KeyLook]) {
+    let mut shared: Vec<&mut SharedValue> = said
+        .iter_mut()
+        .filter_map(|said| match &mut said.state {
+            KeyState::Held(owner, _) => owner.shared.as_mut(),
+            KeyState::Free | KeyState::Unknown(_) => None,
+        })
         .collect();
     let all: BTreeSet<String> = shared
         .iter()
@@ -201,27 +219,46 @@ pub(crate) fn unite(owners: Vec<&mut Owner>) {
 }
 
 /// Returns what a node says of a key, by what every client's user may do.
-pub(crate) async fn state(probe: &mut NodeProbe, key: &str) -> KeyState {
+pub(crate) async fn look(probe: &mut NodeProbe, keys: &NodeKeys, key: &str) -> KeyLook {
     let mut script = cmd("EVAL");
-    script.arg(READ).arg(1).arg(key);
-    match probe.ask(&script).await {
-        Ok(Value::Array(parts)) => match &*parts {
-            [Value::Nil, Value::Int(-2)] => KeyState::Free,
-            // A value of another type is in the way of every lock.
-            [Value::Nil, Value::Int(left)] => KeyState::Held(Owner::new(&[], None), time(*left)),
-            [Value::BulkString(owner), Value::Int(left)] => {
-                let left = time(*left);
-                let owner = Owner::new(owner, left);
-                // The entry of a waiting caller may outlast the owners that shared the key.
-                match &owner.shared {
-                    Some(shared) if shared.owners.is_empty() => KeyState::Free,
-                    _ => KeyState::Held(owner, left),
-                }
-            }
-            _ => KeyState::Unknown(NO_SENSE.to_owned()),
-        },
-        Ok(_) => KeyState::Unknown(NO_SENSE.to_owned()),
-        Err(error) => KeyState::Unknown(words(&error)),
+    script.arg(READ).arg(2).arg(key).arg(keys.line(key));
+    let parts = match probe.ask(&script).await {
+        Ok(Value::Array(parts)) => parts,
+        Ok(_) => return KeyLook::unknown(NO_SENSE),
+        Err(error) => return KeyLook::unknown(&words(&error)),
+    };
+    let [value, Value::Int(left), line, Value::Int(line_left)] = &*parts else {
+        return KeyLook::unknown(NO_SENSE);
+    };
+    let Some(state) = state(value, *left) else {
+        return KeyLook::unknown(NO_SENSE);
+    };
+    let line = match line {
+        Value::BulkString(line) => {
+            let left = time(*line_left).unwrap_or_default();
+            LineCaller::all_of(&String::from_utf8_lossy(line), left)
+        }
+        _ => Vec::new(),
+    };
+    KeyLook { state, line }
+}
+
+/// Returns what the value of a key and its time to live in milliseconds say; `None` if they make no sense.
+fn state(value: &Value, left: i64) -> Option<KeyState> {
+    match (value, left) {
+        (Value::Nil, -2) => Some(KeyState::Free),
+        // A value of another type is in the way of every lock.
+        (Value::Nil, left) => Some(KeyState::Held(Owner::new(&[], None), time(left))),
+        (Value::BulkString(owner), left) => {
+            let left = time(left);
+            let owner = Owner::new(owner, left);
+            // The entry of a waiting caller may outlast the owners that shared the key.
+            Some(match &owner.shared {
+                Some(shared) if shared.owners.is_empty() => KeyState::Free,
+                _ => KeyState::Held(owner, left),
+            })
+        }
+        _ => None,
     }
 }
 
@@ -267,7 +304,10 @@ macro_rules! value {
     };
 }
 
-const READ: &str = concat!(value!(), "return {value, redis.call('PTTL', KEYS[1])}");
+const READ: &str = concat!(
+    value!(),
+    "return {value, redis.call('PTTL', KEYS[1]), redis.call('MGET', KEYS[2])[1], redis.call('PTTL', KEYS[2])}"
+);
 /// A value of another type has no owner, and is compared as the empty one.
 const DELETE: &str = concat!(
     value!(),
@@ -281,11 +321,15 @@ mod tests {
     #[test]
     fn those_who_share_a_key_on_different_majorities_are_told_together() {
         let left = Some(Duration::from_millis(50));
-        let value = |lines: &str| Owner::new(format!("shared\n{lines}").as_bytes(), left);
-        let (mut one, mut other) = (value("100 a\n"), value("100 b\n"));
-        let mut alone = Owner::new(b"c", left);
-        assert!(one != other);
-        unite(vec![&mut one, &mut other, &mut alone]);
+        let look = |value: String| KeyLook {
+            state: KeyState::Held(Owner::new(value.as_bytes(), left), left),
+            line: Vec::new(),
+        };
+        let shared = |lines: &str| look(format!("shared\n{lines}"));
+        let mut said = [shared("100 a\n"), shared("100 b\n"), look("c".to_owned())];
+        assert!(said[0].owner() != said[1].owner());
+        unite(&mut said);
+        let [one, other, alone] = said.each_ref().map(|said| said.owner().unwrap());
         assert!(one == other && one != alone);
         let told = one.shown().unwrap_or_default();
         assert!(told.starts_with("2 that share it"), "{told}");

@@ -12,6 +12,7 @@ mod guide;
 mod jobs;
 mod keys;
 mod leader;
+mod line;
 mod lookup;
 mod namespaces;
 mod nodes;

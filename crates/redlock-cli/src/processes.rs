@@ -22,7 +22,7 @@ use crate::exit::CommandError;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ProcessArgs {
     /// URLs at which processes serve metrics for Prometheus, with commas between them, such as
-    /// http://web-1:9000/metrics: only the processes know which callers wait, and when the next ticks of jobs are
+    /// http://web-1:9000/metrics: only the processes know all callers that wait, and when the next ticks of jobs are
     #[arg(long = "metrics", value_name = "URLS", value_delimiter = ',')]
     urls: Vec<String>,
 }

@@ -10,7 +10,8 @@ use crate::{
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandResult, Exit},
-    lookup::{self, KeyState, Owner},
+    line::Line,
+    lookup::{self, KeyLook, KeyState, Owner},
     nodes::{self, votes},
     output::{LineMark, Output},
     probe,
@@ -72,13 +73,15 @@ struct KeyStatus<'a> {
     /// After how long a majority is free again, unless the lease is renewed.
     remaining: Option<Duration>,
     majority: usize,
-    nodes: Vec<(&'a KeyState, &'a NodeReport)>,
+    /// The callers in line; `None` if too few nodes have answered.
+    line: Option<Line>,
+    nodes: Vec<(&'a KeyLook, &'a NodeReport)>,
 }
 
 impl<'a> KeyStatus<'a> {
-    fn of(said: &'a [KeyState], reports: &'a [NodeReport], majority: usize) -> Self {
+    fn of(said: &'a [KeyLook], reports: &'a [NodeReport], majority: usize) -> Self {
         let times = |owner: &Owner| {
-            let of_owner = said.iter().filter_map(|said| match said {
+            let of_owner = said.iter().filter_map(|said| match &said.state {
                 KeyState::Held(its, left) if its == owner => Some(left.unwrap_or(Duration::MAX)),
                 _ => None,
             });
@@ -87,18 +90,19 @@ impl<'a> KeyStatus<'a> {
             times.sort_by_key(|left| Reverse(*left));
             times
         };
-        let owners = said.iter().filter_map(KeyState::owner);
+        let owners = said.iter().filter_map(KeyLook::owner);
         let owner = owners.max_by_key(|owner| times(owner).len());
         let kept = owner.map(times).unwrap_or_default();
         let nodes: Vec<_> = said.iter().zip(reports).collect();
-        let has_it = |said: &KeyState| owner.is_some() && said.owner() == owner;
+        let has_it = |said: &KeyLook| owner.is_some() && said.owner() == owner;
         let voting = nodes
             .iter()
             .filter(|(said, report)| has_it(said) && votes(report));
         // What a node may have forgotten, it cannot call free.
         let free = nodes
             .iter()
-            .filter(|(said, report)| matches!(said, KeyState::Free) && votes(report));
+            .filter(|(said, report)| matches!(said.state, KeyState::Free) && votes(report));
+        let answered = said.iter().filter(|said| said.is_known()).count();
         Self {
             is_held: if kept.len() >= majority {
                 Some(true)
@@ -112,6 +116,7 @@ impl<'a> KeyStatus<'a> {
             votes: voting.count(),
             remaining: kept.get(majority - 1).copied(),
             majority,
+            line: (answered >= majority).then(|| Line::of(said, majority)),
             nodes,
         }
     }
@@ -142,7 +147,7 @@ impl<'a> KeyStatus<'a> {
                 true => String::new(),
                 false => format!(" ({})", report.answer),
             };
-            let (mark, words) = match said {
+            let (mark, words) = match &said.state {
                 KeyState::Free if votes(report) => (LineMark::Good, "free".to_owned()),
                 KeyState::Free => (
                     LineMark::Warning,
@@ -156,13 +161,13 @@ impl<'a> KeyStatus<'a> {
             };
             output.marked(mark, &format!("{node} {words}"))?;
         }
-        Ok(())
+        self.line.as_ref().map_or(Ok(()), |line| line.print(output))
     }
 
     fn to_json(&self, waiting: Option<Value>) -> Value {
         let nodes = self.nodes.iter().map(|(said, report)| {
             let votes = votes(report);
-            let (is_held, left, why) = match said {
+            let (is_held, left, why) = match &said.state {
                 KeyState::Free if votes => (Some(false), None, None),
                 KeyState::Free => (None, None, Some(report.answer.to_string())),
                 KeyState::Held(_, left) => {
@@ -190,6 +195,7 @@ impl<'a> KeyStatus<'a> {
             "votes": self.votes,
             "majority": self.majority,
             "remaining_ms": remaining.map(millis),
+            "line": self.line.as_ref().map(Line::to_json),
         });
         // Missing where no process was asked.
         if let Some(waiting) = waiting {
@@ -219,7 +225,7 @@ fn waiting(key: &str, measured: &ProcessMetrics) -> Value {
 fn print_waiting(key: &str, measured: &ProcessMetrics, output: Output) -> io::Result<()> {
     let waiting = measured.of(key);
     if waiting.is_empty() {
-        output.marked(LineMark::Good, "no caller is known to wait")?;
+        output.marked(LineMark::Good, "no process knows of a caller that waits")?;
     }
     for waiting in waiting {
         let line = format!("callers that wait: {waiting}");

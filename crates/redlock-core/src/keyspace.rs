@@ -217,6 +217,30 @@ impl NodeKeys {
         (is_hash && is_hashed).then(|| format!("{}:lock-sha256:{hash}", self.0.prefix()))
     }
 
+    /// Returns the key of the line of callers that wait for a lock, given the lock's key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// let key = keys.lock(&"invoice:7".parse()?)?;
+    /// assert_eq!(keys.line(&key), "{billing}:line:{billing}:lock:invoice:7");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn line(&self, lock: &str) -> String {
+        let prefix = self.0.prefix();
+        let of_namespace = |rest: &str| {
+            // One vote of a Cluster has more behind a colon.
+            let namespace = prefix.split([':', '}']).next().unwrap_or_default();
+            format!("{prefix}:line:{namespace}}}{rest}")
+        };
+        let is_verbatim = matches!(self.0, KeyScheme::Verbatim);
+        let rest = lock.strip_prefix(&*prefix).filter(|_| !is_verbatim);
+        rest.map_or_else(|| format!("{prefix}:line:{lock}"), of_namespace)
+    }
+
     /// Returns the key under which a node remembers a job.
     ///
     /// # Examples
@@ -297,12 +321,13 @@ fn is_reserved(key: &str) -> bool {
     key.starts_with(VERBATIM) || behind_a_namespace(key).is_some_and(is_one)
 }
 
-/// Returns whether a key has the form of what nodes remember of a job or of slots, in whatever namespace; a lock of others
-/// may have it, too.
+/// Returns whether a key has the form of what nodes remember of a job, of slots or of callers in line, in whatever
+/// namespace; a lock of others may have it, too.
 fn is_remembered(key: &str) -> bool {
     let is_one = |rest: &str| {
         let class = rest.split_once(':').map(|(class, _)| class);
-        class.is_some_and(|class| ["job", "job-sha256", "slots", "slots-sha256"].contains(&class))
+        let classes = ["job", "job-sha256", "slots", "slots-sha256", "line"];
+        class.is_some_and(|class| classes.contains(&class))
     };
     behind_a_namespace(key).is_some_and(is_one)
 }
@@ -380,15 +405,17 @@ mod tests {
             "horizon",
             "tomb:0a",
             "job:nightly",
+            "line:{billing}:lock:a",
         ] {
             let name = format!("{{redlock:verbatim}}:{own}");
             assert!(refused(&KeyScheme::Verbatim, &name), "{name}");
             assert!(!refused(&billing, &name), "{name}");
             // Its clients may use the same nodes.
             let of_others = format!("{{billing}}:{own}");
-            // What is remembered of a job looks like a lock that other libraries may have.
+            // What is remembered of a job, or a line, looks like a lock that other libraries may have.
             let is_refused = refused(&KeyScheme::Verbatim, &of_others);
-            assert_eq!(is_refused, !own.starts_with("job"), "{of_others}");
+            let may_be_a_lock = own.starts_with("job") || own.starts_with("line");
+            assert_eq!(is_refused, !may_be_a_lock, "{of_others}");
             let keys = NodeKeys::new(KeyScheme::Verbatim);
             assert_eq!(keys.resource(&of_others), None);
         }
@@ -432,6 +459,29 @@ mod tests {
         let verbatim = NodeKeys::new(KeyScheme::Verbatim);
         assert_eq!(verbatim.resource("{redlock:verbatim}:mark"), None);
         assert_eq!(verbatim.resource("order:42").as_deref(), Some("order:42"));
+    }
+
+    #[test]
+    fn a_line_is_where_clients_make_it() {
+        let quarantine = redlock_proto::Quarantine::new(std::time::Duration::from_secs(1), 0.01);
+        let name: ResourceKey = "order:42".parse().unwrap();
+        let billing = KeyScheme::Namespace(Namespace::new("billing").unwrap());
+        for scheme in [billing, KeyScheme::Verbatim] {
+            let keyspace = redlock_proto::Keyspace::new(&scheme.prefix(), quarantine);
+            let line = keyspace.line(&scheme.encode(&name).unwrap());
+            let keys = NodeKeys::new(scheme);
+            assert_eq!(keys.line(&keys.lock(&name).unwrap()), line.as_str());
+        }
+        let billing = KeyScheme::Namespace(Namespace::new("billing").unwrap());
+        let keyspace = redlock_proto::Keyspace::new(&billing.prefix(), quarantine);
+        let line = |keyspace: &redlock_proto::Keyspace| {
+            let key = billing.encode(&name).unwrap();
+            keyspace.line(&key).as_str().to_owned()
+        };
+        let vote = ClusterVote::read("1of3").unwrap();
+        let keys = NodeKeys::new(billing.clone()).of_vote(vote);
+        let key = keys.lock(&name).unwrap();
+        assert_eq!(keys.line(&key), line(&keyspace.under(&vote.tag("billing"))));
     }
 
     #[test]

@@ -64,8 +64,8 @@ pub use self::{
     local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Streak, Ticket},
     membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
-        Answer, ClusterVote, Done, Gift, GiveBack, InLine, Keyspace, LinePlace, Lock, Look,
-        MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request, RequestError, RunId,
+        Answer, ClusterVote, Done, Gift, GiveBack, InLine, Keyspace, LineCaller, LinePlace, Lock,
+        Look, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request, RequestError, RunId,
         ServerInfo, Standing, Store, Transaction, Unfit, Verb, last_of_block, slot_of,
     },
     round::{

@@ -16,6 +16,7 @@ use crate::{
     connection::NodeSettings,
     jobs,
     keys::HeldKey,
+    line,
     nodes::{ready_in, votes, why_not},
     output::printable,
     processes::ProcessMetrics,
@@ -42,6 +43,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &No
     } else {
         0
     };
+    let in_line = sample.keys.iter().map(|(key, _)| key.in_line().len());
+    let line_height = match in_line.sum() {
+        0 => 0,
+        callers => height(callers).min(frame.area().height / 4),
+    };
     let waiters_height = sample.processes.as_ref().map_or(0, |measured| {
         let rows = measured.waiting.len() + measured.silent.len();
         height(rows).min(frame.area().height / 4)
@@ -50,11 +56,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &No
         Constraint::Length(1),
         Constraint::Length(height(sample.nodes.len())),
         Constraint::Min(3),
+        Constraint::Length(line_height),
         Constraint::Length(waiters_height),
         Constraint::Length(of_jobs_height),
         Constraint::Length(1),
     ];
-    let [head, nodes, keys, waiters, jobs, foot] = Layout::vertical(heights).areas(frame.area());
+    let [head, nodes, keys, line, waiters, jobs, foot] =
+        Layout::vertical(heights).areas(frame.area());
+    frame.render_widget(of_lines(&sample.keys, line.width), line);
     if let Some(measured) = &sample.processes {
         frame.render_widget(of_waiters(measured, waiters.width), waiters);
     }
@@ -189,6 +198,28 @@ fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
     table(head, rows, widths, width).block(Block::bordered().title(title))
 }
 
+/// The callers of all processes that wait in line.
+fn of_lines(keys: &[(HeldKey, u64)], width: u16) -> Table<'_> {
+    let rows = keys.iter().flat_map(|(key, _)| {
+        key.in_line().iter().map(|caller| {
+            [
+                plain(&key.key),
+                plain(&line::label(caller)),
+                plain(&line::client(caller)),
+                plain(&rounded(caller.waited)),
+            ]
+        })
+    });
+    let widths = [
+        Constraint::Fill(1),
+        Constraint::Fill(1),
+        Constraint::Length(16),
+        Constraint::Length(9),
+    ];
+    let head = ["key", "caller", "client", "waits"];
+    table(head, rows, widths, width).block(Block::bordered().title("in line"))
+}
+
 /// The callers that wait, and the processes that do not say.
 fn of_waiters(measured: &ProcessMetrics, width: u16) -> Table<'_> {
     let waiting = measured.waiting.iter().map(|waiting| {
@@ -210,6 +241,10 @@ fn of_waiters(measured: &ProcessMetrics, width: u16) -> Table<'_> {
 fn of_keys(keys: &[(HeldKey, u64)], majority: usize, width: u16) -> Table<'_> {
     let rows = keys.iter().map(|(key, changes)| {
         let left = key.left.map_or_else(|| "for ever".to_owned(), rounded);
+        let line = key
+            .line
+            .as_ref()
+            .map(|line| line.callers().len().to_string());
         let few = if key.votes < majority {
             Color::Yellow
         } else {
@@ -220,6 +255,7 @@ fn of_keys(keys: &[(HeldKey, u64)], majority: usize, width: u16) -> Table<'_> {
             plain(&key.owner.holder()),
             (key.votes.to_string(), Style::new().fg(few)),
             plain(&left),
+            plain(&line.unwrap_or_else(|| "-".to_owned())),
             plain(&changes.to_string()),
         ]
     });
@@ -228,9 +264,10 @@ fn of_keys(keys: &[(HeldKey, u64)], majority: usize, width: u16) -> Table<'_> {
         Constraint::Fill(1),
         Constraint::Length(5),
         Constraint::Length(9),
+        Constraint::Length(4),
         Constraint::Length(7),
     ];
-    let head = ["key", "holder", "nodes", "left", "changes"];
+    let head = ["key", "holder", "nodes", "left", "line", "changes"];
     table(head, rows, widths, width).block(Block::bordered().title("keys"))
 }
 

@@ -3,12 +3,12 @@
 use std::{
     io::{Read, Write},
     net::TcpListener,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use redlock_core::{AcquireOptions, Redlock};
 use serde_json::Value;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::kit::{MAX_TTL, Nodes, eventually, run};
 
@@ -92,6 +92,93 @@ async fn a_name_that_would_change_the_text_beside_it_is_printed_escaped() {
     }
     drop(guard);
     client.close().await;
+}
+
+/// Waits until a program that asks again and again sees so many callers in line, and returns what it saw then.
+async fn with_line(nodes: &Nodes, arguments: &[&str], count: usize) -> Value {
+    for _ in 0..200 {
+        let (_, said) = json(nodes, arguments);
+        let key = if said.is_array() { &said[0] } else { &said };
+        if key["line"]["callers"] == count {
+            return key["line"].clone();
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    panic!("no {count} callers were in line");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_other_processes_in_line_are_named_in_their_order() {
+    let mut nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let guard = client.acquire("order:7").await.unwrap();
+    let none = with_line(&nodes, &["status", "order:7"], 0).await;
+    assert_eq!(none["longest_ms"], Value::Null);
+    let text = nodes.run(&["status", "order:7"]).out;
+    assert!(text.contains("no caller waits in line"), "{text}");
+
+    let _first = nodes.waits("web-1", "order:7").await;
+    with_line(&nodes, &["status", "order:7"], 1).await;
+    // Each client estimates the nodes' time by answers that may have been slow.
+    sleep(Duration::from_secs(1)).await;
+    let second = nodes.waits("web-2", "order:7").await;
+    let line = with_line(&nodes, &["status", "order:7"], 2).await;
+    let labels: Vec<_> = (0..2)
+        .map(|at| line["clients"][at]["label"].as_str().unwrap())
+        .collect();
+    assert_eq!(labels, ["web-1", "web-2"], "{line}");
+    let waits = |at: usize| line["clients"][at]["waits_ms"].as_f64().unwrap();
+    assert!(waits(0) > waits(1) + 500.0, "{line}");
+    assert_eq!(line["longest_ms"], waits(0), "{line}");
+    for at in 0..2 {
+        // A client hears of its turn under the same number.
+        let client = line["clients"][at]["client"].as_str().unwrap();
+        let channel = format!("{{redlock}}:wake:{client}");
+        let hears = nodes[0].command(&["PUBSUB", "NUMSUB", &channel]).unwrap();
+        assert_eq!(hears.as_array().unwrap()[1].as_integer(), Some(1), "{line}");
+    }
+    let text = nodes.run(&["status", "order:7"]).out;
+    assert!(
+        text.contains("2 callers wait in line, the first for "),
+        "{text}"
+    );
+    assert!(text.find("web-1") < text.find("web-2"), "{text}");
+    let secrets = nodes.ask(0, &["GET", "{redlock}:line:{redlock}:lock:order:7"]);
+    let secret = secrets.split(' ').nth(6).unwrap();
+    assert!(secret.len() == 32 && !format!("{text}{line}").contains(secret));
+    with_line(&nodes, &["ls"], 2).await;
+
+    // A line lasts for a while after the last caller has asked, but a caller that gives up leaves it.
+    drop(second);
+    with_line(&nodes, &["status", "order:7"], 1).await;
+    // A minority has no say, and does not need to be there.
+    nodes[0].kill().unwrap();
+    with_line(&nodes, &["status", "order:7"], 1).await;
+    nodes[1].kill().unwrap();
+    let (_, status) = json(&nodes, &["status", "order:7"]);
+    assert_eq!(status["line"], Value::Null, "{status}");
+    drop(guard);
+}
+
+#[tokio::test]
+async fn a_caller_that_a_minority_names_is_not_in_line() {
+    let nodes = Nodes::blessed(3).await;
+    let owner = "0f".repeat(16);
+    let until = now() + 60_000.0;
+    for (node, callers) in [(0, 0), (1, 1)] {
+        let entry = format!("{until:.0} 1780000000000000 000000000000002a 1000 1 7 {owner}\n");
+        let line = "{redlock}:line:{redlock}:lock:order:7";
+        nodes.ask(node, &["SET", line, &entry, "PX", "60000"]);
+        let (_, status) = json(&nodes, &["status", "order:7"]);
+        assert_eq!(status["line"]["callers"], callers, "{status}");
+    }
+    let text = nodes.run(&["status", "order:7"]).out;
+    let caller = "a caller without a label for ";
+    assert!(
+        text.contains(caller) && text.contains("000000000000002a"),
+        "{text}"
+    );
+    assert!(!text.contains(&owner), "{text}");
 }
 
 /// A client gives a key back to a node that has lost it, before the node votes again.

@@ -110,7 +110,10 @@ async fn status_tells_how_many_callers_wait_for_locks_of_a_class_and_where() {
     guard.release().await.unwrap();
     let free = status(&[]);
     assert_eq!(free.code, 1, "{free:?}");
-    assert!(free.out.contains("no caller is known to wait"), "{free:?}");
+    assert!(
+        free.out.contains("no process knows of a caller that waits"),
+        "{free:?}"
+    );
     let unasked = ["status", "order:7", "--namespace", service.namespace];
     let unasked = service.nodes.run(&[&unasked[..], &["--json"]].concat());
     assert!(!unasked.out.contains("waiting"), "{unasked:?}");

@@ -160,6 +160,37 @@ async fn it_counts_how_often_a_key_changes_hands() {
     assert!(changes >= 3, "{changes}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_shows_callers_of_all_processes_in_line() {
+    let nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let _guard = client.acquire("order:7").await.unwrap();
+    let _waiting = nodes.waits("web-1", "order:7").await;
+    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
+    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let samples = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let line = samples
+        .take(200)
+        .map(|sample| sample["keys"][0]["line"].clone())
+        .find(|line| line["callers"] == 1);
+    drop(top.kill());
+    drop(top.wait());
+    let line = line.expect("it comes to the line");
+    assert_eq!(line["clients"][0]["label"], "web-1", "{line}");
+    assert!(line["longest_ms"].as_f64() > Some(0.0), "{line}");
+
+    let line = "stty rows 24 cols 80; exec \"$REDLOCK\" top --every 200ms";
+    let mut top = at_terminal(line, &nodes)
+        .env("TERM", "xterm")
+        .spawn()
+        .unwrap();
+    let said = screen(&mut top, "web-1");
+    top.stdin.take().unwrap().write_all(b"q").unwrap();
+    assert!(top.wait().unwrap().success());
+    assert!(said.contains("caller") && said.contains("client"), "{said}");
+}
+
 #[tokio::test]
 async fn it_tells_clocks_that_are_off_quarantines_and_jobs() {
     let mut nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());

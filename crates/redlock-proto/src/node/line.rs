@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{NodeTime, RunId};
+use crate::{HolderLabel, NodeTime, RunId};
 
 /// The entry of a caller in the line for a key.
 ///
@@ -69,4 +69,126 @@ pub struct Gift {
     pub time: NodeTime,
     /// The run of the node's server.
     pub run: RunId,
+}
+
+/// A caller in the line for a key, as a node stores it.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_proto::LineCaller;
+/// # use std::time::Duration;
+///
+/// // It is deleted in 2 s, when its last caller has waited for long enough.
+/// let text = "1780000003000 1780000000500000 0123456789abcdef 1000 1 7 \
+///     0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f web-7\n";
+/// let callers = LineCaller::all_of(text, Duration::from_secs(2));
+/// assert_eq!(callers[0].waited, Duration::from_millis(500));
+/// assert_eq!(callers[0].label, "web-7".parse().ok());
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct LineCaller {
+    /// Its place.
+    pub place: LinePlace,
+    /// The time since it came, by the node's clock.
+    pub waited: Duration,
+    /// The label under which it asks for the key, if it has one.
+    pub label: Option<HolderLabel>,
+}
+
+impl LineCaller {
+    /// Reads the text of a line that its node deletes after `remaining`; returns the callers that still wait, the first one
+    /// first.
+    ///
+    /// A holder that lacks the key of this node is in line, too, and does not wait.
+    pub fn all_of(text: &str, remaining: Duration) -> Vec<Self> {
+        let entries = text.lines().filter_map(entry);
+        let mut entries: Vec<(u64, Self)> = entries.collect();
+        // A line lasts as long as the last of its callers, which tells the node's time.
+        let last = entries.iter().map(|(until, _)| *until).max().unwrap_or(0);
+        let now = u128::from(last).saturating_sub(remaining.as_millis());
+        entries.retain(|(until, caller)| u128::from(*until) > now && !caller.place.is_holders());
+        let callers = entries.into_iter().map(|(_, caller)| {
+            let came = Duration::from_micros(caller.place.came.as_micros());
+            let now = Duration::from_millis(u64::try_from(now).unwrap_or(u64::MAX));
+            let waited = now.saturating_sub(came);
+            Self { waited, ..caller }
+        });
+        let mut callers: Vec<Self> = callers.collect();
+        // A caller that asks again has two entries for a moment.
+        callers.dedup_by_key(|caller| caller.place);
+        callers
+    }
+}
+
+/// Reads an entry: up to when the caller waits, in milliseconds, and the caller.
+fn entry(line: &str) -> Option<(u64, LineCaller)> {
+    let mut parts = line.splitn(7, ' ');
+    let until = parts.next()?.parse().ok()?;
+    let came = NodeTime::from_micros(parts.next()?.parse().ok()?);
+    let client = u64::from_str_radix(parts.next()?, 16).ok()?;
+    let caller = LineCaller {
+        place: LinePlace { came, client },
+        waited: Duration::ZERO,
+        // Behind for how long it gets the key, the number of tokens, and the round.
+        label: HolderLabel::of_value(parts.nth(3)?),
+    };
+    Some((until, caller))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_780_000_001_000;
+
+    /// Returns the entry of a client that came this long ago, and waits for this long.
+    fn waits(client: u64, ago: u64, left: i64, label: &str) -> String {
+        let came = 1_000 * (NOW - ago);
+        let until = NOW.saturating_add_signed(left);
+        let owner = format!("{}{label}", "0f".repeat(16));
+        format!("{until} {came:016} {client:016x} 1000 1 7 {owner}\n")
+    }
+
+    #[test]
+    fn callers_that_wait_still_are_read_in_their_order() {
+        let holder = format!(
+            "{} {:016} {:016x} 1000 1 9 {}\n",
+            NOW + 3_000,
+            0,
+            4,
+            "0f".repeat(16)
+        );
+        let text = [
+            holder,
+            waits(1, 900, 200, " web-1"),
+            waits(2, 800, 0, " web-2"),
+            // It has asked again under another owner.
+            waits(3, 700, 2_000, " web-3"),
+            waits(3, 700, 2_900, " web-3"),
+            waits(5, 2, 3_000, ""),
+            // The caller's estimate of the nodes' time was ahead.
+            waits(6, 0, 3_000, "").replace("1780000001000000", "1780000001000900"),
+        ];
+        let callers = LineCaller::all_of(&text.concat(), Duration::from_secs(3));
+        let seen = callers.iter().map(|caller| {
+            let label = caller.label.map(|label| label.to_string());
+            (caller.place.client, caller.waited.as_millis(), label)
+        });
+        let expected = [
+            (1, 900, Some("web-1".to_owned())),
+            (3, 700, Some("web-3".to_owned())),
+            (5, 2, None),
+            (6, 0, None),
+        ];
+        assert_eq!(seen.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_text_that_is_no_line_has_no_callers() {
+        for text in ["", "\n", "shared\n5 a\n", "1 2 3 4 5 6", "a 1 1 1 1 1 x\n"] {
+            assert_eq!(LineCaller::all_of(text, Duration::MAX), [], "{text}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ mod transaction;
 pub use self::{
     cluster_vote::{ClusterVote, slot_of},
     keyspace::Keyspace,
-    line::{Gift, InLine, LinePlace},
+    line::{Gift, InLine, LineCaller, LinePlace},
     outcome::{GiveBack, NodeOutcome, RequestError},
     quarantine::Quarantine,
     request::{Answer, Lock, NodeVerb, Reply, Request, Verb, last_of_block},

@@ -172,6 +172,8 @@ async fn locks_that_never_end_and_keys_of_others_are_found_by_a_deep_look() {
     nodes.ask(0, &["SET", LOCK, "somebody"]);
     nodes.ask(1, &["SET", LOCK, "somebody", "PX", "60000"]);
     nodes.ask(2, &["SET", "session:7", "x"]);
+    // Callers of another namespace wait.
+    nodes.ask(2, &["SET", "{billing}:line:{billing}:lock:a", "x"]);
     assert_eq!(nodes.doctor(&["--strict"]).code, 0);
     let examined = nodes.doctor(&["--deep"]);
     examined.one(

@@ -11,9 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redlock_core::{Redlock, node::RedisNode};
+use redlock_core::{AcquireOptions, Redlock, Wait, node::RedisNode};
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 pub(crate) use self::{relay::Relay, running::Running};
 
@@ -80,6 +81,18 @@ impl Nodes {
         let builder = Redlock::builder().nodes(self.servers.urls());
         let client = builder.ttl(MAX_TTL).max_ttl(MAX_TTL).build().await;
         client.expect("the servers have just been started")
+    }
+
+    /// Has a client of this label wait in line for a key, until what this returns is dropped.
+    pub(crate) async fn waits(&self, label: &str, key: &'static str) -> JoinSet<()> {
+        let builder = Redlock::builder().nodes(self.servers.urls()).label(label);
+        let client = builder.ttl(MAX_TTL).max_ttl(MAX_TTL).build().await.unwrap();
+        let mut waiting = JoinSet::new();
+        waiting.spawn(async move {
+            let patient = AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(300)));
+            drop(client.acquire_with(key, patient).await);
+        });
+        waiting
     }
 
     /// A command's answer from one node, as text.
