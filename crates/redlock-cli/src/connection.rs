@@ -148,22 +148,36 @@ impl NodeSettings {
 
     /// Returns the pattern of the keys that a user of the nodes must be allowed to use.
     pub(crate) fn key_patterns(&self) -> String {
-        let all = if self.config.expert.verbatim_keys {
+        let all = if self.config.expert.verbatim_keys && !self.has_votes_of_a_cluster() {
             "~* "
         } else {
             ""
         };
-        let namespace = self.own_namespace();
-        if self
-            .config
-            .nodes
-            .iter()
-            .any(|node| node.node_keys(&self.keys) != self.keys)
-        {
-            // Each vote of a Cluster has its own tag behind the namespace.
-            return format!("~{{{namespace}:*");
+        format!("{all}~{}*", self.own_beginning())
+    }
+
+    /// Returns the pattern of the channels that a user of the nodes must be allowed to use, for callers that wait in line.
+    pub(crate) fn channel_pattern(&self) -> String {
+        let own = self.own_beginning();
+        match self.has_votes_of_a_cluster() {
+            true => format!("&{own}*"),
+            false => format!("&{own}wake:*"),
         }
-        format!("{all}~{{{namespace}}}:*")
+    }
+
+    /// Returns with what all names of the nodes' own begin.
+    fn own_beginning(&self) -> String {
+        let namespace = self.own_namespace();
+        match self.has_votes_of_a_cluster() {
+            // Each vote has its own tag behind the namespace.
+            true => format!("{{{namespace}:"),
+            false => format!("{{{namespace}}}:"),
+        }
+    }
+
+    fn has_votes_of_a_cluster(&self) -> bool {
+        let mut nodes = self.config.nodes.iter();
+        nodes.any(|node| node.node_keys(&self.keys) != self.keys)
     }
 
     /// Returns the key under which a node remembers with which policy clients use the namespace.

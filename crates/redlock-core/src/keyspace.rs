@@ -241,6 +241,21 @@ impl NodeKeys {
         rest.map_or_else(|| format!("{prefix}:line:{lock}"), of_namespace)
     }
 
+    /// Returns the channel on which a node tells the client of this number that it has given a key to one of its callers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// assert_eq!(keys.channel(42), "{billing}:wake:000000000000002a");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn channel(&self, client: u64) -> String {
+        format!("{}:wake:{client:016x}", self.0.prefix())
+    }
+
     /// Returns the key under which a node remembers a job.
     ///
     /// # Examples
@@ -462,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_where_clients_make_it() {
+    fn lines_and_channels_are_where_clients_have_them() {
         let quarantine = redlock_proto::Quarantine::new(std::time::Duration::from_secs(1), 0.01);
         let name: ResourceKey = "order:42".parse().unwrap();
         let billing = KeyScheme::Namespace(Namespace::new("billing").unwrap());
@@ -471,6 +486,7 @@ mod tests {
             let line = keyspace.line(&scheme.encode(&name).unwrap());
             let keys = NodeKeys::new(scheme);
             assert_eq!(keys.line(&keys.lock(&name).unwrap()), line.as_str());
+            assert_eq!(keys.channel(42), keyspace.channel(42));
         }
         let billing = KeyScheme::Namespace(Namespace::new("billing").unwrap());
         let keyspace = redlock_proto::Keyspace::new(&billing.prefix(), quarantine);

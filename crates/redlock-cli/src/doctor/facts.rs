@@ -103,7 +103,7 @@ fn unexamined(node: &Arc<str>, why: &str, findings: &mut Findings) {
 
 async fn at(place: &ProbedNode, settings: &NodeSettings) -> Result<Facts, String> {
     let mut probe = place.probe.clone()?;
-    let facts = of(&mut probe, &place.keys, settings).await?;
+    let facts = of(&mut probe, place, settings).await?;
     // What had no answer would look as if nothing were wrong with it.
     match probe.unanswered() {
         Some(why) => Err(why.to_owned()),
@@ -113,7 +113,7 @@ async fn at(place: &ProbedNode, settings: &NodeSettings) -> Result<Facts, String
 
 async fn of(
     probe: &mut NodeProbe,
-    keys: &NodeKeys,
+    place: &ProbedNode,
     settings: &NodeSettings,
 ) -> Result<Facts, String> {
     let first = probe.read_clock(CLOCK_READINGS).await;
@@ -123,7 +123,10 @@ async fn of(
     let mut script = cmd("EVAL");
     script.arg("return 0").arg(0);
     let script = probe.measure(&script).await;
-    let rights = rights_of(probe, keys, settings).await;
+    let rights = Rights {
+        missing_for_lines: missing_for_lines(probe, place, settings).await,
+        ..rights_of(probe, &place.keys, settings).await
+    };
     let mut unverified = Vec::new();
     let syncs = setting(probe, "appendfsync").await;
     let saves = setting(probe, "save").await;
@@ -217,6 +220,8 @@ pub(super) struct Rights {
     pub(super) missing: Vec<String>,
     /// Those without which clients call the node by the script only.
     pub(super) missing_for_transactions: Vec<&'static str>,
+    /// Those without which callers do not wait in line.
+    pub(super) missing_for_lines: Vec<String>,
     /// Whether it may not use the namespace's keys.
     pub(super) lacks_keys: bool,
     /// The code with which the node refuses to write.
@@ -279,6 +284,41 @@ async fn missing_for_transactions(probe: &mut NodeProbe, key: &str) -> Vec<&'sta
         }
     }
     missing.reverse();
+    missing
+}
+
+async fn missing_for_lines(
+    probe: &mut NodeProbe,
+    place: &ProbedNode,
+    settings: &NodeSettings,
+) -> Vec<String> {
+    // No client has this number.
+    let channel = place.keys.channel(u64::MAX);
+    let mut missing = Vec::new();
+    let mut may_use_channel = false;
+    for right in RedisNode::RIGHTS_FOR_LINES.split_whitespace() {
+        let tried = match right {
+            "+publish" => {
+                let mut publish = cmd("PUBLISH");
+                publish.arg(&channel).arg("doctor");
+                probe.ask(&publish).await.map(drop)
+            }
+            // It would be the last command of the connection.
+            _ => place.subscribe(&channel).await,
+        };
+        match tried {
+            Err(error) if error.code() == Some("NOPERM") => {
+                let is_about_channel = error.detail().is_some_and(|why| why.contains("channel"));
+                if !is_about_channel {
+                    missing.push(right.to_owned());
+                }
+            }
+            _ => may_use_channel = true,
+        }
+    }
+    if !may_use_channel {
+        missing.insert(0, settings.channel_pattern());
+    }
     missing
 }
 

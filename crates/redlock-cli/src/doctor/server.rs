@@ -175,6 +175,16 @@ impl Examined<'_> {
                 format!("ACL SETUSER {user} {missing}"),
             );
         }
+        // No client waits in line where replicas must have a grant.
+        if !rights.missing_for_lines.is_empty() && self.settings.config.wait_for_replicas.is_none()
+        {
+            let user = user(self.place);
+            let missing = rights.missing_for_lines.join(" ");
+            let found = format!(
+                "its user {user} lacks rights without which callers of different processes ask again after random pauses, in no order"
+            );
+            self.warn("lines", found, format!("ACL SETUSER {user} {missing}"));
+        }
         if let Some(code) = rights.refuses_writes.as_deref()
             && !self.has("writes")
         {

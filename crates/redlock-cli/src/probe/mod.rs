@@ -54,6 +54,18 @@ impl ProbedNode {
         let info = self.info.as_ref();
         info.map_or(0, |info| info.redis_settings().db())
     }
+
+    /// Subscribes to a channel over a connection that ends with that; an error of the node's is its answer.
+    pub(crate) async fn subscribe(&self, channel: &str) -> RedisResult<()> {
+        let Some(info) = self.info.clone() else {
+            return Ok(());
+        };
+        let subscribed = tokio::time::timeout(PATIENCE, async {
+            let mut messages = Client::open(info)?.get_async_pubsub().await?;
+            messages.subscribe(channel).await
+        });
+        subscribed.await.unwrap_or(Ok(()))
+    }
 }
 
 /// Connects to all nodes at once, in their order.

@@ -15,6 +15,11 @@ async fn with_user(rights: &str) -> Nodes {
     nodes.at(urls)
 }
 
+/// The rights with which callers wait in line.
+fn lines() -> String {
+    format!("&{{redlock}}:wake:* {}", RedisNode::RIGHTS_FOR_LINES)
+}
+
 #[tokio::test]
 async fn the_line_that_gives_a_user_its_missing_rights_does_give_them() {
     let lacking = RedisNode::RIGHTS
@@ -92,7 +97,7 @@ async fn a_user_without_the_keys_of_the_namespace_is_given_them() {
 
 #[tokio::test]
 async fn the_rights_of_a_client_are_enough_for_the_doctor() {
-    let nodes = with_user(&format!("~{{redlock}}:* {}", RedisNode::RIGHTS)).await;
+    let nodes = with_user(&format!("~{{redlock}}:* {} {}", RedisNode::RIGHTS, lines())).await;
     let before = nodes.keys();
     let examined = nodes.doctor(&["--strict"]);
     assert_eq!(examined.code, 0, "{examined:?}");
@@ -148,7 +153,8 @@ async fn writes_that_are_refused_are_told_of_with_what_to_change() {
 #[tokio::test]
 async fn rights_without_which_calls_cost_more_are_noted_and_the_line_gives_them() {
     for missing in ["+multi +exec", "+exec", "+client|id +client|kill", "+time"] {
-        let mut rights = vec!["~{redlock}:*"];
+        let lines = lines();
+        let mut rights = vec!["~{redlock}:*", &lines];
         rights.extend(RedisNode::RIGHTS.split(' '));
         let more = RedisNode::RIGHTS_FOR_TRANSACTIONS.split(' ');
         rights.extend(more.filter(|right| !missing.contains(right)));
@@ -164,4 +170,27 @@ async fn rights_without_which_calls_cost_more_are_noted_and_the_line_gives_them(
     );
     let examined = with_user(&all).await.doctor(&[]);
     assert!(examined.found("transactions").is_empty(), "{examined:?}");
+}
+
+#[tokio::test]
+async fn rights_without_which_no_order_is_kept_are_warned_of_and_the_line_gives_them() {
+    for (has, missing) in [
+        ("", "&{redlock}:wake:* +publish +subscribe"),
+        ("+publish +subscribe", "&{redlock}:wake:*"),
+        ("&{redlock}:wake:* +publish", "+subscribe"),
+        ("&{redlock}:wake:* +subscribe", "+publish"),
+    ] {
+        let rights = format!("resetchannels ~{{redlock}}:* {} {has}", RedisNode::RIGHTS);
+        let nodes = with_user(rights.trim()).await;
+        let examined = nodes.doctor(&[]);
+        examined.one("lines", &["warning", "random pauses, in no order"]);
+        assert_eq!(examined.code, 0, "{examined:?}");
+        let found = examined.found("lines");
+        let (_, line) = found[0].split_once(" -> ").unwrap();
+        assert_eq!(line, format!("ACL SETUSER lock {missing}"));
+        nodes.ask(0, &line.split(' ').collect::<Vec<_>>());
+        let examined = nodes.doctor(&["--strict"]);
+        assert!(examined.found("lines").is_empty(), "{examined:?}");
+        assert_eq!(examined.code, 0, "{examined:?}");
+    }
 }
