@@ -11,7 +11,7 @@ use redlock_proto::{Gift, Instant, Keyspace};
 
 use crate::{clock::Clock, node::Session};
 
-/// The subscription to a node's messages, which lasts as long as the connection to it.
+/// The subscription to a node's messages, which lasts no longer than the connection to it.
 #[derive(Default)]
 pub(super) struct Hearing {
     /// The number under which the node knows the client, if it is to be heard.
@@ -42,9 +42,10 @@ pub(super) enum Heard {
 }
 
 impl Hearing {
-    /// Has the node heard from now on, whenever there is a connection to it.
-    pub(super) fn listen(&mut self, client: u64) {
-        self.client = Some(client);
+    /// Has the node heard under this number from now on, whenever there is a connection to it; `None` if it is not to be
+    /// heard.
+    pub(super) fn listen(&mut self, client: Option<u64>) {
+        self.client = client;
     }
 
     /// Begins over this connection, if it is time; returns whether it did, so that it must be looked at.
@@ -70,7 +71,7 @@ impl Hearing {
         is_time
     }
 
-    /// Ends with the connection, and returns what must be dropped.
+    /// Ends, and returns what must be dropped; it begins again if the node is to be heard.
     pub(super) fn end(&mut self) -> impl Sized {
         std::mem::take(&mut self.phase)
     }

@@ -172,9 +172,13 @@ impl NodeLink {
         is_news || has_messages
     }
 
-    /// Has the node's messages to this client heard from now on.
-    pub(super) fn listen(&mut self, client: u64) {
+    /// Has the node's messages to the client of this number heard from now on; `None` if they are not to be heard.
+    pub(super) fn listen(&mut self, client: Option<u64>) {
         self.hearing.listen(client);
+        if client.is_none() {
+            let_go(self.hearing.end());
+            self.heard.clear();
+        }
     }
 
     /// Returns what was heard next of its messages.

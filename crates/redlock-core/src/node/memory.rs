@@ -328,6 +328,9 @@ impl Session for MemorySession {
                 return Err("the node is stopped".into());
             }
             let (sender, messages) = mpsc::unbounded_channel();
+            state
+                .listeners
+                .retain(|(_, messages)| !messages.is_closed());
             state.listeners.push((client, sender));
             let next = async |mut messages: mpsc::UnboundedReceiver<Gift>| {
                 messages.recv().await.map(|gift| (gift, messages))

@@ -72,9 +72,10 @@ impl Context {
     }
 
     /// Has the driver listen to the nodes: callers wait for keys that others have.
-    pub(super) fn listen(&mut self) {
+    pub(super) fn listen(&mut self, now: Now) {
         let number = self.number();
-        self.listening.begin(number, &mut self.outbox);
+        let Self { timers, outbox, .. } = self;
+        self.listening.begin(number, now.clock, timers, outbox);
     }
 
     /// Starts a round with its time limit; requests are added by [`send`](Self::send).

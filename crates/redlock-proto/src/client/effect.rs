@@ -25,8 +25,8 @@ pub enum Effect {
     },
     /// Hear what every node publishes for this client from now on, and pass it to [`on_gift`](super::Client::on_gift).
     Listen {
-        /// The number under which nodes know the client.
-        number: u64,
+        /// The number under which nodes know the client; `None` if nothing is to be heard any longer.
+        number: Option<u64>,
     },
     /// An acquisition has won a lease, which has the same number; a claim has won its tick as well, which was started
     /// from now on.

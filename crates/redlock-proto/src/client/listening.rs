@@ -1,6 +1,13 @@
 //! The nodes whose messages a client hears: they tell of keys that they give to its callers in their turn.
 
-use super::{Effect, effect::Outbox};
+use std::time::Duration;
+
+use super::{
+    Effect,
+    effect::Outbox,
+    timers::{Timer, Timers},
+};
+use crate::Instant;
 
 /// The nodes whose messages the client hears.
 ///
@@ -9,8 +16,8 @@ use super::{Effect, effect::Outbox};
 pub(super) struct Listening {
     /// The number under which nodes know the client, once it was drawn.
     number: Option<u64>,
-    /// Whether the driver was told to listen.
-    has_begun: bool,
+    /// When a caller needed it last; `None` while the driver does not listen.
+    needed: Option<Instant>,
     // invariant: one entry per node
     nodes: Vec<bool>,
 }
@@ -19,7 +26,7 @@ impl Listening {
     pub(super) fn new(nodes: usize) -> Self {
         Self {
             number: None,
-            has_begun: false,
+            needed: None,
             nodes: vec![false; nodes],
         }
     }
@@ -29,17 +36,39 @@ impl Listening {
         *self.number.get_or_insert_with(draw)
     }
 
-    /// Has the driver listen to the nodes for messages to this number, if it does not yet.
-    pub(super) fn begin(&mut self, number: u64, outbox: &mut Outbox) {
-        if !std::mem::replace(&mut self.has_begun, true) {
+    /// Has the driver listen to the nodes for messages to this number, until no caller has needed that for [`IDLE`].
+    pub(super) fn begin(
+        &mut self,
+        number: u64,
+        now: Instant,
+        timers: &mut Timers,
+        outbox: &mut Outbox,
+    ) {
+        if self.needed.replace(now).is_none() {
+            timers.set(now + IDLE, Timer::Listening);
+            let number = Some(number);
             outbox.push(Effect::Listen { number });
         }
+    }
+
+    /// Has the driver listen no longer if no caller has needed it for long; else looks again when that may be so.
+    pub(super) fn on_timer(&mut self, now: Instant, timers: &mut Timers, outbox: &mut Outbox) {
+        let Some(needed) = self.needed else {
+            return;
+        };
+        if now < needed + IDLE {
+            timers.set(needed + IDLE, Timer::Listening);
+            return;
+        }
+        self.needed = None;
+        self.nodes.fill(false);
+        outbox.push(Effect::Listen { number: None });
     }
 
     /// Takes in whether a node is listened to.
     pub(super) fn on_listening(&mut self, node: usize, is_heard: bool) {
         if let Some(heard) = self.nodes.get_mut(node) {
-            *heard = is_heard;
+            *heard = is_heard && self.needed.is_some();
         }
     }
 
@@ -48,3 +77,8 @@ impl Listening {
         self.nodes.iter().filter(|heard| **heard).count()
     }
 }
+
+/// For how long the client listens after a caller has waited last.
+///
+/// A caller that waits asks again more often than that.
+const IDLE: Duration = Duration::from_secs(60);

@@ -206,6 +206,10 @@ impl Client {
                 Timer::Retry(id) => self.acquisitions.on_timer(id, leases, cx, now),
                 Timer::Lease(id) => leases.on_timer(id, cx, now),
                 Timer::Watch(node) => watch::on_timer(node, cx, now),
+                Timer::Listening => {
+                    let (timers, outbox) = (&mut cx.timers, &mut cx.outbox);
+                    cx.listening.on_timer(now.clock, timers, outbox);
+                }
             }
         }
         // After the renewals, so that these are sent first.

@@ -19,6 +19,7 @@ pub(super) enum Timer {
     Retry(u64),
     Lease(u64),
     Watch(usize),
+    Listening,
 }
 
 /// A timer that was set; the number tells those of one moment apart.

@@ -28,10 +28,13 @@ impl World {
             return;
         };
         // Some may not subscribe, and wait as older clients do.
-        if self.random.chance(150) {
+        if number.is_some() && self.random.chance(150) {
             return;
         }
-        self.processes[client].number = Some(number);
+        self.processes[client].number = number;
+        if number.is_none() {
+            return;
+        }
         for node in 0..self.setup.nodes {
             self.listens_soon(client, node);
         }
@@ -49,7 +52,9 @@ impl World {
 
     pub(super) fn on_listens(&mut self, client: usize, node: usize, life: u32) {
         let link = self.link(client, node);
-        if self.processes[client].life == life && self.links[link].machine.is_up() {
+        let process = &self.processes[client];
+        let is_wanted = process.life == life && process.number.is_some();
+        if is_wanted && self.links[link].machine.is_up() {
             self.processes[client].client.on_listening(node, true);
             self.settle(client);
         }

@@ -349,3 +349,33 @@ async fn a_redis_server_without_functions_conforms() {
     bless(&mut *node.connect().await.expect("the node is up")).await;
     conforms(Arc::new(node)).await;
 }
+
+#[tokio::test]
+async fn a_subscription_that_is_dropped_ends_at_the_server() {
+    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+    let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");
+    let node = RedisNode::at(&server.url()).expect("the URL is valid");
+    let mut session = node.connect().await.expect("the node is up");
+    let has_subscribers = async |count: usize| {
+        let channel = keyspace().channel(42);
+        let command = ["PUBSUB", "NUMSUB", &channel];
+        let is_so = || {
+            let reply = server.command(&command).expect("the server answers");
+            let subscribers = reply.as_array().expect("a list")[1].as_integer();
+            subscribers == i64::try_from(count).ok()
+        };
+        let becomes_so = async {
+            while !is_so() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let patience = tokio::time::timeout(TTL, becomes_so);
+        patience
+            .await
+            .unwrap_or_else(|_| panic!("it has not {count}"));
+    };
+    let messages = session.listen(&keyspace(), 42).await.expect("it may");
+    has_subscribers(1).await;
+    drop(messages);
+    has_subscribers(0).await;
+}

@@ -27,6 +27,7 @@ pub(crate) struct FaultyNode {
     pub(crate) node: MemoryNode,
     faults: Arc<Mutex<Faults>>,
     requests: Arc<AtomicUsize>,
+    subscriptions: Arc<AtomicUsize>,
 }
 
 /// What the link does to a call that is made now.
@@ -94,7 +95,13 @@ impl FaultyNode {
             node: MemoryNode::new(),
             faults: Arc::default(),
             requests: Arc::default(),
+            subscriptions: Arc::default(),
         }
+    }
+
+    /// Returns how many clients listen to the node's messages.
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.subscriptions.load(Ordering::SeqCst)
     }
 
     /// Returns how many requests were sent to the node so far.
@@ -128,6 +135,7 @@ impl Node for FaultyNode {
                 inner,
                 faults: this.faults,
                 requests: this.requests,
+                subscriptions: this.subscriptions,
             }) as Box<dyn Session>)
         }
         .boxed()
@@ -139,6 +147,23 @@ struct FaultySession {
     inner: Arc<tokio::sync::Mutex<Box<dyn Session>>>,
     faults: Arc<Mutex<Faults>>,
     requests: Arc<AtomicUsize>,
+    subscriptions: Arc<AtomicUsize>,
+}
+
+/// A subscription that is counted until it is dropped.
+struct Subscription(Arc<AtomicUsize>);
+
+impl Subscription {
+    fn begin(count: Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Session for FaultySession {
@@ -180,13 +205,16 @@ impl Session for FaultySession {
     ) -> BoxFuture<'static, Result<BoxStream<'static, Gift>, Arc<str>>> {
         let (inner, keyspace) = (Arc::clone(&self.inner), Arc::clone(keyspace));
         let faults = Arc::clone(&self.faults);
+        let count = Arc::clone(&self.subscriptions);
         async move {
             if faults.lock().expect("no fixture panics").is_mute {
                 return Err("it may not subscribe".into());
             }
             let gifts = inner.lock().await.listen(&keyspace, client).await?;
+            let subscription = Subscription::begin(count);
             // A message takes as long as a reply.
             let late = move |gift| {
+                let _counted = &subscription;
                 let delay = faults.lock().expect("no fixture panics").reply_delay;
                 async move {
                     tokio::time::sleep(delay).await;

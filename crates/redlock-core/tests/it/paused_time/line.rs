@@ -99,3 +99,60 @@ async fn callers_that_cannot_hear_of_their_turn_are_served_all_the_same() {
     assert_eq!(order, [1, 2, 3, 4]);
     assert!(free[free.len() - 1] < SECOND, "{free:?}");
 }
+
+/// Has two processes contend for the key once, and returns for how long the second one waited after the first was done.
+async fn contend(clients: &[Redlock]) -> Duration {
+    let held = clients[0].acquire("key").await.unwrap();
+    let waiting = clients[1].acquire_with("key", patient());
+    let letting_go = async {
+        sleep(2 * SECOND).await;
+        let freed = Instant::now();
+        drop(held);
+        freed
+    };
+    let (guard, freed) = tokio::join!(waiting, letting_go);
+    drop(guard.unwrap());
+    freed.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_listens_until_its_callers_have_not_waited_for_a_minute() {
+    let (nodes, clients) = processes(2).await;
+    let subscriptions = || {
+        let counts = nodes.iter().map(FaultyNode::subscriptions);
+        counts.collect::<Vec<_>>()
+    };
+    assert_eq!(subscriptions(), [0; 5], "no caller has waited");
+    for _ in 0..3 {
+        assert!(contend(&clients).await <= 2 * TRIP);
+        assert_eq!(subscriptions(), [1; 5], "one of them has waited");
+        sleep(55 * SECOND).await;
+        assert_eq!(subscriptions(), [1; 5]);
+        // The next wait begins another minute.
+        assert!(contend(&clients).await <= 2 * TRIP);
+        sleep(55 * SECOND).await;
+        assert_eq!(subscriptions(), [1; 5]);
+        // Acquires that need not wait do not count.
+        drop(clients[1].acquire("key").await.unwrap());
+        sleep(10 * SECOND).await;
+        assert_eq!(subscriptions(), [0; 5]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_listens_for_as_long_as_a_caller_waits() {
+    let (nodes, clients) = processes(2).await;
+    let held = clients[0].acquire("key").await.unwrap();
+    let for_long = AcquireOptions::new().wait(Wait::UpTo(600 * SECOND));
+    let waiting = clients[1].acquire_with("key", for_long);
+    let letting_go = async {
+        sleep(300 * SECOND).await;
+        assert!(nodes.iter().all(|node| node.subscriptions() == 1));
+        let freed = Instant::now();
+        drop(held);
+        freed
+    };
+    let (guard, freed) = tokio::join!(waiting, letting_go);
+    assert!(freed.elapsed() <= 2 * TRIP);
+    drop(guard.unwrap());
+}

@@ -214,7 +214,7 @@ impl Acquisition {
             self.came = cx.nodes.common_time(now.clock);
         }
         if self.attempts > 0 {
-            cx.listen();
+            cx.listen(now);
         }
         if cx.listening.heard() < cx.quorum().majority() {
             return None;
