@@ -30,6 +30,7 @@ pub struct Expert {
     ///
     /// This client and other Redlock libraries that lock the same key with `SET key value NX PX ttl` then exclude each
     /// other.
+    /// Those libraries have no lines: their callers take a key that they find free, ahead of callers in line.
     /// A key must not begin with `{redlock:verbatim}`, nor be the mark, the counters, the horizon or a tombstone of a
     /// namespace, such as `{redlock}:counters`: clients with a namespace may use the same nodes.
     pub verbatim_keys: bool,

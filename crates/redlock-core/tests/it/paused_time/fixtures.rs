@@ -99,6 +99,14 @@ impl FaultyNode {
         }
     }
 
+    /// Makes another link to the same node, with faults of its own.
+    pub(crate) fn by_another_link(&self) -> Self {
+        Self {
+            node: self.node.clone(),
+            ..Self::new()
+        }
+    }
+
     /// Returns how many clients listen to the node's messages.
     pub(crate) fn subscriptions(&self) -> usize {
         self.subscriptions.load(Ordering::SeqCst)

@@ -156,3 +156,71 @@ async fn a_client_listens_for_as_long_as_a_caller_waits() {
     assert!(freed.elapsed() <= 2 * TRIP);
     drop(guard.unwrap());
 }
+
+/// Makes a client that waits as one of a version without lines: it is never in line, and asks again after random pauses.
+async fn older_client(nodes: &[FaultyNode]) -> Redlock {
+    let links = nodes.iter().map(FaultyNode::by_another_link);
+    let links: Vec<FaultyNode> = links.collect();
+    let client = client(&links).await;
+    for link in &links {
+        link.set(Faults {
+            request_delay: TRIP / 2,
+            reply_delay: TRIP / 2,
+            is_mute: true,
+            ..Faults::default()
+        });
+    }
+    client
+}
+
+// Shows: R9.5.
+/// The key is free now and then: while newer clients always wait in line for it, no other gets it.
+#[tokio::test(start_paused = true)]
+async fn clients_of_versions_with_and_without_lines_share_a_key() {
+    let (nodes, newer) = processes(3).await;
+    let older = [older_client(&nodes).await, older_client(&nodes).await];
+    let (is_held, token) = (Cell::new(false), Cell::new(0));
+    let work = async |client: &Redlock| {
+        for _ in 0..30 {
+            let guard = client.acquire_with("key", patient()).await.unwrap();
+            assert!(!is_held.replace(true), "it has one holder");
+            let before = token.replace(guard.token().get());
+            assert!(before < guard.token().get(), "tokens grow");
+            sleep(5 * MS).await;
+            assert!(guard.is_held());
+            is_held.set(false);
+            guard.release().await.unwrap();
+            sleep(50 * MS).await;
+        }
+    };
+    // Each of them waits for less than a minute, and for much less on average.
+    let begun = Instant::now();
+    join_all(newer.iter().chain(&older).map(work)).await;
+    assert!(begun.elapsed() < 60 * SECOND, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_by_a_client_without_lines_delays_the_first_in_line_by_a_second_at_most() {
+    let (nodes, clients) = processes(4).await;
+    let held = clients[0].acquire("key").await.unwrap();
+    let order: RefCell<Vec<(u32, Instant)>> = RefCell::default();
+    let waiting = (1..4_u32).zip(&clients[1..]).map(async |(at, client)| {
+        sleep(at * 50 * MS).await;
+        let guard = client.acquire_with("key", patient()).await.unwrap();
+        order.borrow_mut().push((at, Instant::now()));
+        drop(guard);
+    });
+    let letting_go = async {
+        sleep(3 * SECOND).await;
+        // As other libraries do, and clients of versions without lines: the keys are deleted, and given to no caller.
+        nodes.iter().for_each(|node| node.node.drop_locks());
+        Instant::now()
+    };
+    let (_, freed) = tokio::join!(join_all(waiting), letting_go);
+    let order = order.take();
+    let numbers: Vec<u32> = order.iter().map(|(at, _)| *at).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+    let took = order[0].1 - freed;
+    assert!(took < SECOND, "{took:?}");
+    drop(held);
+}
