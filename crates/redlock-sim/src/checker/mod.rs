@@ -76,7 +76,7 @@ pub struct Rules {
     pub max_ttl: Duration,
     /// The least pause between two attempts on behalf of one waiter, except for some pairs of attempts.
     pub pause: Duration,
-    /// The number of these pairs: one, when the wait ends; another where a caller may be given a key too late.
+    /// The number of these pairs: one, when the wait ends.
     pub hurried: u32,
     /// The most by which the wall clocks of clients differ.
     ///

@@ -267,7 +267,7 @@ impl Setup {
             max_ttl: Duration::from_micros(self.max_ttl),
             // Half of the shortest delay, by a clock that may be fast.
             pause: SHORTEST_DELAY.mul_f64(0.5 - RATE_ERROR),
-            hurried: 2,
+            hurried: 1,
             skew: Duration::from_micros(if self.plan.sets_all_clocks() {
                 u64::MAX / 2
             } else {
