@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     AttemptVerdict, ClockReading, Failure, FailureKind, Gift, InLine, Instant, LinePlace, Lock,
-    LockMode, NodeOutcome, Reply, RetryDecision,
+    LockMode, NodeOutcome, Quarantine, Reply, RetryDecision,
 };
 
 impl Acquisitions {
@@ -57,7 +57,9 @@ impl Acquisitions {
                 RetryDecision::GiveUp => wait_until,
             }
         } else {
-            let beat = started + BEAT * (1 + acquisition.ahead.min(LONGEST_BEAT));
+            let beat = stay(cx.config.keyspace.quarantine()) / BEATS
+                * (1 + acquisition.ahead.min(LONGEST_BEAT));
+            let beat = started + beat;
             let at = free_at.map_or(beat, |free_at| free_at.min(beat));
             // A holder may extend its lease in its last millisecond, again and again.
             (at.max(now.clock) + A_LITTLE).max(started + cx.config.retry.least())
@@ -226,7 +228,7 @@ impl Acquisition {
             },
             round,
             grant: request.timing.grant() + request.timing.lock_delay(),
-            stay: STAY,
+            stay: stay(cx.config.keyspace.quarantine()),
         })
     }
 }
@@ -251,11 +253,40 @@ fn decided(round: u64, cx: &mut Context) -> Option<Arc<Lock>> {
     }
 }
 
-/// How often a caller asks again that is the first in line, should a message be lost or the key expire.
-const BEAT: Duration = Duration::from_millis(250);
+/// Returns for how long nodes keep the entry of a caller that does not ask again.
+///
+/// A node that comes back with old data votes after its quarantine, and has no entry of then any more.
+fn stay(quarantine: &Quarantine) -> Duration {
+    if quarantine.length().is_zero() {
+        LONGEST_STAY
+    } else {
+        LONGEST_STAY.min(quarantine.length())
+    }
+}
+
+const LONGEST_STAY: Duration = Duration::from_secs(3);
+/// How often the first caller in line asks again while its entry lasts, should a message be lost or the key expire.
+///
+/// That is every quarter of a second, or more often.
+const BEATS: u32 = 12;
 /// By how many beats longer a caller waits that is far behind, at most.
 const LONGEST_BEAT: u32 = 3;
-/// For how long nodes keep the entry of a caller that does not ask again.
-const STAY: Duration = Duration::from_secs(3);
 /// Nodes count in whole milliseconds.
 const A_LITTLE: Duration = Duration::from_millis(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Shows: R9.3.
+    #[test]
+    fn no_entry_outlives_a_quarantine() {
+        let quarantine = |ms| Quarantine::new(Duration::from_millis(ms), 0.01);
+        assert_eq!(stay(&quarantine(30_000)), Duration::from_secs(3));
+        for short in [100, 500, 2_000].map(quarantine) {
+            assert_eq!(stay(&short), short.length());
+        }
+        let none = quarantine(500).best_effort();
+        assert_eq!(stay(&none), Duration::from_secs(3));
+    }
+}
