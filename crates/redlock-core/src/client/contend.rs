@@ -100,9 +100,9 @@ impl ClientShared {
         turn.leave_a_gap(request.wait_until).await;
         let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
-        let (held, last) = won.map_err(|why| why.ahead(turn.behind()))?;
-        turn.won();
-        Ok((LockGuard::new(held.with_turn(turn)), last))
+        let won = won.map_err(|why| why.ahead(turn.behind()))?;
+        turn.won(won.in_line);
+        Ok((LockGuard::new(won.held.with_turn(turn)), won.last))
     }
 
     /// Wins a shared lease: joins a lease of this process, or asks the nodes.
@@ -144,8 +144,8 @@ impl ClientShared {
         }
         let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
-        let (held, _) = won.map_err(ahead)?;
-        let guard = LockGuard::new(Arc::new(held));
+        let won = won.map_err(ahead)?;
+        let guard = LockGuard::new(Arc::new(won.held));
         if is_joined {
             self.readers.open(&keys, &guard, terms, self.clock.now());
         }
@@ -223,6 +223,7 @@ impl ClientShared {
             renew: terms.renew,
             max_hold: terms.max_hold,
             tokens: request.tokens,
+            came: request.asked_at,
             wait_until: request.wait_until,
             quorum_wait: request.quorum_wait,
         })

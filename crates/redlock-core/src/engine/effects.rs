@@ -1,12 +1,11 @@
 //! The driver carries out the protocol's decisions, answers callers, and reports to the log and to the metrics.
 
 use redlock_proto::{
-    Effect, Failure, Instant, NodeAnswer, NotExtended, NotReleased, Notice, Op, RunRecord,
-    TokenBlock,
+    Effect, Failure, Instant, NodeAnswer, NotExtended, NotReleased, Notice, Op, TokenBlock,
 };
 
 use super::{
-    AcquireCaller, Command, NotWon,
+    AcquireCaller, Command, NotWon, WonLease,
     driver::Driver,
     held::HeldLease,
     link::{LinkState, NodeLink},
@@ -39,8 +38,16 @@ impl Driver {
                     deadline,
                     ends,
                     tokens,
+                    in_line,
                     last,
-                } => self.acquired(id, deadline, ends, tokens, last),
+                } => {
+                    let won = |held| WonLease {
+                        held,
+                        in_line,
+                        last,
+                    };
+                    self.acquired(id, (deadline, ends), tokens, won);
+                }
                 Effect::NotClaimed { id, why, answers } => {
                     if let Some(caller) = self.no_longer_waiting(id) {
                         let refused = NotWon::Refused(why, self.reports(answers));
@@ -112,10 +119,9 @@ impl Driver {
     fn acquired(
         &mut self,
         id: u64,
-        deadline: Instant,
-        ends: Option<Instant>,
+        (deadline, ends): (Instant, Option<Instant>),
         tokens: TokenBlock,
-        last: Option<RunRecord>,
+        won: impl FnOnce(HeldLease) -> WonLease,
     ) {
         let (Some(caller), Some(engine)) = (self.waiting.remove(id), self.handles.upgrade()) else {
             // The caller, or the last handle, is gone.
@@ -132,7 +138,7 @@ impl Driver {
         self.leases.insert(id, lease.clone());
         // A caller that has gone away drops the answer, and with it the lease, which releases it.
         let held = HeldLease::new(id, lease, engine, tokens);
-        drop(answer.send((attempts, Ok((held, last)))));
+        drop(answer.send((attempts, Ok(won(held)))));
     }
 
     /// Returns an error with a line per node.

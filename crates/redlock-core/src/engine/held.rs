@@ -193,7 +193,7 @@ impl HeldLease {
         };
         Some(async move {
             let (_, won) = engine.upgrade(lease, subject).await;
-            won.map(|(held, _)| held)
+            won.map(|won| won.held)
         })
     }
 
@@ -487,6 +487,7 @@ mod fixtures {
             renew: true,
             max_hold: None,
             tokens: 3,
+            came: Instant::ORIGIN,
             wait_until: Instant::ORIGIN,
             quorum_wait: None,
             label: None,

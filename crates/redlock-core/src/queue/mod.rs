@@ -212,13 +212,13 @@ impl<P> Turn<P> {
         }
     }
 
-    /// Notes that the keys were won from the nodes in this turn.
-    pub(crate) fn won(&self) {
+    /// Notes that the keys were won from the nodes in this turn, perhaps because it waited in line.
+    pub(crate) fn won(&self, in_line: bool) {
         let QueuePlace { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let mut state = queue.state();
         for key in keys.iter() {
-            state.queue.on_won(key, now);
+            state.queue.on_won(key, in_line, now);
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Acquire {
     pub max_hold: Option<Duration>,
     /// The number of fencing tokens to reserve, so that the lease can be handed over so often but one.
     pub tokens: u32,
+    /// When the caller came, which decides about its place among callers of other clients.
+    pub came: Instant,
     /// The time up to which to try again.
     pub wait_until: Instant,
     /// The time for which the client tries again while too few nodes answer with a vote, from the moment at which it

@@ -78,6 +78,11 @@ impl Context {
         self.listening.begin(number, now.clock, timers, outbox);
     }
 
+    /// Returns whether it hears a majority of the nodes.
+    pub(super) fn hears(&self) -> bool {
+        self.listening.heard() >= self.quorum().majority()
+    }
+
     /// Starts a round with its time limit; requests are added by [`send`](Self::send).
     pub(super) fn start_round(&mut self, kind: RoundKind, limit: Duration, now: Now) -> u64 {
         let id = self.rounds.next();

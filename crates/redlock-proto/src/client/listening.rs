@@ -36,6 +36,11 @@ impl Listening {
         *self.number.get_or_insert_with(draw)
     }
 
+    /// Returns whether nodes know the client under this number.
+    pub(super) fn is_own(&self, number: u64) -> bool {
+        self.number == Some(number)
+    }
+
     /// Has the driver listen to the nodes for messages to this number, until no caller has needed that for [`IDLE`].
     pub(super) fn begin(
         &mut self,

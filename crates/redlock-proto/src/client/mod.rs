@@ -36,7 +36,7 @@ use self::{
 };
 use crate::{
     Answer, ClockReading, Gift, Instant, MarkState, NodeAnswer, NodeKey, NodeTime, Reply,
-    RequestError, Standing, Word,
+    RequestError, RunId, Standing, Word,
 };
 
 /// The state and the decisions of a client, without input and output.
@@ -284,6 +284,7 @@ impl Client {
         // It is the same for all requests of the call, but for those behind one that lets the node vote.
         let mut vote = self.cx.nodes.vote_by_mark(node);
         for (round, result) in results {
+            let passed = self.passed_to_own(result.as_ref().ok(), seen.as_ref());
             self.cx.note_health(node, round, &result, looked, now);
             let opens = self
                 .cx
@@ -296,6 +297,9 @@ impl Client {
             if let Some(outcome) = outcome {
                 self.on_outcome(round, node, outcome, result.ok(), now);
                 self.cx.forget_if_over(round);
+            }
+            if let Some(gift) = passed {
+                self.on_gift(node, gift, now);
             }
             if opens {
                 vote = self.cx.nodes.vote_by_mark(node);
@@ -315,6 +319,29 @@ impl Client {
     pub fn on_gift(&mut self, node: usize, gift: Gift, now: Now) {
         let Self { leases, cx, .. } = self;
         self.acquisitions.on_gift(node, gift, leases, cx, now);
+    }
+
+    /// Returns what the answer to a release says of a key that a caller of this client has now.
+    fn passed_to_own(
+        &self,
+        reply: Option<&Reply>,
+        seen: Option<&(RunId, ClockReading)>,
+    ) -> Option<Gift> {
+        let (run, reading) = seen?;
+        match *reply? {
+            Reply::Passed {
+                client,
+                round,
+                counter,
+                ..
+            } if self.cx.listening.is_own(client) => Some(Gift {
+                round,
+                counter,
+                time: reading.time,
+                run: run.clone(),
+            }),
+            _ => None,
+        }
     }
 
     /// Takes in that a release failed and will be made again, so that there is no outcome yet; `error` is for callers

@@ -140,6 +140,7 @@ mod tests {
             renew,
             max_hold,
             tokens: 2,
+            came: at(0),
             wait_until: at(0),
             quorum_wait: None,
             label: None,

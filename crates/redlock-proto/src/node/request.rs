@@ -250,6 +250,17 @@ pub enum Reply {
         /// The number of callers that wait before this one.
         ahead: u32,
     },
+    /// It let the key go, or no owner had it, and it gave the key to a caller that waited in line.
+    Passed {
+        /// Whether the owner had it.
+        was_held: bool,
+        /// The number of that caller's client.
+        client: u64,
+        /// The round in which the caller asked last, as the node heard it.
+        round: u64,
+        /// The counter, less the tokens reserved after the first.
+        counter: u64,
+    },
     /// Other clients give the lock another number of slots, and nothing was changed.
     OtherSlots {
         /// Their number.
@@ -289,15 +300,17 @@ pub enum Reply {
 impl Reply {
     /// Returns whether it did what it was asked to, where there is no counter to tell.
     pub const fn is_done(&self) -> bool {
-        matches!(self, Self::Done)
+        matches!(self, Self::Done | Self::Passed { was_held: true, .. })
     }
 
     /// Returns how this answer counts in a round, from a node that votes.
     pub const fn outcome(&self) -> NodeOutcome {
         match self {
-            Self::Done | Self::ServerInfo(_) | Self::Greatest(_) | Self::Runs { .. } => {
-                NodeOutcome::Granted { counter: 0 }
-            }
+            Self::Done
+            | Self::Passed { was_held: true, .. }
+            | Self::ServerInfo(_)
+            | Self::Greatest(_)
+            | Self::Runs { .. } => NodeOutcome::Granted { counter: 0 },
             Self::Taken { counter } | Self::Claimed { counter, .. } => {
                 NodeOutcome::Granted { counter: *counter }
             }
@@ -310,7 +323,7 @@ impl Reply {
             Self::OtherSlots { remaining, .. } => NodeOutcome::Refused {
                 remaining: Some(*remaining),
             },
-            Self::Missing => NodeOutcome::Missing,
+            Self::Missing | Self::Passed { .. } => NodeOutcome::Missing,
             Self::Unclear => NodeOutcome::Unknown,
             Self::Tombstoned | Self::PolicyMismatch | Self::NoClaim(_) => NodeOutcome::NotExecuted,
         }

@@ -98,6 +98,12 @@ impl NodeTime {
         self.0
     }
 
+    /// Returns the time that was so long before.
+    pub fn before(self, ago: Duration) -> Self {
+        let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(ago))
+    }
+
     /// Returns the whole milliseconds since the epoch, in which nodes expire keys.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000

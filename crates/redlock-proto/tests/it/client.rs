@@ -105,6 +105,7 @@ impl Bench {
             renew: true,
             max_hold,
             tokens: 1,
+            came: now.clock,
             wait_until: now.clock,
             quorum_wait: None,
             label: None,

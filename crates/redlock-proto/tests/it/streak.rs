@@ -12,8 +12,8 @@ fn ms(ms: u64) -> Instant {
 fn a_streak_is_broken_once_it_is_too_long() {
     let mut streak = Streak::default();
     assert_eq!(streak.pause(ms(1_000)), None, "nothing was won yet");
-    streak.on_won(ms(1_000));
-    streak.on_won(ms(1_200));
+    streak.on_won(false, ms(1_000));
+    streak.on_won(false, ms(1_200));
     assert_eq!(streak.pause(ms(1_249)), None);
     assert_eq!(streak.pause(ms(1_250)), Some(Streak::PAUSE));
     assert_eq!(streak.pause(ms(1_251)), Some(Streak::PAUSE), "not left yet");
@@ -25,7 +25,7 @@ fn a_streak_is_broken_once_it_is_too_long() {
 fn a_gap_that_is_left_in_parts_is_left_once_they_add_up_to_it() {
     let part = Duration::from_millis(10);
     let mut streak = Streak::default();
-    streak.on_won(ms(0));
+    streak.on_won(false, ms(0));
     for times in 0..3 {
         assert_eq!(streak.pause(ms(300)), Some(Streak::PAUSE - times * part));
         streak.on_paused(part);

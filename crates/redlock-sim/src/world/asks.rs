@@ -88,7 +88,8 @@ impl World {
             _ => Some(wait / 4),
         };
         let process = &self.processes[client];
-        let wait_until = process.now(self.now).clock + Duration::from_micros(wait);
+        let came = process.now(self.now).clock;
+        let wait_until = came + Duration::from_micros(wait);
         let until = process.when(wait_until);
         let acquire = Acquire {
             mode,
@@ -102,6 +103,7 @@ impl World {
             } else {
                 1
             },
+            came,
             wait_until,
             quorum_wait: quorum_wait.map(Duration::from_micros),
             label: None,

@@ -73,9 +73,9 @@ impl Callers {
     }
 
     /// Tells the queues that the caller with the turn has won `keys` from the nodes.
-    pub(super) fn won(&mut self, keys: &[usize], now: Instant) {
+    pub(super) fn won(&mut self, keys: &[usize], in_line: bool, now: Instant) {
         for key in keys {
-            self.queue.on_won(key, now);
+            self.queue.on_won(key, in_line, now);
         }
     }
 

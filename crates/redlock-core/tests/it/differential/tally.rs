@@ -31,6 +31,7 @@ impl Tally {
                 Ok(Reply::Taken { .. }) => "taken",
                 Ok(Reply::Held { .. }) => "held",
                 Ok(Reply::InLine { .. }) => "in line",
+                Ok(Reply::Passed { .. }) => "passed on",
                 Ok(Reply::Missing) => "missing",
                 Ok(Reply::Unclear) => "unclear",
                 Ok(Reply::OtherSlots { .. }) => "other slots",
@@ -60,6 +61,7 @@ impl Tally {
             .filter(|kind| self.counts.get(*kind).copied().unwrap_or(0) < least)
             .collect();
         assert!(rare.is_empty(), "too rare are {rare:?} in {self:?}");
+        assert!(self.counts.contains_key("passed on"), "{self:?}");
     }
 
     fn count(&mut self, kind: &'static str) {

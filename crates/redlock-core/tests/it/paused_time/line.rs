@@ -174,7 +174,6 @@ async fn older_client(nodes: &[FaultyNode]) -> Redlock {
 }
 
 // Shows: R9.5.
-/// The key is free now and then: while newer clients always wait in line for it, no other gets it.
 #[tokio::test(start_paused = true)]
 async fn clients_of_versions_with_and_without_lines_share_a_key() {
     let (nodes, newer) = processes(3).await;
@@ -223,4 +222,31 @@ async fn a_release_by_a_client_without_lines_delays_the_first_in_line_by_a_secon
     let took = order[0].1 - freed;
     assert!(took < SECOND, "{took:?}");
     drop(held);
+// Shows: R9.5.
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_cannot_hear_has_its_turn_beside_others_that_can() {
+    let (nodes, clients) = processes(3).await;
+    let other = older_client(&nodes).await;
+    let is_done = Cell::new(false);
+    let busy = join_all(clients.iter().map(async |client| {
+        while !is_done.get() {
+            let guard = client.acquire_with("key", patient()).await.unwrap();
+            sleep(10 * MS).await;
+            drop(guard);
+        }
+    }));
+    let deaf = async {
+        let mut longest = Duration::ZERO;
+        for _ in 0..10 {
+            let start = Instant::now();
+            drop(other.acquire_with("key", patient()).await.unwrap());
+            longest = longest.max(start.elapsed());
+            sleep(50 * MS).await;
+        }
+        is_done.set(true);
+        longest
+    };
+    let (_, longest) = tokio::join!(busy, deaf);
+    // A quarter of a second by chance, and then in line, where it asks as often as before.
+    assert!(longest < SECOND, "{longest:?}");
 }

@@ -47,8 +47,8 @@ impl Acquisitions {
         let wait_until = acquisition.request.wait_until;
         // The key is free once it has expired, though its holder did not let it go.
         let free_at = free_in.map(|free_in| now.clock + free_in);
-        let at = if holds {
-            // The votes are split, or the holder lacks what this has.
+        let at = if holds || !cx.hears() {
+            // The votes are split, or the holder lacks what this has, or it only learns of its turn when it asks.
             let retry = acquisition.retry(&cx.config);
             let least = now.clock + cx.config.node_timeout / 8;
             let least = free_at.map_or(least, |free_at| free_at.min(least));
@@ -212,13 +212,15 @@ impl Acquisition {
         if !is_plain || !waits {
             return None;
         }
+        let waited = now.clock.saturating_since(request.came);
         if self.came.is_none() {
-            self.came = cx.nodes.common_time(now.clock);
+            let time = cx.nodes.common_time(now.clock);
+            self.came = time.map(|time| time.before(waited));
         }
         if self.attempts > 0 {
             cx.listen(now);
         }
-        if cx.listening.heard() < cx.quorum().majority() {
+        if !cx.hears() && waited < PATIENCE {
             return None;
         }
         Some(InLine {
@@ -264,6 +266,10 @@ fn stay(quarantine: &Quarantine) -> Duration {
     }
 }
 
+/// For how long a caller tries again at random that does not hear of its turn, before it waits in line.
+///
+/// Others wait until it asks again when it is its turn.
+const PATIENCE: Duration = Duration::from_millis(250);
 const LONGEST_STAY: Duration = Duration::from_secs(3);
 /// How often the first caller in line asks again while its entry lasts, should a message be lost or the key expire.
 ///

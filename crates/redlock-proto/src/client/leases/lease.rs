@@ -110,6 +110,7 @@ impl WonLease {
             // No caller takes the lease over: callers that wait in the process come behind others.
             tokens: 1,
             // Another attempt would find the same others, and two that waited would wait for each other.
+            came: now.clock,
             wait_until: now.clock,
             quorum_wait: None,
             label: self.lock.owner.label(),

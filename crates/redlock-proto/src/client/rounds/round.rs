@@ -296,7 +296,9 @@ impl Round {
         let outcome = reply.outcome();
         let answer = match reply {
             // A node need not vote to let a key go.
-            Reply::Done if is_release => NodeAnswer::Released,
+            Reply::Done | Reply::Passed { .. } if is_release && reply.is_done() => {
+                NodeAnswer::Released
+            }
             Reply::Done
             | Reply::Taken { .. }
             | Reply::Claimed { .. }
@@ -331,7 +333,7 @@ impl Round {
                 count: *count,
                 remaining: *remaining,
             },
-            Reply::Missing => NodeAnswer::Missing,
+            Reply::Missing | Reply::Passed { .. } => NodeAnswer::Missing,
             Reply::Unclear => NodeAnswer::Unknown {
                 reason: "it does not say whether it took the key".into(),
             },

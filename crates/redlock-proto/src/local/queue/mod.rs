@@ -169,10 +169,10 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
-    /// Notes that the present turn has won the key from the nodes.
-    pub fn on_won(&mut self, key: &K, now: Instant) {
+    /// Notes that the present turn has won the key from the nodes, perhaps because it waited in line.
+    pub fn on_won(&mut self, key: &K, in_line: bool, now: Instant) {
         if let Some(queue) = self.queues.get_mut(key) {
-            queue.streak.on_won(now);
+            queue.streak.on_won(in_line, now);
         }
     }
 
@@ -186,7 +186,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         };
         let next = queue.places.get(1);
         let takes_over = next.is_some_and(|next| !self.sets.contains_key(next));
-        takes_over && queue.streak.pause(now).is_none()
+        takes_over && !queue.streak.is_over(now)
     }
 
     /// Leaves a lease to the next caller, if [`may_pass_on`](Self::may_pass_on) says so.

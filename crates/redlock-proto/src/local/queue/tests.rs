@@ -55,7 +55,7 @@ fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
     let first = queue
         .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
         .unwrap();
-    queue.on_won(&"a", at(0));
+    queue.on_won(&"a", false, at(0));
     assert!(!queue.may_pass_on(&"a", at(0)), "nobody waits");
     let second = queue
         .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
@@ -77,7 +77,7 @@ fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
     let mut before = queue
         .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
         .unwrap();
-    queue.on_won(&"a", at(0));
+    queue.on_won(&"a", false, at(0));
     for ms in [100, 200, 274] {
         queue.leave(&["a"], before, at(ms));
         // It comes back before a gap has passed.
@@ -94,7 +94,7 @@ fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(308)), Some(rest));
     queue.on_gap_left(&"a", rest);
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(323)), None);
-    queue.on_won(&"a", at(323));
+    queue.on_won(&"a", false, at(323));
     queue.leave(&["a"], before, at(573));
     queue
         .enter(&["a"], Vec::new(), MOST_WAITING, at(598))
@@ -227,7 +227,7 @@ fn no_lease_is_left_to_who_wants_more_than_its_key() {
     let mut queue = queue();
     let enter = who_would_wait;
     let first = enter(&mut queue, &["a"], &[]).unwrap();
-    queue.on_won(&"a", at(0));
+    queue.on_won(&"a", false, at(0));
     let second = enter(&mut queue, &["a"], &[]).unwrap();
     enter(&mut queue, &["a", "b"], &[]).unwrap();
     assert!(queue.may_pass_on(&"a", at(1)));

@@ -114,9 +114,11 @@ impl Store {
     }
 
     /// Takes the owner of a release out of the line, and gives the key to the first one there, if it is free.
-    pub(super) fn after_release(&mut self, call: &LineCall<'_>) {
+    ///
+    /// The answer is that one's client, and what it is told.
+    pub(super) fn after_release(&mut self, call: &LineCall<'_>) -> Option<(u64, Gift)> {
         self.leave(call);
-        self.give_if(call, |_| true);
+        self.give_if(call, |_| true)
     }
 
     /// Enters the line; returns how many wait before.
@@ -160,23 +162,23 @@ impl Store {
         }
     }
 
-    fn give_if(&mut self, call: &LineCall<'_>, is_meant: impl Fn(&Waiting) -> bool) {
+    fn give_if(
+        &mut self,
+        call: &LineCall<'_>,
+        is_meant: impl Fn(&Waiting) -> bool,
+    ) -> Option<(u64, Gift)> {
         let key = call.lock.keys.first();
         if !call.votes() || self.lines.is_empty() || self.keys.contains_key(key) {
-            return;
+            return None;
         }
         let mut line = self.live(call);
         line.retain(|waiting| waiting.owner != call.lock.owner);
-        let Some(first) = line.first().copied().filter(is_meant) else {
-            return;
-        };
+        let first = line.first().copied().filter(is_meant)?;
         let shard = call.lock.keys.first_shard().number();
         let stored = self.counter(call.keyspace, shard);
         let counter = next_counter(stored, 0, 0);
         let last = last_of_block(counter, first.block);
-        if check_range(last).is_err() {
-            return;
-        }
+        check_range(last).ok()?;
         self.raise_counter(call.keyspace, shard, last);
         let InLine {
             round,
@@ -200,7 +202,8 @@ impl Store {
             time: call.time,
             run: self.run.clone(),
         };
-        self.messages.push((client, gift));
+        self.messages.push((client, gift.clone()));
+        Some((client, gift))
     }
 
     /// Returns the callers that wait still.

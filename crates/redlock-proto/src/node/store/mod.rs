@@ -174,8 +174,16 @@ impl Store {
                     }
                     _ => {
                         let reply = self.lock(keyspace, keys, &wanted);
-                        self.after_release(&call);
-                        reply
+                        let passed = self.after_release(&call);
+                        reply.map(|reply| match passed {
+                            Some((client, gift)) => Reply::Passed {
+                                was_held: reply.is_done(),
+                                client,
+                                round: gift.round,
+                                counter: gift.counter,
+                            },
+                            None => reply,
+                        })
                     }
                 }
             }

@@ -147,6 +147,11 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
     if *first == OTHER_SLOTS {
         return other_slots(&text(second).ok()?);
     }
+    if request.is_release()
+        && let Value::BulkString(text) = &second
+    {
+        return passed(*first == 0, std::str::from_utf8(text).ok()?);
+    }
     let counted = counted(second)?;
     let counter = counted.counter;
     Some(match *first {
@@ -159,6 +164,18 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
             _ => Reply::Done,
         },
         code => refusal(code, counted)?,
+    })
+}
+
+/// Reads to which caller in line a key was given.
+fn passed(was_held: bool, told: &str) -> Option<Reply> {
+    let mut words = told.split(' ');
+    let mut word = || words.next();
+    Some(Reply::Passed {
+        was_held,
+        client: u64::from_str_radix(word()?, 16).ok()?,
+        round: word()?.parse().ok()?,
+        counter: word()?.parse().ok()?,
     })
 }
 

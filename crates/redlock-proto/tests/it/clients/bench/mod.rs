@@ -295,6 +295,7 @@ impl Bench {
             renew: self.renew,
             max_hold: None,
             tokens: 1,
+            came: self.now().clock,
             wait_until: self.now().clock + self.wait,
             quorum_wait: None,
             label: None,
