@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_core::{AcquireOptions, Redlock, Wait, node::RedisNode};
+use redlock_core::{AcquireOptions, Fairness, Redlock, Wait, node::RedisNode};
 use redlock_tests::{Nodes, client, now, within};
 use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
@@ -73,6 +73,40 @@ async fn callers_are_served_in_the_order_in_which_they_came() {
     assert_eq!(end(callers, served).await, [0, 1, 2, 3, 4, 5]);
     // The line goes with the last of them.
     assert_eq!(waiting(&nodes), [0; 5]);
+}
+
+// Shows: R9.3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_strict_fairness_a_caller_behind_its_own_process_keeps_its_place() {
+    let nodes = Nodes::start(5);
+    let clients = clients(nodes.urls(), 2).await;
+    let fair = AcquireOptions::new()
+        .wait(Wait::UpTo(3 * SOON))
+        .fairness(Fairness::Strict);
+    for client in &clients {
+        // From now on it hears of its turns.
+        drop(client.acquire_with("a", fair.clone()).await.unwrap());
+        sleep(Duration::from_millis(500)).await;
+    }
+    let held = clients[0].acquire_with("a", fair.clone()).await.unwrap();
+    let (says, mut served) = mpsc::unbounded_channel();
+    let mut callers = JoinSet::new();
+    for (number, client) in clients.iter().enumerate() {
+        let (client, fair, says) = (client.clone(), fair.clone(), says.clone());
+        callers.spawn(async move {
+            let guard = client.acquire_with("a", fair).await.unwrap();
+            says.send(number).unwrap();
+            sleep(Duration::from_millis(20)).await;
+            guard.release().await.unwrap();
+        });
+        sleep(Duration::from_millis(500)).await;
+    }
+    held.release().await.unwrap();
+    within("all are served", SOON, callers.join_all()).await;
+    assert_eq!(
+        [served.recv().await, served.recv().await],
+        [Some(0), Some(1)]
+    );
 }
 
 // Shows: R9.5.

@@ -301,6 +301,7 @@ impl Redlock {
                     renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
                     max_hold: options.max_hold,
                     slots: options.slots.as_ref().map(|slots| slots.count),
+                    fairness: options.fairness.unwrap_or_default(),
                 },
                 meter,
                 place: None,
@@ -317,6 +318,7 @@ impl Redlock {
             asked_at: now,
             is_scoped: scopes.is_some(),
             is_part: search.is_some(),
+            before: None,
             claim: None,
         };
         let most_waiting = options.max_waiters_per_key;

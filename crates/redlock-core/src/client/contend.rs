@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc};
 
-use redlock_proto::{Acquire, NoPlace, RunRecord};
+use redlock_proto::{Acquire, Fairness, NoPlace, RunRecord};
 use tokio::select;
 
 use super::ClientShared;
@@ -86,18 +86,20 @@ impl ClientShared {
         })?;
         span.has_its_turn();
         request.subject.place = turn.ticket();
-        // A claim takes no parked lease over: that was acquired without the tick. Nor does a holder with a label of its
-        // own: the nodes have another one.
-        let parked = turn
-            .inherit()
-            .filter(|_| request.claim.is_none() && request.subject.label.is_none());
-        let subject = || request.subject.clone();
-        if let Some(parked) = parked
-            && let Some(held) = parked.take_over(subject(), self.clock)
-        {
-            return Ok((LockGuard::new(held.with_turn(turn)), None));
+        let parked = turn.inherit();
+        if request.subject.terms.fairness == Fairness::Strict {
+            request.before = parked;
+        } else {
+            // A claim takes no parked lease over: that was acquired without the tick. Nor does a holder with a label of
+            // its own: the nodes have another one.
+            let fits = request.claim.is_none() && request.subject.label.is_none();
+            if let Some(parked) = parked.filter(|_| fits)
+                && let Some(held) = parked.take_over(request.subject.clone(), self.clock)
+            {
+                return Ok((LockGuard::new(held.with_turn(turn)), None));
+            }
+            turn.leave_a_gap(request.wait_until).await;
         }
-        turn.leave_a_gap(request.wait_until).await;
         let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
         let won = won.map_err(|why| why.ahead(turn.behind()))?;
@@ -223,6 +225,7 @@ impl ClientShared {
             renew: terms.renew,
             max_hold: terms.max_hold,
             tokens: request.tokens,
+            fairness: terms.fairness,
             came: request.asked_at,
             wait_until: request.wait_until,
             quorum_wait: request.quorum_wait,

@@ -1,6 +1,6 @@
 //! Claims of ticks, and what nodes remember of them.
 
-use redlock_proto::{LeaseTerms, Window};
+use redlock_proto::{Fairness, LeaseTerms, Window};
 
 use super::Redlock;
 use crate::{
@@ -134,6 +134,7 @@ impl Redlock {
                     renew: true,
                     max_hold: options.max_hold,
                     slots: None,
+                    fairness: Fairness::Cohort,
                 },
                 meter: client.meter.lock(Some(JOB)),
                 place: None,
@@ -146,6 +147,7 @@ impl Redlock {
             asked_at: now,
             is_scoped: false,
             is_part: false,
+            before: None,
             claim: Some(Box::new(claim)),
         };
         let most_waiting = client.settings.max_waiters_per_key;

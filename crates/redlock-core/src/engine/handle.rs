@@ -19,7 +19,8 @@ use tokio::{
 };
 
 use super::{
-    AcquireAnswer, AcquireCaller, AcquireRequest, Command, JobAnswer, NotWon, hand_overs::HandOvers,
+    AcquireAnswer, AcquireCaller, AcquireRequest, Command, JobAnswer, NotWon, Parked,
+    hand_overs::HandOvers,
 };
 use crate::{AcquireError, lease::Subject};
 
@@ -133,6 +134,7 @@ impl EngineHandle {
         let AcquireRequest {
             subject,
             is_part,
+            before,
             claim,
             ..
         } = request;
@@ -143,7 +145,7 @@ impl EngineHandle {
             claim,
             caller,
         };
-        self.win(limit, subject, is_part, command).await
+        self.win(limit, subject, is_part, command, before).await
     }
 
     /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number.
@@ -152,16 +154,18 @@ impl EngineHandle {
     pub(super) async fn upgrade(&self, lease: u64, subject: Subject) -> AcquireAnswer {
         let limit = subject.terms.timing.key_ttl();
         let command = |id, caller| Command::Upgrade { id, lease, caller };
-        self.win(limit, subject, false, command).await
+        self.win(limit, subject, false, command, None).await
     }
 
-    /// Sends a command that begins an acquisition, which the protocol ends within `limit` and a little more.
+    /// Sends a command that begins an acquisition, which the protocol ends within `limit` and a little more; then lets
+    /// the lease `before` go.
     async fn win(
         &self,
         limit: Duration,
         subject: Subject,
         is_part: bool,
         command: impl FnOnce(u64, AcquireCaller) -> Command,
+        before: Option<Parked>,
     ) -> AcquireAnswer {
         let (answer, answered) = oneshot::channel();
         let caller = AcquireCaller {
@@ -178,6 +182,7 @@ impl EngineHandle {
             // The driver is gone, and gives nothing back any more.
             self.0.common.numbers().remove(id);
         }
+        drop(before);
         let mut pending = PendingAcquire {
             engine: self,
             id,

@@ -312,7 +312,8 @@ impl HeldLease {
     /// The lease is to be released, and then the turn to be dropped, if the holder has it.
     fn pass_on(self: &Arc<Self>) -> Result<(), Option<Turn<Parked>>> {
         let turn = self.take_turn().ok_or(None)?;
-        let next = turn.pass_on(|now| self.fits_another(now), || self.park());
+        let fairness = self.lease.subject().terms.fairness;
+        let next = turn.pass_on(fairness, |now| self.fits_another(now), || self.park());
         next.map(drop).map_err(Some)
     }
 
@@ -487,6 +488,7 @@ mod fixtures {
             renew: true,
             max_hold: None,
             tokens: 3,
+            fairness: redlock_proto::Fairness::Cohort,
             came: Instant::ORIGIN,
             wait_until: Instant::ORIGIN,
             quorum_wait: None,

@@ -128,6 +128,8 @@ pub(crate) struct AcquireRequest {
     pub(crate) is_scoped: bool,
     /// Whether it is one of several by which one caller looks for a slot: none of them is counted by itself.
     pub(crate) is_part: bool,
+    /// The lease of the caller before it in this process, which is released once the driver was asked for this one.
+    pub(crate) before: Option<Parked>,
     /// The tick that is to be claimed together with the lease.
     pub(crate) claim: Option<Box<TickClaim>>,
 }

@@ -11,6 +11,7 @@ fn terms() -> LeaseTerms {
         renew: true,
         max_hold: None,
         tokens: 1,
+        fairness: redlock_proto::Fairness::Cohort,
         came: Instant::ORIGIN,
         wait_until: Instant::ORIGIN,
         quorum_wait: None,

@@ -4,7 +4,7 @@ mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::HolderLabel;
+use redlock_proto::{Fairness, HolderLabel};
 
 pub use self::waiting::{Renewal, Wait};
 use crate::{Mode, key::SlotsOf, meter::LockMeter};
@@ -28,6 +28,7 @@ pub struct AcquireOptions {
     pub(crate) wait: Option<Wait>,
     pub(crate) quorum_wait: Option<Duration>,
     pub(crate) renewal: Option<Renewal>,
+    pub(crate) fairness: Option<Fairness>,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) lock_delay: Option<Duration>,
     pub(crate) max_waiters_per_key: Option<usize>,
@@ -86,6 +87,7 @@ impl AcquireOptions {
             wait: self.wait.or(defaults.wait),
             quorum_wait: self.quorum_wait.or(defaults.quorum_wait),
             renewal: self.renewal.or(defaults.renewal),
+            fairness: self.fairness.or(defaults.fairness),
             max_hold: self.max_hold.or(defaults.max_hold),
             lock_delay: self.lock_delay.or(defaults.lock_delay),
             max_waiters_per_key: self.max_waiters_per_key.or(defaults.max_waiters_per_key),
@@ -199,6 +201,30 @@ impl AcquireOptions {
     /// ```
     pub fn renewal(mut self, renewal: Renewal) -> Self {
         self.renewal = Some(renewal);
+        self
+    }
+
+    /// Sets the order in which callers of several processes have the key; the default is [`Fairness::Cohort`].
+    ///
+    /// It makes a difference where callers of different processes wait for one key alone, and all of them use it.
+    /// See [Waiting](crate#waiting).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Fairness};
+    ///
+    /// let options = AcquireOptions::new().fairness(Fairness::Strict);
+    /// let guard = redlock.acquire_with("ticket-sale", options).await?;
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fairness(mut self, fairness: Fairness) -> Self {
+        self.fairness = Some(fairness);
         self
     }
 

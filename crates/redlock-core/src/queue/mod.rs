@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, LocalQueue, NoPlace, Ticket};
+use redlock_proto::{Fairness, Instant, LocalQueue, NoPlace, Ticket};
 use tokio::sync::oneshot;
 
 use crate::{ResourceKey, ResourceKeys, clock::Clock};
@@ -193,6 +193,7 @@ impl<P> Turn<P> {
     /// The turn, if the lease cannot be left to the next caller.
     pub(crate) fn pass_on(
         mut self,
+        fairness: Fairness,
         may_park: impl FnOnce(Instant) -> bool,
         park: impl FnOnce() -> P,
     ) -> Result<NextCallers<P>, Self> {
@@ -200,7 +201,7 @@ impl<P> Turn<P> {
         let now = queue.clock.now();
         let may_pass_on = |key: &ResourceKey| {
             let state = queue.state();
-            !state.is_closed && state.queue.may_pass_on(key, now)
+            !state.is_closed && state.queue.may_pass_on(key, fairness, now)
         };
         if self.0.only_key().is_some_and(may_pass_on) && may_park(now) {
             // The queue is not locked here: `park` notifies views and recorders, which are application code. The next

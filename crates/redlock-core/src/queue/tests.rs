@@ -139,7 +139,11 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
     assert!(poll!(second.as_mut()).is_pending());
     let polled = third.as_mut().poll(&mut Context::from_waker(&waker));
     assert!(polled.is_pending());
-    assert!(first.pass_on(|_| true, || Parked(released)).is_ok());
+    assert!(
+        first
+            .pass_on(Fairness::Cohort, |_| true, || Parked(released))
+            .is_ok()
+    );
     // The second caller was woken, and gives up before it takes the lease; a caller of several keys takes over none.
     drop(second);
     assert_eq!(waiting.was_released.get(), Some(&true));

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    HolderLabel, Instant, KeySet, LockMode, NodeKey, RunRecord, Tick, Timing, Window, Word,
+    Fairness, HolderLabel, Instant, KeySet, LockMode, NodeKey, RunRecord, Tick, Timing, Window,
+    Word,
 };
 
 /// The request of an acquisition.
@@ -25,6 +26,8 @@ pub struct Acquire {
     pub max_hold: Option<Duration>,
     /// The number of fencing tokens to reserve, so that the lease can be handed over so often but one.
     pub tokens: u32,
+    /// The order in which callers have the keys.
+    pub fairness: Fairness,
     /// When the caller came, which decides about its place among callers of other clients.
     pub came: Instant,
     /// The time up to which to try again.

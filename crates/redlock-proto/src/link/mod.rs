@@ -234,7 +234,7 @@ impl Link {
             if op.connection != self.connections {
                 op.be_for_another_connection();
             }
-            op.is_careful |= self.refused.concern(&op.request, now);
+            op.is_careful |= op.request.enters_line() || self.refused.concern(&op.request, now);
             match self.phase {
                 LinkPhase::Up { .. } => self.traffic.push(op, now),
                 _ => {

@@ -2,6 +2,26 @@ use std::time::Duration;
 
 use crate::Instant;
 
+/// The order in which callers of several processes have a key that they wait for.
+///
+/// All callers of a key should use the same.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Fairness {
+    /// A process hands its lease from caller to caller for up to a quarter of a second, and then lets others have it that
+    /// came before its next caller.
+    ///
+    /// A hand-over inside a process costs no round trip, so this is for throughput.
+    #[default]
+    Cohort,
+    /// First come, first served, over all processes: a process hands no lease on, and its next caller enters the line before
+    /// the process lets the key go.
+    ///
+    /// Callers that came at about the same time, up to a round trip apart, may be served in any order.
+    /// A hand-over costs about one round trip, and an acquire of a free key half as much again on each node.
+    Strict,
+}
+
 /// The time for which one process has had a key to itself, turn after turn.
 ///
 /// After [`LONGEST`](Self::LONGEST) the next turn contends again.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Acquire, Instant, LockMode, SlotCount, Timing, TokenBlock};
+use crate::{Acquire, Fairness, Instant, LockMode, SlotCount, Timing, TokenBlock};
 
 /// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,6 +19,8 @@ pub struct LeaseTerms {
     pub max_hold: Option<Duration>,
     /// The number of slots of which it is one.
     pub slots: Option<u8>,
+    /// The order in which callers have the key.
+    pub fairness: Fairness,
 }
 
 impl LeaseTerms {
@@ -30,6 +32,7 @@ impl LeaseTerms {
             timing: acquire.timing,
             renew: acquire.renew,
             max_hold: acquire.max_hold,
+            fairness: acquire.fairness,
         }
     }
 
@@ -45,7 +48,8 @@ impl LeaseTerms {
 /// lease's time to live.
 #[derive(Clone, Copy, Debug)]
 pub struct ParkedLease {
-    tokens: TokenBlock,
+    /// The tokens of the next holder; `None` if that must contend.
+    tokens: Option<TokenBlock>,
     terms: LeaseTerms,
     deadline: Instant,
 }
@@ -54,11 +58,12 @@ impl ParkedLease {
     /// Parks a lease that is held under the first of these tokens and lasts until `deadline`.
     ///
     /// `None` if it cannot be handed over: it has no token left, or may be held for a limited time only.
+    /// Under [`Fairness::Strict`] it is parked only until the next caller has entered the line.
     pub fn new(tokens: TokenBlock, terms: LeaseTerms, deadline: Instant) -> Option<Self> {
-        let tokens = if terms.max_hold.is_none() {
-            tokens.hand_over()?
-        } else {
-            return None;
+        let tokens = match terms.fairness {
+            Fairness::Strict => None,
+            Fairness::Cohort if terms.max_hold.is_some() => return None,
+            Fairness::Cohort => Some(tokens.hand_over()?),
         };
         Some(Self {
             tokens,
@@ -76,7 +81,7 @@ impl ParkedLease {
     /// left.
     pub fn take_over(self, terms: &LeaseTerms, now: Instant) -> Option<TokenBlock> {
         let fits = *terms == self.terms && terms.may_hand_out(self.deadline, now);
-        fits.then_some(self.tokens)
+        self.tokens.filter(|_| fits)
     }
 }
 
@@ -140,6 +145,7 @@ mod tests {
             renew,
             max_hold,
             tokens: 2,
+            fairness: Fairness::Cohort,
             came: at(0),
             wait_until: at(0),
             quorum_wait: None,

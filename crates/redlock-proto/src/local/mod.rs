@@ -13,7 +13,7 @@ mod hand_over;
 mod queue;
 
 pub use self::{
-    fairness::Streak,
+    fairness::{Fairness, Streak},
     hand_over::{LeaseTerms, OpenLease, ParkedLease},
     queue::{Departure, LocalQueue, NoPlace, Ticket},
 };

@@ -24,6 +24,8 @@ pub struct InLine {
     pub grant: Duration,
     /// The time for which it waits, unless it asks again.
     pub stay: Duration,
+    /// `true` if it must enter the line in its first request, which is no transaction then.
+    pub at_once: bool,
 }
 
 /// A place in the line for a key: callers that came earlier are before those that came later.

@@ -159,6 +159,20 @@ impl Request {
         is_usual && lock.mode == LockMode::Exclusive && !keys.is_several() && keys.slots().is_none()
     }
 
+    /// Returns whether this must enter the line for its key if it is refused, for which a transaction is no use.
+    pub(crate) const fn enters_line(&self) -> bool {
+        matches!(
+            self,
+            Self::Lock {
+                verb: Verb::Acquire {
+                    line: Some(InLine { at_once: true, .. }),
+                    ..
+                },
+                ..
+            }
+        )
+    }
+
     /// Returns whether this looks at the line of callers that wait for its key.
     pub fn looks_at_line(&self) -> bool {
         let Self::Lock { verb, lock } = self else {

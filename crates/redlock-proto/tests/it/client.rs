@@ -105,6 +105,7 @@ impl Bench {
             renew: true,
             max_hold,
             tokens: 1,
+            fairness: redlock_proto::Fairness::Cohort,
             came: now.clock,
             wait_until: now.clock,
             quorum_wait: None,

@@ -145,6 +145,7 @@ impl World {
             renew: true,
             max_hold: None,
             tokens: 1,
+            fairness: redlock_proto::Fairness::Cohort,
             came: now.clock,
             wait_until: now.clock + ttl,
             quorum_wait: None,

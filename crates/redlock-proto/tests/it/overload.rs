@@ -115,6 +115,7 @@ impl Bench {
             renew: true,
             max_hold: None,
             tokens: 1,
+            fairness: redlock_proto::Fairness::Cohort,
             came: now.clock,
             wait_until: now.clock + wait,
             quorum_wait: Some(Duration::ZERO),

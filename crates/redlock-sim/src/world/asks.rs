@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Acquire, LockMode, Timing};
+use redlock_proto::{Acquire, Fairness, LockMode, Timing};
 
 use super::{World, callers::Ask};
 use crate::{
@@ -46,6 +46,12 @@ impl World {
             // A client that stands still for as long as it may hold a lease has none.
             max_hold: (random.chance(100) && self.setup.slices.is_none())
                 .then(|| random.between(MS, 2 * ttl)),
+            // Mostly all callers of a key use the same.
+            fairness: if key.is_multiple_of(2) == random.chance(900) {
+                Fairness::Cohort
+            } else {
+                Fairness::Strict
+            },
         };
         self.processes[client].callers.last[key] = Some(ask);
         ask
@@ -63,6 +69,7 @@ impl World {
             rest,
             renew,
             max_hold,
+            fairness,
         } = self.draw_ask(client, key);
         // What a client gets that stands still must outlast that.
         let parts = if self.setup.slices.is_some() { 4 } else { 20 };
@@ -103,6 +110,7 @@ impl World {
             } else {
                 1
             },
+            fairness,
             came,
             wait_until,
             quorum_wait: quorum_wait.map(Duration::from_micros),

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Acquire, Instant, LocalQueue, LockMode, ParkedLease, Ticket};
+use redlock_proto::{Acquire, Fairness, Instant, LocalQueue, LockMode, ParkedLease, Ticket};
 
 use crate::setup::Micros;
 
@@ -26,6 +26,7 @@ pub(super) struct Ask {
     pub(super) rest: Micros,
     pub(super) renew: bool,
     pub(super) max_hold: Option<Micros>,
+    pub(super) fairness: Fairness,
 }
 
 /// A caller before it contends.

@@ -34,6 +34,10 @@ pub(super) struct Process {
     pub(super) users: Vec<User>,
     /// The numbers of its acquisitions and leases.
     pub(super) numbers: Slab<()>,
+    /// Whether releases are held back until the next caller has asked the nodes.
+    pub(super) holds_back: bool,
+    /// These: the number of the lease, and of the question.
+    pub(super) held_back: Vec<(u64, Option<u64>)>,
     /// The number of the next thing that it is asked for, but for those.
     pub(super) next_ask: u64,
     /// The statuses that it was asked for: what by, of which job, when, and what each node
@@ -162,6 +166,8 @@ impl Process {
             callers: Callers::new(keys),
             users: vec![user; keys],
             numbers: Slab::default(),
+            holds_back: false,
+            held_back: Vec::new(),
             next_ask: 1,
             asked: Vec::new(),
             last_write_back: u64::MAX,

@@ -1,7 +1,7 @@
 //! The turns of callers of one process.
 
 use redlock_proto::{
-    Acquire, Departure, LeaseTerms, NoPlace, ParkedLease, Streak, Ticket, TokenBlock,
+    Acquire, Departure, Fairness, LeaseTerms, NoPlace, ParkedLease, Streak, Ticket, TokenBlock,
 };
 
 use super::{
@@ -112,7 +112,13 @@ impl World {
             if let Some(tokens) = tokens.filter(|_| self.setup.jobs.is_none()) {
                 return self.take_over(client, waiter, tokens);
             }
+            // The next caller enters the line before the key is free.
+            self.processes[client].holds_back = terms.fairness == Fairness::Strict;
             self.let_go(client, key);
+            self.processes[client].holds_back = false;
+        }
+        if terms.fairness == Fairness::Strict {
+            return self.contend(client, waiter);
         }
         let process = &mut self.processes[client];
         let queue = &process.callers.queue;
@@ -136,6 +142,12 @@ impl World {
         };
         self.processes[client].users[caller.key].ticket = Some(caller.ticket);
         self.ask_nodes(client, caller);
+        let process = &mut self.processes[client];
+        let now = process.now(self.now);
+        for (id, ask) in std::mem::take(&mut process.held_back) {
+            process.client.release(id, ask, now);
+            process.numbers.remove(id);
+        }
     }
 
     /// The next caller of the same process takes a lease over, under the next of its tokens.
@@ -192,7 +204,8 @@ impl World {
         let (State::Holding(holding), Some(terms)) = (&mut user.state, user.terms) else {
             return false;
         };
-        if holding.is_lost || !process.callers.queue.may_pass_on(&key, now) {
+        let fairness = terms.fairness;
+        if holding.is_lost || !process.callers.queue.may_pass_on(&key, fairness, now) {
             return false;
         }
         let Some(parked) = ParkedLease::new(holding.tokens, terms, holding.deadline) else {
@@ -206,7 +219,7 @@ impl World {
         process.callers.queue.park(&key, parked);
         process.client.park(id);
         self.observe(&Event::Parked { lease });
-        if held_for >= Streak::LONGEST {
+        if held_for >= Streak::LONGEST && fairness == Fairness::Cohort {
             let what = "a lease passes on while other processes should have their turn";
             self.out_of_turn(client, key, what);
         }

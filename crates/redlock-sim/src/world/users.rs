@@ -301,9 +301,16 @@ impl World {
                 let outcome = outcome.expect("it is a word");
                 process.client.finish(holding.id, outcome, took, now);
             }
-            process.client.release(holding.id, ask, now);
+            if process.holds_back {
+                process.held_back.push((holding.id, ask));
+            } else {
+                process.client.release(holding.id, ask, now);
+            }
         }
-        self.processes[client].numbers.remove(holding.id);
+        let process = &mut self.processes[client];
+        if !process.held_back.iter().any(|(id, _)| *id == holding.id) {
+            process.numbers.remove(holding.id);
+        }
         self.give_up(client, key);
         let user = &mut self.processes[client].users[key];
         user.state = State::Idle;

@@ -83,6 +83,7 @@ pub(crate) fn in_line(place: Place, round: usize) -> InLine {
         round: round as u64,
         grant: place.grant,
         stay: place.stay,
+        at_once: false,
     }
 }
 

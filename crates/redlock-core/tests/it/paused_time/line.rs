@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use redlock_core::{AcquireOptions, Redlock, Wait};
+use redlock_core::{AcquireOptions, Fairness, Redlock, Wait};
 use tokio::time::{Instant, sleep};
 
 use crate::paused_time::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty};
@@ -39,9 +39,13 @@ async fn processes(count: usize) -> (Vec<FaultyNode>, Vec<Redlock>) {
     (nodes, clients)
 }
 
-/// Has each process ask for the key, `apart` after the one before, and hold it for a while; returns the order in which they
+/// Has a caller of each process ask for the key, `apart` after the one before, and `hold` it; returns the order in which they
 /// had it, and for how long the key was free before each, the shortest first.
-async fn served(clients: &[Redlock], apart: Duration) -> (Vec<usize>, Vec<Duration>) {
+async fn served(
+    clients: &[Redlock],
+    (apart, hold): (Duration, Duration),
+    options: &AcquireOptions,
+) -> (Vec<usize>, Vec<Duration>) {
     let first = clients[0].acquire("key").await.unwrap();
     let (order, free, freed) = (RefCell::default(), RefCell::default(), Cell::default());
     let (order, free, freed): (&RefCell<Vec<_>>, &RefCell<Vec<_>>, &Cell<Option<Instant>>) =
@@ -52,11 +56,11 @@ async fn served(clients: &[Redlock], apart: Duration) -> (Vec<usize>, Vec<Durati
         .skip(1)
         .map(async |(at, client)| {
             sleep(u32::try_from(at).unwrap() * apart).await;
-            let guard = client.acquire_with("key", patient()).await.unwrap();
+            let guard = client.acquire_with("key", options.clone()).await.unwrap();
             let freed_before = freed.take().expect("it was let go");
             free.borrow_mut().push(freed_before.elapsed());
             order.borrow_mut().push(at);
-            sleep(20 * MS).await;
+            sleep(hold).await;
             freed.set(Some(Instant::now()));
             drop(guard);
         });
@@ -76,10 +80,28 @@ async fn served(clients: &[Redlock], apart: Duration) -> (Vec<usize>, Vec<Durati
 #[tokio::test(start_paused = true)]
 async fn processes_are_served_in_the_order_in_which_they_came() {
     let (_nodes, clients) = processes(9).await;
-    let (order, free) = served(&clients, 50 * MS).await;
+    let (order, free) = served(&clients, (50 * MS, 20 * MS), &patient()).await;
     assert_eq!(order, (1..9).collect::<Vec<_>>());
     // A release, and the word of it: each takes half a round trip. A caller that asks again just then loses another.
     assert!(free[free.len() / 2] <= TRIP * 6 / 5, "{free:?}");
+    assert!(free[free.len() - 1] <= 3 * TRIP, "{free:?}");
+}
+
+// Shows: R9.3.
+#[tokio::test(start_paused = true)]
+async fn with_strict_fairness_callers_of_all_processes_are_served_in_the_order_in_which_they_came()
+{
+    let (_nodes, clients) = processes(4).await;
+    let fair = patient().fairness(Fairness::Strict);
+    for client in &clients {
+        drop(client.acquire_with("key", fair.clone()).await.unwrap());
+        sleep(SECOND / 2).await;
+    }
+    // Three callers of each of three processes, by turns and in pairs.
+    let callers = [0, 1, 2, 3, 1, 1, 2, 2, 3, 3].map(|at| clients[at].clone());
+    let (order, free) = served(&callers, (10 * MS, 3 * SECOND / 2), &fair).await;
+    assert_eq!(order, (1..10).collect::<Vec<_>>());
+    // Within a process too, the next caller asks and then the key is let go.
     assert!(free[free.len() - 1] <= 3 * TRIP, "{free:?}");
 }
 
@@ -94,7 +116,7 @@ async fn callers_that_cannot_hear_of_their_turn_are_served_all_the_same() {
         };
         node.set(fault);
     }
-    let (mut order, free) = served(&clients, 50 * MS).await;
+    let (mut order, free) = served(&clients, (50 * MS, 20 * MS), &patient()).await;
     order.sort_unstable();
     assert_eq!(order, [1, 2, 3, 4]);
     assert!(free[free.len() - 1] < SECOND, "{free:?}");

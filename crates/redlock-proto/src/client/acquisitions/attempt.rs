@@ -57,7 +57,7 @@ impl Acquisitions {
             attempt = attempt.in_line(line.grant - request.timing.lock_delay());
         }
         // Once it is known that others want the key, all nodes are asked for its place in line.
-        let asks_all = line.is_some() && acquisition.attempts > 0;
+        let asks_all = line.is_some_and(|line| line.at_once);
         let asked = match &acquisition.claim {
             None => {
                 if let Some(first) = asked_first(shard, cx, now).filter(|_| !asks_all) {

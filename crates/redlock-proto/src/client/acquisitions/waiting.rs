@@ -9,8 +9,8 @@ use super::{
     attempt, not_acquired,
 };
 use crate::{
-    AttemptVerdict, ClockReading, Failure, FailureKind, Gift, InLine, Instant, LinePlace, Lock,
-    LockMode, NodeOutcome, Quarantine, Reply, RetryDecision,
+    AttemptVerdict, ClockReading, Failure, FailureKind, Fairness, Gift, InLine, Instant, LinePlace,
+    Lock, LockMode, NodeOutcome, Quarantine, Reply, RetryDecision,
 };
 
 impl Acquisitions {
@@ -217,7 +217,8 @@ impl Acquisition {
             let time = cx.nodes.common_time(now.clock);
             self.came = time.map(|time| time.before(waited));
         }
-        if self.attempts > 0 {
+        let is_strict = request.fairness == Fairness::Strict;
+        if is_strict || self.attempts > 0 {
             cx.listen(now);
         }
         if !cx.hears() && waited < PATIENCE {
@@ -231,6 +232,7 @@ impl Acquisition {
             round,
             grant: request.timing.grant() + request.timing.lock_delay(),
             stay: stay(cx.config.keyspace.quarantine()),
+            at_once: is_strict || self.attempts > 0,
         })
     }
 }

@@ -5,8 +5,8 @@ use super::{
     run_record::ClaimedRun,
 };
 use crate::{
-    Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, Lock, LockMode,
-    NodeOutcome, Request, TokenBlock, Verb, Votes, membership::Baseline,
+    Clocks, ExtensionVerdict, Fairness, Grant, Instant, JobVerb, LeaseAction, LeaseState, Lock,
+    LockMode, NodeOutcome, Request, TokenBlock, Verb, Votes, membership::Baseline,
 };
 
 /// A lease that was won and is not released.
@@ -110,6 +110,7 @@ impl WonLease {
             // No caller takes the lease over: callers that wait in the process come behind others.
             tokens: 1,
             // Another attempt would find the same others, and two that waited would wait for each other.
+            fairness: Fairness::Cohort,
             came: now.clock,
             wait_until: now.clock,
             quorum_wait: None,

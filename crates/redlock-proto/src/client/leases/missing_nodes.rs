@@ -105,6 +105,7 @@ impl WonLease {
             round,
             grant,
             stay: grant,
+            at_once: false,
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use self::deadlock::WaitGraph;
-use super::Streak;
+use super::{Fairness, Streak};
 use crate::Instant;
 
 /// The place where callers of one process wait for each other, first come, first served.
@@ -177,16 +177,16 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     }
 
     /// Returns whether the present turn's lease may be left to the next caller: one waits that wants only this key, and
-    /// it is not time to let other processes have their turn.
+    /// it is not time to let other processes have their turn, or the next caller contends anyway.
     ///
     /// A caller that wants several keys may have to wait for the others, with a lease that no caller uses.
-    pub fn may_pass_on(&self, key: &K, now: Instant) -> bool {
+    pub fn may_pass_on(&self, key: &K, fairness: Fairness, now: Instant) -> bool {
         let Some(queue) = self.queues.get(key) else {
             return false;
         };
         let next = queue.places.get(1);
         let takes_over = next.is_some_and(|next| !self.sets.contains_key(next));
-        takes_over && !queue.streak.is_over(now)
+        takes_over && (fairness == Fairness::Strict || !queue.streak.is_over(now))
     }
 
     /// Leaves a lease to the next caller, if [`may_pass_on`](Self::may_pass_on) says so.

@@ -56,12 +56,18 @@ fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
         .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
         .unwrap();
     queue.on_won(&"a", false, at(0));
-    assert!(!queue.may_pass_on(&"a", at(0)), "nobody waits");
+    assert!(
+        !queue.may_pass_on(&"a", Fairness::Cohort, at(0)),
+        "nobody waits"
+    );
     let second = queue
         .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
         .unwrap();
-    assert!(queue.may_pass_on(&"a", at(249)));
-    assert!(!queue.may_pass_on(&"a", at(250)), "others have their turn");
+    assert!(queue.may_pass_on(&"a", Fairness::Cohort, at(249)));
+    assert!(
+        !queue.may_pass_on(&"a", Fairness::Cohort, at(250)),
+        "others have their turn"
+    );
     queue.park(&"a", 7);
     let left = queue.leave(&["a"], first, at(1));
     assert_eq!((left.next, left.unclaimed), (vec![second], None));
@@ -230,10 +236,13 @@ fn no_lease_is_left_to_who_wants_more_than_its_key() {
     queue.on_won(&"a", false, at(0));
     let second = enter(&mut queue, &["a"], &[]).unwrap();
     enter(&mut queue, &["a", "b"], &[]).unwrap();
-    assert!(queue.may_pass_on(&"a", at(1)));
+    assert!(queue.may_pass_on(&"a", Fairness::Cohort, at(1)));
     queue.park(&"a", 7);
     queue.leave(&["a"], first, at(1));
-    assert!(!queue.may_pass_on(&"a", at(1)), "the set is the next");
+    assert!(
+        !queue.may_pass_on(&"a", Fairness::Cohort, at(1)),
+        "the set is the next"
+    );
     // It goes away without a look at what was left to it.
     let left = queue.leave(&["a"], second, at(1));
     assert_eq!(left.unclaimed, Some(7));

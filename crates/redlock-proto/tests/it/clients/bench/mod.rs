@@ -295,6 +295,7 @@ impl Bench {
             renew: self.renew,
             max_hold: None,
             tokens: 1,
+            fairness: redlock_proto::Fairness::Cohort,
             came: self.now().clock,
             wait_until: self.now().clock + self.wait,
             quorum_wait: None,
