@@ -107,6 +107,8 @@ counters! {
     gifts: "keys given to callers in line",
     /// Keys of these of which the client did not hear.
     gifts_lost: "of which without a word to them",
+    /// Requests to keep a place in line for a caller that cannot wait there.
+    places_kept: "places kept in line",
     /// Owners that were tombstoned.
     tombstones_left: "tombstones",
     /// Requests that came after the tombstone of their owner and were refused.

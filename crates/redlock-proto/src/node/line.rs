@@ -21,11 +21,20 @@ pub struct InLine {
     /// The time for which it gets the key.
     ///
     /// A caller that died in the meantime keeps others waiting for that long.
+    /// Without such a time, the caller only keeps its place: while that is the first, no caller in line gets the key.
     pub grant: Duration,
     /// The time for which it waits, unless it asks again.
     pub stay: Duration,
     /// `true` if it must enter the line in its first request, which is no transaction then.
     pub at_once: bool,
+}
+
+impl InLine {
+    /// Returns the time for which it gets the key, in milliseconds, in which nodes count.
+    pub fn grant_ms(&self) -> u64 {
+        let ms = u64::try_from(self.grant.as_millis()).unwrap_or(u64::MAX);
+        ms.max(u64::from(!self.grant.is_zero()))
+    }
 }
 
 /// A place in the line for a key: callers that came earlier are before those that came later.

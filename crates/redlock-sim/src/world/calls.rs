@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use redlock_proto::{
-    Answer, Done, Lock, LockMode, NodeTime, NodeVerb, Reply, Request, RequestError, Verb,
+    Answer, CountedKey, Done, Lock, LockMode, NodeTime, NodeVerb, Reply, Request, RequestError,
+    Verb,
 };
 
 use super::{
@@ -212,6 +213,13 @@ impl World {
                 Request::Lock { verb, lock } => {
                     let Lock { mode, owner, .. } = &**lock;
                     let Some(number) = owners.get(place).copied().flatten() else {
+                        // By what only keeps a place, or leaves it, others may get the key.
+                        let names = || lock.keys.iter().map(CountedKey::key);
+                        let is_its =
+                            |key: &usize| names().any(|name| *name == self.setup.keys[*key]);
+                        let keys: Vec<usize> = (0..self.setup.keys.len()).filter(is_its).collect();
+                        keys.iter().for_each(|key| touched[*key] = true);
+                        self.watch_gift(node, &keys, time);
                         continue;
                     };
                     let keys = self.setup.keys_of(self.owners.get(number).key);

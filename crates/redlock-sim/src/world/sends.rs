@@ -25,6 +25,10 @@ impl World {
             self.processes[client].has_asked |= !request.is_release();
             number = self.owners.number(owner);
             match verb {
+                // It only keeps a place in line, and never gets the key.
+                Verb::Acquire {
+                    line: Some(line), ..
+                } if line.grant.is_zero() => self.counters.places_kept += 1,
                 Verb::Acquire { ttl, .. } if number.is_none() => {
                     let is_upgrade = matches!(mode, LockMode::Upgrade { .. });
                     number = self.tries(client, (keys, is_upgrade), *owner, *ttl);

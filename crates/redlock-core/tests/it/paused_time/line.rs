@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use redlock_core::{AcquireOptions, Fairness, Redlock, Wait};
+use redlock_core::{AcquireOptions, Fairness, Redlock, ResourceKeys, Wait};
 use tokio::time::{Instant, sleep};
 
 use crate::paused_time::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty};
@@ -244,11 +244,10 @@ async fn a_release_by_a_client_without_lines_delays_the_first_in_line_by_a_secon
     let took = order[0].1 - freed;
     assert!(took < SECOND, "{took:?}");
     drop(held);
-// Shows: R9.5.
-#[tokio::test(start_paused = true)]
-async fn a_caller_that_cannot_hear_has_its_turn_beside_others_that_can() {
-    let (nodes, clients) = processes(3).await;
-    let other = older_client(&nodes).await;
+}
+
+/// Has a caller take its turn ten times while others take the key in line without a break; returns the longest wait.
+async fn beside_a_line(clients: &[Redlock], turn: impl AsyncFn()) -> Duration {
     let is_done = Cell::new(false);
     let busy = join_all(clients.iter().map(async |client| {
         while !is_done.get() {
@@ -257,18 +256,47 @@ async fn a_caller_that_cannot_hear_has_its_turn_beside_others_that_can() {
             drop(guard);
         }
     }));
-    let deaf = async {
+    let other = async {
         let mut longest = Duration::ZERO;
         for _ in 0..10 {
             let start = Instant::now();
-            drop(other.acquire_with("key", patient()).await.unwrap());
+            turn().await;
             longest = longest.max(start.elapsed());
             sleep(50 * MS).await;
         }
         is_done.set(true);
         longest
     };
-    let (_, longest) = tokio::join!(busy, deaf);
+    let (_, longest) = tokio::join!(busy, other);
+    longest
+}
+
+// Shows: R9.5.
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_cannot_hear_has_its_turn_beside_others_that_can() {
+    let (nodes, clients) = processes(3).await;
+    let other = older_client(&nodes).await;
+    let turn = async || drop(other.acquire_with("key", patient()).await.unwrap());
     // A quarter of a second by chance, and then in line, where it asks as often as before.
+    let longest = beside_a_line(&clients, turn).await;
+    assert!(longest < SECOND, "{longest:?}");
+}
+
+// Shows: R9.6.
+#[tokio::test(start_paused = true)]
+async fn callers_that_want_more_than_the_line_gives_have_their_turn_beside_it() {
+    let (_nodes, clients) = processes(4).await;
+    let several = async || {
+        let keys = ResourceKeys::new(["key", "other"]).unwrap();
+        let guard = clients[0].acquire_all_with(keys, patient()).await;
+        drop(guard.unwrap());
+    };
+    let longest = beside_a_line(&clients[1..], several).await;
+    assert!(longest < SECOND, "{longest:?}");
+    let shared = async || {
+        let guard = clients[0].acquire_with("key", patient().shared()).await;
+        drop(guard.unwrap());
+    };
+    let longest = beside_a_line(&clients[1..], shared).await;
     assert!(longest < SECOND, "{longest:?}");
 }

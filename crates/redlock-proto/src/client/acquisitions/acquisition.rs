@@ -4,7 +4,7 @@ use super::{
     super::{Acquire, ClientConfig, Now, TickClaim, nodes::Nodes, timers::TimerKey},
     claim::Claiming,
 };
-use crate::{Failure, FailureKind, Instant, Lock, LockMode, NodeTime, RetryPolicy};
+use crate::{Failure, FailureKind, Instant, Lock, LockMode, NodeTime, OwnerId, RetryPolicy};
 
 /// An acquisition that is under way.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Acquisition {
     pub(super) came: Option<NodeTime>,
     /// How many callers wait before it in line, at the node where most do.
     pub(super) ahead: u32,
+    /// The owner that keeps its places in lines in which it cannot wait, if it does.
+    pub(super) keeper: Option<OwnerId>,
     /// Whether nodes have refused the latest attempt because other owners share the keys.
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
@@ -61,6 +63,7 @@ impl Acquisition {
             attempts: 0,
             came: None,
             ahead: 0,
+            keeper: None,
             meets_sharers: false,
             outage: None,
             phase: AcquisitionPhase::Attempting { round: 0 },
@@ -78,10 +81,11 @@ impl Acquisition {
         self.phase = AcquisitionPhase::Attempting { round };
     }
 
-    /// Returns when to try again: sooner where only sharers are in the way, because no other owner comes to share the
-    /// keys meanwhile.
+    /// Returns when to try again: sooner where only sharers are in the way, or where its place in line is kept, because
+    /// no other owner comes to share the keys, or gets them in line, meanwhile.
     pub(super) fn retry(&self, config: &ClientConfig) -> RetryPolicy {
-        if self.request.mode == LockMode::Exclusive && self.meets_sharers {
+        let meets_sharers = self.request.mode == LockMode::Exclusive && self.meets_sharers;
+        if meets_sharers || self.keeper.is_some() {
             config.retry.hurried()
         } else {
             config.retry

@@ -175,9 +175,10 @@ impl Acquisitions {
         cx: &mut Context,
         now: Now,
     ) {
-        let Some(acquisition) = self.acquisitions.get(id) else {
+        let Some(acquisition) = self.acquisitions.get_mut(id) else {
             return;
         };
+        acquisition.leave_lines(cx, now);
         let request = &acquisition.request;
         let (counter, is_agreed) = match &won.grant.settled {
             Settled::Agreed(counter) => (*counter, true),

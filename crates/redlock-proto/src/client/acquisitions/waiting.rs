@@ -3,14 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    super::{Now, context::Context, leases::Leases, rounds::RoundKind, timers::Timer},
+    super::{
+        Now,
+        context::Context,
+        leases::{Leases, send_release},
+        rounds::RoundKind,
+        timers::Timer,
+    },
     Acquisitions,
     acquisition::{Acquisition, AcquisitionPhase},
     attempt, not_acquired,
 };
 use crate::{
-    AttemptVerdict, ClockReading, Failure, FailureKind, Fairness, Gift, InLine, Instant, LinePlace,
-    Lock, LockMode, NodeOutcome, Quarantine, Reply, RetryDecision,
+    AttemptVerdict, ClockReading, Failure, FailureKind, Fairness, Gift, GiveBack, InLine, Instant,
+    KeySet, LinePlace, Lock, LockMode, NodeKey, NodeOutcome, OwnerId, Quarantine, Reply, Request,
+    RetryDecision, Verb,
 };
 
 impl Acquisitions {
@@ -237,6 +244,90 @@ impl Acquisition {
     }
 }
 
+impl Acquisition {
+    /// Keeps its place in the line of each of its keys, if it cannot wait there because it wants several or shares them.
+    ///
+    /// While its places are the first, nodes give the keys to no caller in line, and it may find them free.
+    pub(super) fn keep_places(&mut self, cx: &mut Context, now: Now) {
+        let waited = now.clock.saturating_since(self.request.came);
+        let waits_outside = self.request.keys.is_several() || self.request.mode == LockMode::Shared;
+        let is_plain = self.claim.is_none() && self.request.keys.slots().is_none();
+        if !waits_outside || !is_plain || waited < PATIENCE {
+            return;
+        }
+        let Some(time) = cx.nodes.common_time(now.clock) else {
+            return;
+        };
+        let place = LinePlace {
+            came: *self.came.get_or_insert(time.before(waited)),
+            client: cx.number(),
+        };
+        let label = self.request.label;
+        let owner = *self
+            .keeper
+            .get_or_insert_with(|| cx.owner().labelled(label));
+        let quarantine = cx.config.keyspace.quarantine();
+        let stay = LONGEST_KEPT.min(stay(quarantine));
+        for lock in self.locks_of(owner) {
+            let kind = RoundKind::decided(None);
+            let round = cx.start_round(kind, cx.config.node_timeout, now);
+            let line = Some(InLine {
+                place,
+                round,
+                grant: Duration::ZERO,
+                stay,
+                at_once: true,
+            });
+            let verb = Verb::Acquire {
+                ttl: self.request.timing.key_ttl(),
+                proposal: 1,
+                block: 1,
+                wish: None,
+                line,
+            };
+            cx.send_all(round, &Request::Lock { verb, lock });
+        }
+    }
+
+    /// Gives up the places that it has kept.
+    pub(super) fn leave_lines(&mut self, cx: &mut Context, now: Now) {
+        let Some(owner) = self.keeper.take() else {
+            return;
+        };
+        let everywhere = cx.nodes.all().map(|node| GiveBack {
+            node,
+            tombstone: false,
+        });
+        for lock in self.locks_of(owner) {
+            send_release(
+                everywhere.clone(),
+                &lock,
+                self.request.timing,
+                None,
+                cx,
+                now,
+            );
+        }
+    }
+
+    /// Returns each of its keys alone, for this owner.
+    fn locks_of(&self, owner: OwnerId) -> impl Iterator<Item = Arc<Lock>> + use<> {
+        let keys: Vec<NodeKey> = self
+            .request
+            .keys
+            .iter()
+            .map(|key| key.key().clone())
+            .collect();
+        keys.into_iter().map(move |key| {
+            Arc::new(Lock {
+                mode: LockMode::Exclusive,
+                keys: KeySet::from(key),
+                owner,
+            })
+        })
+    }
+}
+
 impl Failure {
     /// Makes the failure of an attempt that shares the nodes with another, up to when a majority of them is free.
     fn split(majority_free_at: Option<Instant>) -> Self {
@@ -272,6 +363,8 @@ fn stay(quarantine: &Quarantine) -> Duration {
 ///
 /// Others wait until it asks again when it is its turn.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// For how long nodes keep a place for a caller that cannot wait there, unless it asks again.
+const LONGEST_KEPT: Duration = Duration::from_millis(300);
 const LONGEST_STAY: Duration = Duration::from_secs(3);
 /// How often the first caller in line asks again while its entry lasts, should a message be lost or the key expire.
 ///

@@ -1,6 +1,6 @@
 //! The line of each key: the callers that wait for it, in the order in which they came.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use super::{Store, check_range, key::Wanted, millis};
 use crate::{
@@ -77,9 +77,20 @@ impl Store {
     }
 
     /// Gives a free key to the first caller in line, if that one came before the caller that asks for it now.
-    pub(super) fn give_to_earlier(&mut self, call: &LineCall<'_>, asks: &InLine) {
+    ///
+    /// Returns for how long that one may keep its place, if it only does that.
+    pub(super) fn give_to_earlier(
+        &mut self,
+        call: &LineCall<'_>,
+        asks: &InLine,
+    ) -> Option<Duration> {
         let is_earlier = |first: &Waiting| first.place < asks.place;
+        let first = self.first_to_get(call, is_earlier)?;
+        if first.entry.grant.is_zero() {
+            return Some(Duration::from_millis(first.until - call.time.as_millis()));
+        }
         self.give_if(call, is_earlier);
+        None
     }
 
     /// Has a caller wait in line that was refused, and takes one out that has the key.
@@ -105,6 +116,10 @@ impl Store {
                 },
                 None => reply,
             },
+            Reply::Missing if asks.grant.is_zero() && call.votes() => {
+                self.enter(call, asks, wanted);
+                reply
+            }
             Reply::Taken { .. } => {
                 self.leave(call);
                 reply
@@ -167,13 +182,13 @@ impl Store {
         call: &LineCall<'_>,
         is_meant: impl Fn(&Waiting) -> bool,
     ) -> Option<(u64, Gift)> {
+        let first = self.first_to_get(call, is_meant)?;
         let key = call.lock.keys.first();
-        if !call.votes() || self.lines.is_empty() || self.keys.contains_key(key) {
-            return None;
-        }
         let mut line = self.live(call);
         line.retain(|waiting| waiting.owner != call.lock.owner);
-        let first = line.first().copied().filter(is_meant)?;
+        if first.entry.grant.is_zero() {
+            return None;
+        }
         let shard = call.lock.keys.first_shard().number();
         let stored = self.counter(call.keyspace, shard);
         let counter = next_counter(stored, 0, 0);
@@ -204,6 +219,21 @@ impl Store {
         };
         self.messages.push((client, gift.clone()));
         Some((client, gift))
+    }
+
+    /// Returns the caller in line whose turn it is, if the key is free and it is meant.
+    fn first_to_get(
+        &self,
+        call: &LineCall<'_>,
+        is_meant: impl Fn(&Waiting) -> bool,
+    ) -> Option<Waiting> {
+        let is_held = self.keys.contains_key(call.lock.keys.first());
+        if !call.votes() || self.lines.is_empty() || is_held {
+            return None;
+        }
+        let mut line = self.live(call).into_iter();
+        let first = line.find(|waiting| waiting.owner != call.lock.owner);
+        first.filter(is_meant)
     }
 
     /// Returns the callers that wait still.
@@ -243,11 +273,11 @@ impl Waiting {
         let Self {
             until,
             place: LinePlace { came, client },
-            entry: InLine { round, grant, .. },
+            entry,
             block,
             owner,
         } = self;
-        let (came, grant) = (came.as_micros(), millis(grant).max(1));
+        let (came, grant, round) = (came.as_micros(), entry.grant_ms(), entry.round);
         let owner = owner.to_wire();
         format!("{until} {came:016} {client:016x} {grant} {block} {round} {owner}\n")
     }

@@ -168,8 +168,18 @@ impl Store {
                     Verb::Acquire {
                         line: Some(asks), ..
                     } => {
-                        self.give_to_earlier(&call, asks);
-                        let reply = self.lock(keyspace, keys, &wanted)?;
+                        let kept = self.give_to_earlier(&call, asks);
+                        let is_free = !self.keys.contains_key(keys.first());
+                        let reply = match kept {
+                            Some(_) => Reply::Held {
+                                remaining: kept,
+                                counter: self.counter(keyspace, keys.first_shard().number()),
+                                holder: None,
+                                is_shared: false,
+                            },
+                            None if asks.grant.is_zero() && is_free => Reply::Missing,
+                            None => self.lock(keyspace, keys, &wanted)?,
+                        };
                         Ok(self.after_acquire(&call, asks, &wanted, reply))
                     }
                     _ => {

@@ -181,7 +181,7 @@ fn operation(request: &Request, to: &mut Encoded) {
             if let Some((line, block)) = in_line {
                 to.push_place(line.place);
                 to.args
-                    .push_number(millis(line.grant).max(1))
+                    .push_number(line.grant_ms())
                     .push_number(block.max(1).into())
                     .push_number(line.round)
                     .push_number(millis(line.stay).max(1));

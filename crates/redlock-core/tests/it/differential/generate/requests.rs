@@ -78,7 +78,11 @@ impl Few {
         random.percent(self.lines).then(|| Place {
             came: random.below(4),
             client: random.below(3),
-            grant: ttl(random),
+            grant: if random.percent(25) {
+                Duration::ZERO
+            } else {
+                ttl(random)
+            },
             stay: ttl(random),
         })
     }
