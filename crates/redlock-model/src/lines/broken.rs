@@ -20,7 +20,13 @@ impl Nodes {
                 done.node.is_quarantined = is_quarantined;
                 done
             }
-            Some(LineMutation::EntryKeptAfterGift) => self.keep_entry(node, ask),
+            Some(LineMutation::EntryKeptAfterGift) => {
+                let mut done = self.decide(node, ask);
+                if let Some((given, _)) = done.gift {
+                    *done.node.entry_mut(given) = node.entry(given);
+                }
+                done
+            }
             Some(LineMutation::DeadHeadNotSkipped) if has_dead_head(node, ask) => Done {
                 node: left_free(node, ask),
                 granted: None,
@@ -28,21 +34,6 @@ impl Nodes {
             },
             _ => self.decide(node, ask),
         }
-    }
-
-    /// Keeps the entry of the owner that has the key, up to the owner's release.
-    fn keep_entry(&self, node: Node, ask: Ask) -> Done {
-        let holder = node.key.filter(|holder| *holder != ask.owner);
-        let mut without = node;
-        if let Some(holder) = holder {
-            *without.entry_mut(holder) = Entry::None;
-        }
-        let mut done = self.decide(without, ask);
-        let given = done.gift.map(|(given, _)| given);
-        if let Some(kept) = holder.or(given) {
-            *done.node.entry_mut(kept) = node.entry(kept);
-        }
-        done
     }
 }
 

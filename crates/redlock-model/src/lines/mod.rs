@@ -7,7 +7,8 @@
 //!
 //! - No caller gets a lease while another has one.
 //! - Each lease has a greater token than the one before, where tokens are counted.
-//! - From every state there is a way to a lease of the first of the callers that wait, and to no other lease before.
+//! - No node gives its key to a caller while another waits there that is before it in line.
+//! - From every state in which two nodes vote there is a way to a lease of the first of the callers that wait, and to no other lease before.
 //!   On this way no caller that waits gives up, the process of a caller that is over tells nodes nothing, and no entry ends
 //!   because its caller asks no more.
 //!   A holder releases its key, and callers ask again.

@@ -108,22 +108,21 @@ impl Nodes {
         } else {
             Store::vouched_for(run)
         };
-        // A key that is free had an owner before.
-        let (holder, ttl) = match node.key {
-            Some(owner) => (id(owner), FOREVER),
-            None => (OwnerId::from_random([0xff; 16]), SHORT),
-        };
-        let heal = Verb::Heal {
+        let heal = |ttl| Verb::Heal {
             ttl,
             counter: node.counter.into(),
         };
-        self.call(&mut store, lock(holder, heal), EARLIER);
+        let before = OwnerId::from_random([0xff; 16]);
+        self.call(&mut store, lock(before, heal(SHORT)), EARLIER);
         for owner in owners() {
             let entry = node.entry(owner);
             if entry != Entry::None {
                 let verb = acquire(0, in_line(owner, entry));
                 self.call(&mut store, lock(id(owner), verb), EARLIER);
             }
+        }
+        if let Some(owner) = node.key {
+            self.call(&mut store, lock(id(owner), heal(FOREVER)), NOON);
         }
         store
     }

@@ -356,7 +356,10 @@ impl World for Rules {
                 place.counter = place.counter.max(floor);
             }
         }
-        (next, breach)
+        (
+            next,
+            breach.or_else(|| Breach::of_order(state, step, &next)),
+        )
     }
 }
 

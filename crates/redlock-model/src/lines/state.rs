@@ -240,6 +240,15 @@ pub(super) fn owners() -> impl Iterator<Item = Owner> {
 }
 
 impl Entry {
+    /// Returns its number in the order in which a node gives its key; a caller that waits no longer is the last.
+    pub(super) const fn rank(self) -> u8 {
+        match self {
+            Self::First => 0,
+            Self::None | Self::Waits => 1,
+            Self::Ended => 2,
+        }
+    }
+
     const fn of(code: u8) -> Self {
         match code {
             0 => Self::None,

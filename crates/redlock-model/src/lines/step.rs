@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::state::Owner;
+use super::state::{Entry, Owner, State};
 use crate::{name::Name, three_nodes::members};
 
 /// Something that happens.
@@ -52,10 +52,42 @@ pub(super) enum Breach {
         token: u8,
         before: u8,
     },
+    /// A node has given its key to a caller, and another waits there that is before it.
+    Overtaken {
+        by: usize,
+        other: usize,
+    },
     /// Nothing that callers and nodes do by themselves leads to a lease of the first caller that waits.
     Stuck {
         by: usize,
     },
+}
+
+impl Breach {
+    /// Returns the breach if a node has given its key to a caller though another waits there that is before it.
+    pub(super) fn of_order(state: &State, step: Step, next: &State) -> Option<Self> {
+        for (before, after) in state.nodes.iter().zip(&next.nodes) {
+            let Some(owner) = after.key else { continue };
+            let by = owner.by;
+            if before.key.is_some_and(|holder| holder.by == by) {
+                continue;
+            }
+            let entry = match step {
+                Step::AskLate { by: late, .. } if late == by => Entry::First,
+                _ => before.entry(owner),
+            };
+            let place = (entry.rank(), by);
+            let mut others = after.in_line().filter(|other| other.by != by);
+            let other = others.find(|other| {
+                let entry = after.entry(*other);
+                entry != Entry::Ended && (entry.rank(), other.by) < place
+            });
+            if let Some(Owner { by: other, .. }) = other {
+                return Some(Self::Overtaken { by, other });
+            }
+        }
+        None
+    }
 }
 
 impl fmt::Display for Step {
@@ -118,6 +150,13 @@ impl fmt::Display for Breach {
                 write!(
                     f,
                     "{by} has token {token}, and {before} was handed out before"
+                )
+            }
+            Self::Overtaken { by, other } => {
+                let (by, other) = (Name(by), Name(other));
+                write!(
+                    f,
+                    "a node has given its key to {by}, and {other} waits before"
                 )
             }
             Self::Stuck { by } => {

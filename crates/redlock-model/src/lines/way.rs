@@ -9,8 +9,10 @@ use crate::liveness::{Leads, Live};
 
 impl Live for Rules {
     fn stuck(&self, state: &State) -> Option<Breach> {
-        // Callers that ask again a few times only may be stuck then.
-        let by = state.first_waiting().filter(|_| !self.check.has_tokens())?;
+        let lost = state.nodes.iter().filter(|node| node.is_quarantined);
+        // Callers that ask again a few times only may be stuck then, and so may all while no node finds a floor.
+        let may_be = self.check.has_tokens() || lost.count() > 1;
+        let by = state.first_waiting().filter(|_| !may_be)?;
         Some(Breach::Stuck { by })
     }
 
