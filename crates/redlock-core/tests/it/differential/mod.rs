@@ -29,7 +29,7 @@ use crate::differential::{random::Random, shrink::Failure, site::Site, tally::Ta
 
 /// With `REDLOCK_SEED=7` the sequences begin with the seventh; with `REDLOCK_OPERATIONS=1000000` there are as
 /// many as make up a million operations.
-// Shows: E13, G1.
+// Shows: E13, G1, R9.2.
 #[tokio::test]
 async fn the_script_and_the_model_answer_alike() {
     alike(false).await;
