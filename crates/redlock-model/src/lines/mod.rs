@@ -8,17 +8,17 @@
 //! - No caller gets a lease while another has one.
 //! - Each lease has a greater token than the one before, where tokens are counted.
 //! - No node gives its key to a caller while another waits there that is before it in line.
-//! - From every state in which two nodes vote there is a way to a lease of the first of the callers that wait, and to no other lease before.
-//!   On this way no caller that waits gives up, the process of a caller that is over tells nodes nothing, and no entry ends
-//!   because its caller asks no more.
-//!   A holder releases its key, and callers ask again.
+//! - While two nodes vote, there is a way from every state to a lease of the first of the callers that wait, and to no other
+//!   lease before.
+//!   On this way, callers ask again, and a holder ends its lease.
+//!   The way needs neither a caller that gives up, nor the release of a caller that is over, nor the end of an entry.
 //!
 //! # What is shared with the protocol
 //!
-//! What a node does with a request is what `redlock-proto`'s `Store` does with it, in the line too: to whom it gives the key,
-//! and in which message it says so.
-//! Whether nodes are a majority is decided by `Votes`, what their counters come to by `settle`, and the floor of a node
-//! that lost its data by `Survey`.
+//! `redlock-proto`'s `Store` decides what a node does with a request, also in the line: it names the caller that gets the key,
+//! and the round in the message.
+//! `Votes` decides whether nodes are a majority, `settle` what their counters come to, and `Survey` the floor of a node that
+//! lost its data.
 //! A [`LineMutation`] breaks a rule of the model, never these.
 //!
 //! # What is modelled

@@ -30,7 +30,7 @@ pub(super) enum Step {
     AskLate { by: usize, node: usize },
     /// A caller's lease is over, or it gives up.
     End { by: usize },
-    /// The entries of a caller that asks no more end at a node.
+    /// The entries of a caller that is over end at a node.
     EntriesEnd { by: usize, node: usize },
     /// The key of a node ends by its time to live.
     Expire { node: usize },
