@@ -6,10 +6,7 @@ use futures_util::{StreamExt, stream::BoxStream};
 use redlock_core::node::{Gift, NodeTime, Session};
 use tokio::time::timeout;
 
-use crate::differential::{
-    cast::{self, CLIENTS, SPACES},
-    look::Difference,
-};
+use crate::differential::cast::{self, CLIENTS, SPACES};
 
 /// The messages on each channel, the earliest first.
 pub(crate) type Messages = BTreeMap<String, Vec<Gift>>;
@@ -58,16 +55,6 @@ impl Listener {
 /// Returns the channel of a client in a keyspace.
 pub(crate) fn channel(keyspace: usize, client: u64) -> String {
     cast::keyspace(keyspace).channel(client)
-}
-
-/// Compares the messages of both sides.
-pub(crate) fn compare(model: &Messages, server: &Messages) -> Result<(), Difference> {
-    if model == server {
-        return Ok(());
-    }
-    Err(Difference(format!(
-        "messages\n  of the model  {model:?}\n  of the server {server:?}"
-    )))
 }
 
 /// The text of a message that no node publishes: it is of the year 1970.

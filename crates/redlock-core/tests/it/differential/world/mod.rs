@@ -191,7 +191,7 @@ impl<'a> World<'a> {
     /// Compares the messages since the last time, in order.
     async fn compare_messages(&mut self) -> Result<(), Difference> {
         let published = std::mem::take(&mut self.messages);
-        messages::compare(&published, &self.site.heard().await)
+        look::compare_messages(&published, &self.site.heard().await)
     }
 
     fn difference(&self, expected: &Answer, answer: &impl Debug) -> Difference {
