@@ -1,4 +1,5 @@
-//! An exhaustive check of the order of fencing tokens in small worlds, of claims of ticks, and of shared leases.
+//! An exhaustive check of the order of fencing tokens in small worlds, of claims of ticks, of shared leases, and of callers
+//! in line.
 //!
 //! A [`Check`] explores *every* order in which requests, replies, expiries, crashes and surveys can come in
 //! a world of a few nodes and clients ([`Scope`]), and finds the shortest way to a [`Breach`] if there is
@@ -18,8 +19,8 @@
 //! assert_eq!(report.trace().unwrap().steps(), 10);
 //! ```
 //!
-//! A [`TickCheck`] does so for claims, and a [`LeaseCheck`] for leases that are had alone or shared: [their](ticks)
-//! [pages](leases) say how, and the rest of this one is about tokens.
+//! A [`TickCheck`] does so for claims, a [`LeaseCheck`] for leases that are had alone or shared, and a [`LineCheck`] for
+//! callers that wait in line: the pages of [ticks], [leases] and [lines] say how, and the rest of this one is about tokens.
 //!
 //! # What is checked
 //!
@@ -104,6 +105,8 @@ mod clients;
 mod explore;
 mod layout;
 pub mod leases;
+pub mod lines;
+mod liveness;
 mod mutation;
 mod name;
 mod nodes;
@@ -127,6 +130,7 @@ pub use crate::{
     breach::Breach,
     check::Check,
     leases::{LeaseCheck, LeaseMutation, LeaseReport, Role},
+    lines::{LineCheck, LineMutation, LineReport},
     mutation::{Mutation, UnknownMutation},
     report::{Report, Verdict},
     scope::Scope,

@@ -39,14 +39,9 @@ impl Seen {
     /// Adds a state that was reached from the one with the number `parent`; `false` if it was there.
     pub(crate) fn insert(&mut self, state: u128, parent: u32) -> bool {
         let tag = tag(state);
-        let mut slot = self.first_slot(tag);
-        while self.slots[slot] != EMPTY {
-            if half(self.slots[slot] >> 32) == tag
-                && self.states[half(self.slots[slot]) as usize] == state
-            {
-                return false;
-            }
-            slot = (slot + 1) & (self.slots.len() - 1);
+        let slot = self.slot(state, tag);
+        if self.slots[slot] != EMPTY {
+            return false;
         }
         self.slots[slot] = u64::from(tag) << 32 | self.states.len() as u64;
         self.states.push(state);
@@ -56,6 +51,26 @@ impl Seen {
             self.grow();
         }
         true
+    }
+
+    /// Returns the number of a state that was reached.
+    pub(crate) fn find(&self, state: u128) -> Option<usize> {
+        let entry = self.slots[self.slot(state, tag(state))];
+        (entry != EMPTY).then(|| half(entry) as usize)
+    }
+
+    /// Returns the slot of a state, or the one that it would have.
+    fn slot(&self, state: u128, tag: u32) -> usize {
+        let mut slot = self.first_slot(tag);
+        while self.slots[slot] != EMPTY {
+            if half(self.slots[slot] >> 32) == tag
+                && self.states[half(self.slots[slot]) as usize] == state
+            {
+                break;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        slot
     }
 
     /// The states on the way to this one, from the first.
@@ -124,8 +139,10 @@ mod tests {
         }
         for number in 0..COUNT {
             assert!(!seen.insert(state(number.into()), 0), "{number} was there");
+            assert_eq!(seen.find(state(number.into())), Some(number as usize));
         }
         assert_eq!(seen.len(), COUNT as usize);
+        assert_eq!(seen.find(state(COUNT.into())), None);
         assert_eq!(seen.path(5), [0, 2, 4, 5].map(state));
     }
 }

@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use redlock_proto::{NodeOutcome, Quorum, Votes};
+use redlock_proto::{Floor, NodeOutcome, Quorum, RunId, Survey, Votes};
+
+use crate::protocol::counters;
 
 /// How many nodes there are.
 pub(crate) const NODES: usize = 3;
@@ -52,6 +54,20 @@ pub(crate) fn won() -> BySet<bool> {
         won[usize::from(set)] = votes.is_won();
     }
     won
+}
+
+/// Returns the floor with which a node may vote again, by what all nodes know: of each whether it is quarantined, and its
+/// counter.
+pub(crate) fn floor(runs: &[RunId], node: usize, places: [(bool, u8); NODES]) -> Option<u8> {
+    let mut survey = Survey::start(quorum(), node);
+    for (of, (is_quarantined, counter)) in places.into_iter().enumerate() {
+        let (run, kept) = (runs[of].clone(), counters(!is_quarantined));
+        survey.on_reading(of, run, kept, counter.into());
+    }
+    match survey.floor() {
+        Some(Floor::Known(floor)) => u8::try_from(floor).ok(),
+        _ => None,
+    }
 }
 
 /// Returns all sets of nodes, as bits.

@@ -4,6 +4,7 @@ use std::fmt::{Display, Write as _};
 
 use crate::{
     explore::{End, World, explore},
+    liveness::{Live, first_stuck},
     seen::Seen,
 };
 
@@ -22,7 +23,28 @@ pub(crate) struct Told {
 
 impl Told {
     /// Explores all of a world, up to the first breach; `count` is told of every step that is taken.
-    pub(crate) fn of<W>(world: &W, mut count: impl FnMut(&W::Step)) -> Self
+    pub(crate) fn of<W>(world: &W, count: impl FnMut(&W::Step)) -> Self
+    where
+        W: World<Step: Display, Breach: Display>,
+    {
+        Self::and_seen(world, count).0
+    }
+
+    /// Does the same, and then looks for a way on from every state.
+    pub(crate) fn of_live<W>(world: &W, count: impl FnMut(&W::Step)) -> Self
+    where
+        W: Live<Step: Display, Breach: Display>,
+    {
+        let (mut told, seen) = Self::and_seen(world, count);
+        if told.trace.is_none()
+            && let Some((place, breach)) = first_stuck(world, &seen)
+        {
+            told.trace = Some(trace(world, &seen.path(place), None, &breach));
+        }
+        told
+    }
+
+    fn and_seen<W>(world: &W, mut count: impl FnMut(&W::Step)) -> (Self, Seen)
     where
         W: World<Step: Display, Breach: Display>,
     {
@@ -33,20 +55,21 @@ impl Told {
         });
         let trace = match explored.end {
             End::All => None,
-            End::Breach { way, step, breach } => Some(trace(world, &way, step, &breach)),
+            End::Breach { way, step, breach } => Some(trace(world, &way, Some(step), &breach)),
             End::Limit => panic!("a world has more than {} states", Seen::MOST),
         };
-        Self {
+        let told = Self {
             states: explored.seen.len(),
             transitions,
             bytes: explored.seen.bytes(),
             trace,
-        }
+        };
+        (told, explored.seen)
     }
 }
 
 /// Tells what happened on the way; nodes may change their names from one line to the next.
-fn trace<W>(world: &W, way: &[u128], last: W::Step, breach: &W::Breach) -> String
+fn trace<W>(world: &W, way: &[u128], last: Option<W::Step>, breach: &W::Breach) -> String
 where
     W: World<Step: Display, Breach: Display>,
 {
@@ -62,7 +85,7 @@ where
         });
         steps.extend(found);
     }
-    steps.push(last);
+    steps.extend(last);
     let mut text = String::new();
     for (step, number) in steps.iter().zip(1..) {
         writeln!(text, "{number:>3}. {step}").unwrap_or_default();

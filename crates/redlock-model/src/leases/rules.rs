@@ -1,6 +1,6 @@
 //! What can happen in a world of leases, and what follows from it.
 
-use redlock_proto::{Floor, LockMode, Quorum, RunId, Settled, Survey, settle};
+use redlock_proto::{LockMode, Quorum, RunId, Settled, settle};
 
 use super::{
     LeaseCheck, LeaseMutation,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     explore::World,
-    protocol::{counters, runs},
-    three_nodes::{BySet, NODES, members, number, quorum, sets, won},
+    protocol::runs,
+    three_nodes::{BySet, NODES, floor, members, number, quorum, sets, won},
 };
 
 #[derive(Debug)]
@@ -280,15 +280,8 @@ impl Rules {
         if self.check.breaks(LeaseMutation::NoFloorForReaders) {
             return Some(0);
         }
-        let mut survey = Survey::start(self.quorum, node);
-        for (of, place) in state.nodes.iter().enumerate() {
-            let (run, kept) = (self.runs[of].clone(), counters(!place.is_quarantined));
-            survey.on_reading(of, run, kept, place.counter.into());
-        }
-        match survey.floor() {
-            Some(Floor::Known(floor)) => u8::try_from(floor).ok(),
-            _ => None,
-        }
+        let places = state.nodes.map(|node| (node.is_quarantined, node.counter));
+        floor(&self.runs, node, places)
     }
 
     /// Returns whether no client is left that could still get a lease.

@@ -48,6 +48,18 @@ fn a_world_of_leases_is_described_by_its_roles() {
 }
 
 #[test]
+fn a_world_of_lines_is_described_by_its_callers() {
+    let (code, output, _) = run("--lines --callers 2 --crashes 1 --plain");
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("lines: 3 nodes, 2 callers"), "{output}");
+    let (code, output, _) = run("--lines --plain --mutation first-gives-back");
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("there is no way for A"), "{output}");
+    let (code, output, _) = run("--lines --plain --tokens 1");
+    assert_eq!(code, Some(0), "{output}");
+}
+
+#[test]
 fn an_unfinished_search_is_neither() {
     let (code, output, _) = run("--max-states 100");
     assert_eq!(code, Some(3), "{output}");
@@ -61,6 +73,9 @@ fn the_help_names_every_mutation() {
         assert!(output.contains(mutation.name()), "{mutation}");
     }
     for mutation in redlock_model::LeaseMutation::ALL {
+        assert!(output.contains(mutation.name()), "{mutation}");
+    }
+    for mutation in redlock_model::LineMutation::ALL {
         assert!(output.contains(mutation.name()), "{mutation}");
     }
 }
@@ -77,6 +92,7 @@ fn arguments_that_make_no_sense_are_named() {
         ("--fast", "there is no option '--fast'"),
         ("--leases --roles king", "there is no role 'king'"),
         ("--leases --fast", "no option '--fast' of --leases"),
+        ("--lines --fast", "no option '--fast' of --lines"),
         ("3 2", "there is no option '3'"),
         ("--ci --nodes 3", "--ci stands alone"),
     ];

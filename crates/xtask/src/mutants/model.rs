@@ -1,4 +1,4 @@
-//! Rules that the models of fencing tokens, of claims and of leases break by themselves when they are told to.
+//! Rules that the models of fencing tokens, of claims, of leases and of lines break by themselves when they are told to.
 //!
 //! They stand for what no function of the protocol holds alone, so there is no line to change.
 
@@ -57,6 +57,12 @@ pub(super) const MODEL: &[Mutation] = &[
         "no-write-back-of-readers",
         "--leases --roles writer,reader,reader --crashes 0",
     ),
+    breaks("window-from-the-message", PLAIN_LINE),
+    breaks("given-in-quarantine", "--lines --plain --crashes 1"),
+    breaks("old-owner-revived", PLAIN_LINE),
+    breaks("entry-kept-after-gift", PLAIN_LINE),
+    breaks("first-gives-back", PLAIN_LINE),
+    breaks("dead-head-not-skipped", "--lines"),
 ];
 
 const NO_CRASH: &str = "--crashes 0";
@@ -64,6 +70,7 @@ const ONE_CRASH: &str = "--crashes 1";
 const TWO_CRASHES: &str = "--crashes 2";
 const NO_LOSS: &str = "--claims --crashes 0";
 const ONE_LOSS: &str = "--claims --crashes 1";
+const PLAIN_LINE: &str = "--lines --plain";
 
 const fn breaks(name: &'static str, world: &'static str) -> Mutation {
     Mutation {

@@ -14,6 +14,8 @@ pub(crate) const JOBS: usize = 2;
 pub(crate) const OWNERS: usize = 4;
 pub(crate) const SHARDS: usize = 3;
 pub(crate) const SPACES: usize = 5;
+/// The clients whose callers wait in line.
+pub(crate) const CLIENTS: u64 = 3;
 
 /// The prefix of each keyspace's own keys.
 pub(crate) const PREFIXES: [&str; SPACES] = ["{one}", "{one}", "{one}", "{one}", "{two}"];

@@ -8,6 +8,7 @@ use redlock_sandbox::Value;
 
 use crate::differential::{
     cast::{self, JOBS, KEYS, OWNERS, SHARDS, SPACES},
+    messages::Messages,
     site::Site,
 };
 
@@ -68,6 +69,11 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
         compare_counters(&seen, store, &keyspace, time)?;
     }
     expect("the number of other keys", Some(&0), Some(&others))
+}
+
+/// Compares the messages to callers in line, on each channel in order.
+pub(crate) fn compare_messages(model: &Messages, server: &Messages) -> Result<(), Difference> {
+    expect("messages", Some(model), Some(server))
 }
 
 /// What is seen of a key: its value and the milliseconds that it will stay.

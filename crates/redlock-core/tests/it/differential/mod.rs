@@ -2,7 +2,7 @@
 //!
 //! Random sequences of calls, faults and changes of the clock go to a real server, by way of the client's own
 //! session, and to the model; the answers must be the same in every part, and now and then all else that can
-//! be seen.
+//! be seen, and the messages to callers in line.
 //!
 //! What is left out, because a server does it when it has time: it removes expired keys that no call has asked for.
 //! That is turned off. Both sides forget an expired key when a call names it, so that a clock which is set
@@ -13,6 +13,7 @@
 mod cast;
 mod generate;
 mod look;
+mod messages;
 mod random;
 mod shrink;
 mod site;
@@ -28,7 +29,7 @@ use crate::differential::{random::Random, shrink::Failure, site::Site, tally::Ta
 
 /// With `REDLOCK_SEED=7` the sequences begin with the seventh; with `REDLOCK_OPERATIONS=1000000` there are as
 /// many as make up a million operations.
-// Shows: E13, G1.
+// Shows: E13, G1, R9.2.
 #[tokio::test]
 async fn the_script_and_the_model_answer_alike() {
     alike(false).await;

@@ -17,7 +17,7 @@ pub(crate) async fn run(
     steps: &[Step],
     tally: &mut Tally,
 ) -> Result<(), Failure> {
-    let mut world = World::begin(site, persistence, seed, tally);
+    let mut world = World::begin(site, persistence, seed, tally).await;
     for (number, step) in steps.iter().enumerate() {
         if let Err(difference) = world.step(step).await {
             let steps = steps[..=number].to_vec();

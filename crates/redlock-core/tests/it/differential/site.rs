@@ -5,9 +5,12 @@ use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 use redlock_core::node::{CallResult, Keyspace, Node, RedisNode, Request, RunId, Session};
 use redlock_sandbox::{Persistence, Server, ServerBinary, ServerOptions, Value};
 
+use crate::differential::messages::{Listener, Messages};
+
 pub(crate) struct Site {
     server: Server,
     session: Box<dyn Session>,
+    listener: Listener,
     /// Whether what is plain is done by transactions.
     pub(crate) transacts: bool,
 }
@@ -24,10 +27,12 @@ impl Site {
             .argument("local")
             .own_clock();
         let server = Server::start(&binary, options).expect("the server starts");
-        let session = connect(&server).await;
+        let mut session = connect(&server).await;
+        let listener = Listener::start(&mut *session).await;
         let site = Self {
             server,
             session,
+            listener,
             transacts,
         };
         site.expire_nothing();
@@ -50,6 +55,17 @@ impl Site {
         requests: &[Request],
     ) -> CallResult {
         self.session.transact(keyspace, requests).await
+    }
+
+    /// Returns the messages since it was asked last.
+    pub(crate) async fn heard(&mut self) -> Messages {
+        let server = &self.server;
+        let publish = |channel: &str, text: &str| {
+            let heard = server.command(&["PUBLISH", channel, text]);
+            let heard = heard.unwrap_or_else(|error| panic!("{channel}: {error}"));
+            heard.as_integer().expect("a number of subscribers")
+        };
+        self.listener.heard(publish).await
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {
@@ -80,6 +96,7 @@ impl Site {
         self.server.restart().expect("the server starts again");
         self.expire_nothing();
         self.session = connect(&self.server).await;
+        self.listener = Listener::start(&mut *self.session).await;
     }
 
     pub(crate) fn run(&self) -> RunId {

@@ -53,6 +53,11 @@ impl Tally {
         }
     }
 
+    /// Counts a message to a caller in line.
+    pub(crate) fn add_gift(&mut self) {
+        self.count("given");
+    }
+
     /// Fails unless each kind of answer was given often enough for its share of the operations.
     pub(crate) fn is_varied(&self) {
         let least = self.operations / 1_000;
@@ -69,7 +74,7 @@ impl Tally {
     }
 }
 
-const KINDS: [&str; 24] = [
+const KINDS: [&str; 25] = [
     "not looked",
     "voting",
     "quarantined",
@@ -79,6 +84,7 @@ const KINDS: [&str; 24] = [
     "taken",
     "held",
     "in line",
+    "given",
     "missing",
     "other slots",
     "tombstoned",

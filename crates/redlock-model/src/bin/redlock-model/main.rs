@@ -10,7 +10,9 @@ use std::{
     time::Instant,
 };
 
-use redlock_model::{Check, LeaseCheck, LeaseReport, Report, TickCheck, TickReport, Verdict};
+use redlock_model::{
+    Check, LeaseCheck, LeaseReport, LineCheck, LineReport, Report, TickCheck, TickReport, Verdict,
+};
 
 use crate::options::Command;
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         Command::One(check) => one(&check, &mut output),
         Command::Claims(check) => claims(&check, &mut output),
         Command::Leases(check) => leases(&check, &mut output),
+        Command::Lines(check) => lines(&check, &mut output),
         Command::Suite(cases) => suite::run(&cases, &mut output),
     };
     outcome.unwrap_or_else(|error| {
@@ -62,6 +65,11 @@ fn leases(check: &LeaseCheck, output: &mut impl Write) -> io::Result<ExitCode> {
     end(timed_leases(check, output)?.trace(), output)
 }
 
+/// Runs one check of lines.
+fn lines(check: &LineCheck, output: &mut impl Write) -> io::Result<ExitCode> {
+    end(timed_lines(check, output)?.trace(), output)
+}
+
 /// A breach is a failure.
 fn end(trace: Option<&str>, output: &mut impl Write) -> io::Result<ExitCode> {
     match trace {
@@ -85,6 +93,16 @@ fn timed_claims(check: &TickCheck, output: &mut impl Write) -> io::Result<TickRe
 
 /// Runs a check of leases, and writes a line about it.
 fn timed_leases(check: &LeaseCheck, output: &mut impl Write) -> io::Result<LeaseReport> {
+    let started = now();
+    let report = check.run();
+    let verdict = if report.holds() { "holds" } else { "violated" };
+    let found = (report.states(), report.transitions(), report.bytes());
+    write_line(output, verdict, found, started, check)?;
+    Ok(report)
+}
+
+/// Runs a check of lines, and writes a line about it.
+fn timed_lines(check: &LineCheck, output: &mut impl Write) -> io::Result<LineReport> {
     let started = now();
     let report = check.run();
     let verdict = if report.holds() { "holds" } else { "violated" };

@@ -3,7 +3,8 @@
 use std::{ffi::OsString, fmt};
 
 use redlock_model::{
-    Check, LeaseCheck, LeaseMutation, Mutation, Role, Scope, TickCheck, TickMutation,
+    Check, LeaseCheck, LeaseMutation, LineCheck, LineMutation, Mutation, Role, Scope, TickCheck,
+    TickMutation,
 };
 
 use crate::suite::{self, Case};
@@ -15,6 +16,7 @@ pub(crate) enum Command {
     One(Check),
     Claims(TickCheck),
     Leases(LeaseCheck),
+    Lines(LineCheck),
     Suite(Vec<Case>),
 }
 
@@ -44,6 +46,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         ["--nightly"] => Ok(Command::Suite(suite::nightly())),
         ["--claims", ref words @ ..] => claims(words).map(Command::Claims),
         ["--leases", ref words @ ..] => leases(words).map(Command::Leases),
+        ["--lines", ref words @ ..] => lines(words).map(Command::Lines),
         _ => one(&words).map(Command::One),
     }
 }
@@ -160,6 +163,45 @@ fn leases(words: &[&str]) -> Result<LeaseCheck, BadArguments> {
     })
 }
 
+/// The check of lines that these options describe.
+fn lines(words: &[&str]) -> Result<LineCheck, BadArguments> {
+    let (mut callers, mut crashes, mut beats, mut mutation) = (2, 0, None, None);
+    let mut is_plain = false;
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        let mut value = || {
+            let value = words.next().copied();
+            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
+        };
+        match *option {
+            "--callers" => callers = number(option, value()?)?,
+            "--crashes" => crashes = number(option, value()?)?,
+            "--tokens" => beats = Some(number(option, value()?)?),
+            "--plain" => is_plain = true,
+            "--mutation" => {
+                let known: Result<LineMutation, _> = value()?.parse();
+                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
+            }
+            _ => {
+                let message = format!("there is no option '{option}' of --lines");
+                return Err(BadArguments(message));
+            }
+        }
+    }
+    let check = match beats {
+        Some(beats) => LineCheck::of_tokens(beats, crashes),
+        None => LineCheck::new(callers, crashes),
+    };
+    let mut check = check.map_err(|error| BadArguments(error.to_string()))?;
+    if is_plain {
+        check = check.plain();
+    }
+    Ok(match mutation {
+        Some(mutation) => check.mutation(mutation),
+        None => check,
+    })
+}
+
 fn role(name: &str) -> Result<Role, BadArguments> {
     let found = Role::ALL.into_iter().find(|role| role.name() == name);
     found.ok_or_else(|| {
@@ -189,8 +231,12 @@ pub(crate) fn usage() -> String {
     for mutation in LeaseMutation::ALL {
         of_leases += &format!("  {mutation}\n");
     }
+    let mut of_lines = String::new();
+    for mutation in LineMutation::ALL {
+        of_lines += &format!("  {mutation}\n");
+    }
     format!(
-        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}\nmutations of leases:\n{of_leases}{EXIT}"
+        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}\nmutations of leases:\n{of_leases}\nmutations of lines:\n{of_lines}{EXIT}"
     )
 }
 
@@ -198,10 +244,12 @@ const USAGE: &str = "\
 usage: redlock-model [OPTIONS]
        redlock-model --claims [OPTIONS OF CLAIMS]
        redlock-model --leases [OPTIONS OF LEASES]
+       redlock-model --lines [OPTIONS OF LINES]
        redlock-model --ci | --nightly
 
 Explores all that can happen in a small world, and checks the order of fencing tokens; or of claims, that no tick
-starts twice; or of leases, that nobody has a key beside another that has it alone.
+starts twice; or of leases, that nobody has a key beside another that has it alone; or of callers in line, that the first
+of them can be the next.
 
   --nodes N         nodes, 3 unless given
   --clients N       clients, each with one attempt, 2 unless given
@@ -223,9 +271,15 @@ options of leases:
                     writer,reader unless given
   --crashes N       how often nodes lose their data, in all, 1 unless given, 3 at most
   --mutation NAME   break a rule of leases
+options of lines:
+  --callers N       callers, each of which waits for one lease, 2 unless given, 3 at most
+  --crashes N       how often nodes lose their data, in all, 0 unless given, 3 at most
+  --tokens N        the order of tokens of two callers that ask again up to N times in all, 7 at most
+  --plain           no holder asks late, no entry ends, and a release comes at once behind its acquire
+  --mutation NAME   break a rule of lines
 
 sets:
-  --ci              what continuous integration runs: a minute
+  --ci              what continuous integration runs: three minutes
   --nightly         larger worlds: a quarter of an hour, and 1.5 GiB of memory
 ";
 

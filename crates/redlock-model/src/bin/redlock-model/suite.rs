@@ -6,12 +6,13 @@ use std::{
 };
 
 use redlock_model::{
-    Check, LeaseCheck, LeaseMutation, LeaseReport, Mutation, Report,
+    Check, InvalidScope, LeaseCheck, LeaseMutation, LeaseReport, LineCheck, LineMutation,
+    LineReport, Mutation, Report,
     Role::{self, Reader, Upgrade, Writer, WriterThenReader},
     Scope, TickCheck, TickMutation, TickReport, Verdict,
 };
 
-use crate::{timed, timed_claims, timed_leases};
+use crate::{timed, timed_claims, timed_leases, timed_lines};
 
 /// A check, and what must come of it.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ enum What {
     Tokens(Check),
     Claims(TickCheck),
     Leases(LeaseCheck),
+    Lines(LineCheck),
 }
 
 /// What continuous integration runs.
@@ -62,6 +64,15 @@ pub(crate) fn ci() -> Vec<Case> {
         leases_hold(&[Reader, Upgrade, Writer], 0),
     ]);
     cases.extend(LeaseMutation::ALL.map(leases_broken));
+    cases.extend([
+        lines_hold(LineCheck::new(2, 0)),
+        lines_hold(LineCheck::new(2, 2).map(LineCheck::plain)),
+        lines_hold(LineCheck::new(3, 0).map(LineCheck::plain)),
+        lines_hold(LineCheck::of_tokens(1, 0)),
+        lines_hold(LineCheck::of_tokens(1, 1).map(LineCheck::plain)),
+        lines_hold(LineCheck::of_tokens(2, 0).map(LineCheck::plain)),
+    ]);
+    cases.extend(LineMutation::ALL.map(lines_broken));
     cases
 }
 
@@ -92,6 +103,11 @@ pub(crate) fn nightly() -> Vec<Case> {
         claims_hold(claims(2, 1).two_ticks().longer()),
         leases_hold(&[WriterThenReader, WriterThenReader], 2),
         leases_hold(&[WriterThenReader, Reader, Reader], 0),
+        lines_hold(LineCheck::new(2, 2)),
+        lines_hold(LineCheck::new(3, 1).map(LineCheck::plain)),
+        lines_hold(LineCheck::of_tokens(2, 0)),
+        lines_hold(LineCheck::of_tokens(1, 2)),
+        lines_hold(LineCheck::of_tokens(2, 2).map(LineCheck::plain)),
     ]);
     cases
 }
@@ -124,6 +140,11 @@ pub(crate) fn run(cases: &[Case], output: &mut impl Write) -> io::Result<ExitCod
                 let report = timed_leases(&check, output)?;
                 let trace = report.trace().map(ToOwned::to_owned);
                 (complaint_of_leases(case, &report), trace)
+            }
+            What::Lines(check) => {
+                let report = timed_lines(&check, output)?;
+                let trace = report.trace().map(ToOwned::to_owned);
+                (complaint_of_lines(case, &report), trace)
             }
         };
         let Some(complaint) = complaint else {
@@ -187,6 +208,20 @@ fn complaint_of_leases(case: &Case, report: &LeaseReport) -> Option<&'static str
     }
 }
 
+/// As [`complaint`], about lines.
+fn complaint_of_lines(case: &Case, report: &LineReport) -> Option<&'static str> {
+    match (report.holds(), case.holds) {
+        (false, false) => None,
+        (true, true) => {
+            (report.settled() == 0 || report.heard() == 0).then_some("no node gave a key")
+        }
+        (true, false) => Some("the broken rule was not noticed"),
+        (false, true) => {
+            Some("leases or their tokens are not in order, or a caller waits for ever")
+        }
+    }
+}
+
 fn holds(check: Check) -> Case {
     let what = What::Tokens(check);
     Case { what, holds: true }
@@ -217,6 +252,16 @@ fn leases_hold(roles: &[Role], crashes: u8) -> Case {
 
 fn leases_broken(mutation: LeaseMutation) -> Case {
     let what = What::Leases(LeaseCheck::that_notices(mutation));
+    Case { what, holds: false }
+}
+
+fn lines_hold(check: Result<LineCheck, InvalidScope>) -> Case {
+    let what = What::Lines(check.expect("the sets are within the limits"));
+    Case { what, holds: true }
+}
+
+fn lines_broken(mutation: LineMutation) -> Case {
+    let what = What::Lines(LineCheck::that_notices(mutation));
     Case { what, holds: false }
 }
 

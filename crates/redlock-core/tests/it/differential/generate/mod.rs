@@ -7,7 +7,7 @@ use redlock_proto::LockMode;
 use std::time::Duration;
 
 use self::{
-    requests::Few,
+    requests::{Few, place},
     values::{horizon, number, ttl},
 };
 use crate::differential::{
@@ -56,7 +56,8 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
                 steps.push(Step::Call { keyspace, asks });
             }
             60..80 => steps.push(clock(random)),
-            80..83 => age(keyspace, random, &mut steps),
+            80..82 => age(keyspace, random, &mut steps),
+            82..83 => line(keyspace, random, &mut steps),
             83..84 => upgrade(&few, keyspace, random, &mut steps),
             84..85 => many_runs(keyspace, random, &mut steps),
             85..86 => vouch(keyspace, &mut steps),
@@ -212,6 +213,46 @@ fn upgrade(few: &Few, keyspace: usize, random: &mut Random, steps: &mut Vec<Step
         };
         let asks = vec![ask];
         steps.push(Step::Call { keyspace, asks });
+    }
+    steps.push(Step::Look);
+}
+
+/// Adds callers that wait in line for a key, and what has the node give it to them.
+fn line(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
+    vouch(keyspace, steps);
+    let keys = Span {
+        first: random.index(KEYS),
+        count: 1,
+        mode: LockMode::Exclusive,
+        slots: None,
+    };
+    let ask = |random: &mut Random| {
+        let owner = random.index(OWNERS);
+        match random.below(5) {
+            0..3 => Ask::Acquire {
+                keys,
+                owner,
+                ttl: ttl(random),
+                proposal: number(random),
+                block: 1 + u32::try_from(random.below(3)).expect("it is small"),
+                wish: None,
+                line: Some(place(random)),
+            },
+            3 => Ask::Release { keys, owner },
+            _ => Ask::Tombstone {
+                keys,
+                owner,
+                ttl: ttl(random),
+            },
+        }
+    };
+    for _ in 0..2 + random.below(8) {
+        // The script does several for one key, and a transaction may do a single one.
+        let asks = (0..1 + random.below(4)).map(|_| ask(random)).collect();
+        steps.push(Step::Call { keyspace, asks });
+        if random.percent(20) {
+            steps.push(clock(random));
+        }
     }
     steps.push(Step::Look);
 }

@@ -8,7 +8,7 @@ use super::{
     values::{edge, horizon, number, since, ttl, when},
 };
 use crate::differential::{
-    cast::{self, JOBS, KEYS},
+    cast::{self, CLIENTS, JOBS, KEYS},
     random::Random,
     step::{Ask, Number, Place, Span},
 };
@@ -75,16 +75,7 @@ impl Few {
     }
 
     fn place(&self, random: &mut Random) -> Option<Place> {
-        random.percent(self.lines).then(|| Place {
-            came: random.below(4),
-            client: random.below(3),
-            grant: if random.percent(25) {
-                Duration::ZERO
-            } else {
-                ttl(random)
-            },
-            stay: ttl(random),
-        })
+        random.percent(self.lines).then(|| place(random))
     }
 
     pub(super) fn ask(&self, random: &mut Random) -> Ask {
@@ -216,5 +207,18 @@ impl Few {
         } else {
             number(random)
         }
+    }
+}
+
+pub(super) fn place(random: &mut Random) -> Place {
+    Place {
+        came: random.below(4),
+        client: random.below(CLIENTS),
+        grant: if random.percent(25) {
+            Duration::ZERO
+        } else {
+            ttl(random)
+        },
+        stay: ttl(random),
     }
 }

@@ -15,6 +15,7 @@ use redlock_sandbox::Persistence;
 use crate::differential::{
     cast::{self, PREFIXES, SPACES},
     look::{self, Difference},
+    messages::{self, Messages},
     site::Site,
     step::{Ask, Step},
     tally::Tally,
@@ -39,12 +40,14 @@ pub(crate) struct World<'a> {
     counters: HashMap<(&'static str, usize), u64>,
     /// When the keys end that were written lately, in milliseconds since the epoch.
     ends: VecDeque<u64>,
+    /// What the model has published since the messages were compared.
+    messages: Messages,
     tally: &'a mut Tally,
 }
 
 impl<'a> World<'a> {
     /// Starts over, whatever happened to the server before.
-    pub(crate) fn begin(
+    pub(crate) async fn begin(
         site: &'a mut Site,
         persistence: Persistence,
         seed: u64,
@@ -53,6 +56,8 @@ impl<'a> World<'a> {
         let now = NOON + seed % 7 * 333;
         site.forget();
         site.set_clock(now);
+        // A sequence that ended early has not listened to the end.
+        site.heard().await;
         let store = Store::new(site.run());
         Self {
             site,
@@ -65,6 +70,7 @@ impl<'a> World<'a> {
             ready_in: [0; SPACES],
             counters: HashMap::new(),
             ends: VecDeque::new(),
+            messages: Messages::new(),
             tally,
         }
     }
@@ -102,7 +108,10 @@ impl<'a> World<'a> {
                 }
                 self.store.drop_locks();
             }
-            Step::Restart => self.restart().await,
+            Step::Restart => {
+                self.compare_messages().await?;
+                self.restart().await;
+            }
             Step::Save => self.save(),
             Step::Reload => self.reload(),
             Step::Expire => {
@@ -110,7 +119,10 @@ impl<'a> World<'a> {
                 self.site.command(&["SCAN", "0", "COUNT", "10000"]);
                 self.store.expire(self.time());
             }
-            Step::Look => look::compare(self.site, &self.store, self.time())?,
+            Step::Look => {
+                look::compare(self.site, &self.store, self.time())?;
+                self.compare_messages().await?;
+            }
         }
         Ok(())
     }
@@ -162,6 +174,11 @@ impl<'a> World<'a> {
             let expected = self.store.call(&keyspace, &requests, self.time());
             (expected, self.site.call(&keyspace, &requests).await)
         };
+        for (client, gift) in self.store.take_messages() {
+            let channel = messages::channel(number, client);
+            self.messages.entry(channel).or_default().push(gift);
+            self.tally.add_gift();
+        }
         self.remember(number, asks, &requests, &expected);
         self.tally.add(&expected);
         match answer {
@@ -169,6 +186,12 @@ impl<'a> World<'a> {
             Ok(answer) => Err(self.difference(&expected, &answer)),
             Err(error) => Err(self.difference(&expected, &error)),
         }
+    }
+
+    /// Compares the messages since the last time, in order.
+    async fn compare_messages(&mut self) -> Result<(), Difference> {
+        let published = std::mem::take(&mut self.messages);
+        look::compare_messages(&published, &self.site.heard().await)
     }
 
     fn difference(&self, expected: &Answer, answer: &impl Debug) -> Difference {

@@ -1,0 +1,230 @@
+//! What nodes do, as `redlock-proto` decides it.
+
+use std::{cell::RefCell, collections::HashMap, time::Duration};
+
+use redlock_proto::{
+    InLine, Keyspace, LinePlace, Lock, LockMode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply,
+    Request, Store, Verb,
+};
+
+use super::{
+    LineCheck,
+    state::{Entry, Node, Owner, owners},
+};
+
+/// What a node is asked on behalf of a caller.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Ask {
+    pub(super) owner: Owner,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum What {
+    /// To take the key, or to wait for it in line.
+    Acquire,
+    /// The same, for a holder that lacks the key of this node, with its token.
+    Late(u8),
+    /// To keep the key, and to store this token unless it is 0.
+    Extend(u8),
+    Release,
+}
+
+/// What a node did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) node: Node,
+    /// The counter that came with a grant; 0 for anything else that it did as it was asked.
+    pub(super) granted: Option<u8>,
+    /// The owner in line that it has given the key to, and the counter that came with it.
+    pub(super) gift: Option<(Owner, u8)>,
+}
+
+/// Nodes, and what they did whenever they were asked the same in the same state.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    pub(super) check: LineCheck,
+    keyspace: Keyspace,
+    known: RefCell<HashMap<(Node, Ask), Done>>,
+}
+
+impl Nodes {
+    pub(super) fn new(check: LineCheck) -> Self {
+        Self {
+            check,
+            keyspace: Keyspace::new("{model}", Quarantine::new(LONGEST, 0.0)),
+            known: RefCell::default(),
+        }
+    }
+
+    /// Returns what a node does that is in this state.
+    pub(super) fn ask(&self, node: Node, ask: Ask) -> Done {
+        if let Some(known) = self.known.borrow().get(&(node, ask)) {
+            return *known;
+        }
+        let done = self.answer(node, ask);
+        self.known.borrow_mut().insert((node, ask), done);
+        done
+    }
+
+    /// Returns what `redlock-proto` has a node do.
+    pub(super) fn decide(&self, node: Node, ask: Ask) -> Done {
+        let mut store = self.store(&node);
+        let owner = ask.owner;
+        let verb = match ask.what {
+            What::Acquire => acquire(0, in_line(owner, Entry::Waits)),
+            What::Late(token) => acquire(token, in_line(owner, Entry::First)),
+            What::Extend(token) => Verb::Extend {
+                ttl: FOREVER,
+                write_back: (token > 0).then_some(token.into()),
+            },
+            What::Release => Verb::Release { ttl: FOREVER },
+        };
+        let granted = match self.call(&mut store, lock(id(owner), verb), NOON) {
+            Some(Reply::Taken { counter }) => Some(self.counter(counter)),
+            Some(reply) if reply.is_done() => Some(0),
+            _ => None,
+        };
+        // A node gives the one key at most once in a step.
+        let gift = store.take_messages().pop().and_then(|(client, gift)| {
+            let owner = Owner::of(small(gift.round))?;
+            (owner.by == small(client).into()).then_some((owner, self.counter(gift.counter)))
+        });
+        Done {
+            node: Node {
+                is_quarantined: node.is_quarantined,
+                ..self.read(&mut store)
+            },
+            granted,
+            gift,
+        }
+    }
+
+    /// Returns a store that knows what the node knows.
+    fn store(&self, node: &Node) -> Store {
+        let run = "run".into();
+        let mut store = if node.is_quarantined {
+            Store::new(run)
+        } else {
+            Store::vouched_for(run)
+        };
+        let heal = |ttl| Verb::Heal {
+            ttl,
+            counter: node.counter.into(),
+        };
+        let before = OwnerId::from_random([0xff; 16]);
+        self.call(&mut store, lock(before, heal(SHORT)), EARLIER);
+        for owner in owners() {
+            let entry = node.entry(owner);
+            if entry != Entry::None {
+                let verb = acquire(0, in_line(owner, entry));
+                self.call(&mut store, lock(id(owner), verb), EARLIER);
+            }
+        }
+        if let Some(owner) = node.key {
+            self.call(&mut store, lock(id(owner), heal(FOREVER)), NOON);
+        }
+        store
+    }
+
+    /// Returns what a store knows.
+    fn read(&self, store: &mut Store) -> Node {
+        let holder = store.holder(&KEY.into(), NOON);
+        let mut node = Node {
+            key: owners().find(|owner| holder == Some(id(*owner))),
+            ..Node::default()
+        };
+        let line = store.line(&self.keyspace, &KEY.into(), NOON);
+        for text in line.as_deref().unwrap_or_default().lines() {
+            let numbers: Vec<&str> = text.split(' ').collect();
+            let [until, came, _, _, _, round, _] = numbers[..] else {
+                continue;
+            };
+            let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+            if let Some(owner) = Owner::of(small(number(round))) {
+                *node.entry_mut(owner) = match (number(until) > NOON.as_millis(), number(came)) {
+                    (false, _) => Entry::Ended,
+                    (true, 0) => Entry::First,
+                    (true, _) => Entry::Waits,
+                };
+            }
+        }
+        if let Some(Reply::Greatest(counter)) =
+            self.call(store, Request::Node(NodeVerb::Survey), NOON)
+        {
+            node.counter = self.counter(counter);
+        }
+        node
+    }
+
+    /// Returns a counter, which is always 0 in a world without tokens.
+    fn counter(&self, counter: u64) -> u8 {
+        if self.check.has_tokens() {
+            small(counter)
+        } else {
+            0
+        }
+    }
+
+    fn call(&self, store: &mut Store, request: Request, time: NodeTime) -> Option<Reply> {
+        let mut answer = store.call(&self.keyspace, &[request], time);
+        answer.replies.pop()?.ok()
+    }
+}
+
+fn lock(owner: OwnerId, verb: Verb) -> Request {
+    let lock = Lock {
+        mode: LockMode::Exclusive,
+        keys: KEY.into(),
+        owner,
+    };
+    Request::Lock {
+        verb,
+        lock: lock.into(),
+    }
+}
+
+fn acquire(proposal: u8, line: InLine) -> Verb {
+    Verb::Acquire {
+        ttl: FOREVER,
+        proposal: proposal.into(),
+        block: 1,
+        wish: None,
+        line: Some(line),
+    }
+}
+
+/// Returns the entry of an owner, whose round has the owner's number.
+fn in_line(owner: Owner, entry: Entry) -> InLine {
+    let client = owner.by as u64;
+    let came = NodeTime::from_micros(client + 1);
+    InLine {
+        place: match entry {
+            Entry::First => LinePlace::of_holder(client),
+            _ => LinePlace { came, client },
+        },
+        round: owner.number().into(),
+        grant: FOREVER,
+        stay: match entry {
+            Entry::Ended => SHORT,
+            _ => FOREVER,
+        },
+    }
+}
+
+fn id(owner: Owner) -> OwnerId {
+    OwnerId::from_random([owner.number(); 16])
+}
+
+fn small(number: u64) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+const KEY: &str = "{model}:lock:a";
+const LONGEST: Duration = Duration::from_millis(100);
+const FOREVER: Duration = Duration::from_secs(1_000_000);
+/// What has ended at noon.
+const SHORT: Duration = Duration::from_millis(1);
+const NOON: NodeTime = NodeTime::from_micros(1_795_262_400_000_000);
+/// In the quarantine of a node that is in one at noon.
+const EARLIER: NodeTime = NodeTime::from_micros(NOON.as_micros() - 10_000);
