@@ -208,6 +208,49 @@ async fn an_observer_learns_of_a_term_of_its_own_process_at_once() {
     assert_eq!(observer.changed().await, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_observer_whose_candidate_waits_in_line_learns_of_the_next_leader_within_a_second() {
+    let nodes = faulty(3);
+    let ttl = 30 * SECOND;
+    let mut candidates = Vec::new();
+    for name in ["one", "two", "three"] {
+        let redlock = client(&nodes).await;
+        // Nodes have said the time once a client has asked them for a key.
+        drop(redlock.acquire("other").await.unwrap());
+        let election = redlock.election("importer").candidate(name).ttl(ttl);
+        candidates.push(election.build().unwrap());
+    }
+    let [one, two, three] = &candidates[..] else {
+        panic!("there are three");
+    };
+    let term = one.lead_with(Wait::Never).await.unwrap();
+    let patient = Wait::UpTo(600 * SECOND);
+    let next = async {
+        let term = two.lead_with(patient).await.unwrap();
+        let begun = Instant::now();
+        tokio::time::sleep(60 * SECOND).await;
+        drop(term);
+        begun
+    };
+    let last = async {
+        tokio::time::sleep(SECOND).await;
+        three.lead_with(patient).await.unwrap()
+    };
+    let look = async {
+        let mut observer = three.observe();
+        assert_eq!(name(observer.changed().await).as_deref(), Some("one"));
+        // To a moment between two looks, of which the next is seven seconds later.
+        let quiet = tokio::time::timeout(ttl + 3 * SECOND, observer.changed());
+        assert!(quiet.await.is_err());
+        term.resign().await.unwrap();
+        assert_eq!(name(observer.changed().await).as_deref(), Some("two"));
+        Instant::now()
+    };
+    let (begun, _last, seen) = tokio::join!(next, last, look);
+    let late = seen.saturating_duration_since(begun);
+    assert!(late <= SECOND, "{late:?}");
+}
+
 fn preferred(redlock: &Redlock, candidate: &str) -> Election {
     let election = redlock.election("importer").candidate(candidate).ttl(TTL);
     let election = election.preferred(true).build();

@@ -18,6 +18,8 @@ pub(super) struct Acquisition {
     pub(super) came: Option<NodeTime>,
     /// How many callers wait before it in line, at the node where most do.
     pub(super) ahead: u32,
+    /// How many were before it when it stood in line last.
+    stood_behind: Option<u32>,
     /// Whether nodes have refused the latest attempt because other owners share the keys.
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
@@ -61,6 +63,7 @@ impl Acquisition {
             attempts: 0,
             came: None,
             ahead: 0,
+            stood_behind: None,
             meets_sharers: false,
             outage: None,
             phase: AcquisitionPhase::Attempting { round: 0 },
@@ -76,6 +79,12 @@ impl Acquisition {
             claim.ask_anew();
         }
         self.phase = AcquisitionPhase::Attempting { round };
+    }
+
+    /// Notes that it stands in line; returns whether fewer callers are before it than when it stood there last.
+    pub(super) fn moves_up(&mut self) -> bool {
+        let before = self.stood_behind.replace(self.ahead);
+        before.is_some_and(|before| self.ahead < before)
     }
 
     /// Returns when to try again: sooner where only sharers are in the way, because no other owner comes to share the

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     AttemptVerdict, ClockReading, Failure, FailureKind, Gift, InLine, Instant, LinePlace, Lock,
-    LockMode, NodeOutcome, Reply, RetryDecision,
+    LockMode, NodeOutcome, Notice, Reply, RetryDecision,
 };
 
 impl Acquisitions {
@@ -67,6 +67,9 @@ impl Acquisitions {
             cx.timers.cancel(before);
         }
         let timer = cx.timers.set(at.min(wait_until), Timer::Retry(id));
+        if acquisition.moves_up() {
+            cx.notice(Notice::MovesUp { acquisition: id });
+        }
         acquisition.phase = AcquisitionPhase::InLine { round, timer };
         // Lines are alike at all nodes.
         self.widen(round, leases, cx, now);
