@@ -195,6 +195,9 @@ fn the_programs_of_a_release_are_where_cargo_binstall_looks() {
         assert!(workflow.contains(&command), "{command}");
     }
     assert!(workflow.contains("tags: ['v*']"));
+    let (build, image) = ("--file docker/Dockerfile --target redlock ", "AS redlock\n");
+    let dockerfile = fs::read_to_string(root().join("docker/Dockerfile")).unwrap();
+    assert!(workflow.contains(build) && dockerfile.contains(image));
 }
 
 #[test]
