@@ -195,9 +195,19 @@ fn the_programs_of_a_release_are_where_cargo_binstall_looks() {
         assert!(workflow.contains(&command), "{command}");
     }
     assert!(workflow.contains("tags: ['v*']"));
-    let (build, image) = ("--file docker/Dockerfile --target redlock ", "AS redlock\n");
-    let dockerfile = fs::read_to_string(root().join("docker/Dockerfile")).unwrap();
-    assert!(workflow.contains(build) && dockerfile.contains(image));
+}
+
+#[test]
+fn the_image_of_a_release_is_that_of_the_command() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let (workflow, dockerfile) = (
+        read(".github/workflows/release.yml"),
+        read("docker/Dockerfile"),
+    );
+    assert!(workflow.contains("--file docker/Dockerfile --target redlock "));
+    assert!(
+        dockerfile.contains(" AS redlock\n") && dockerfile.ends_with("ENTRYPOINT [\"redlock\"]\n")
+    );
 }
 
 #[test]
