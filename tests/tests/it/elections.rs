@@ -156,7 +156,7 @@ impl Took {
             let late = beyond.clone().filter(|beyond| !beyond.is_zero()).count();
             let most = beyond.max().unwrap_or_default();
             worst = worst.max(most);
-            println!(
+            eprintln!(
                 "{} of {how}: the next leads after {:?} by the median, {:?} at most; {late} beyond {promised:?}, by {most:?} at most",
                 times.len(),
                 self.median(how),
@@ -182,7 +182,7 @@ async fn terms_do_not_overlap_and_follow_in_time_however_leaders_end() {
         assert!(of_these > 4 * rounds, "{of_these} terms");
         terms += of_these;
     }
-    println!("{terms} terms, of which no two overlap");
+    eprintln!("{terms} terms, of which no two overlap");
     took.judge();
 }
 
