@@ -102,6 +102,11 @@ impl Proxy {
         self.state.kept_back.send_replace(self.connections());
     }
 
+    /// Keeps back what is requested on all connections, also on later ones.
+    pub fn cut_off(&self) {
+        self.state.kept_back.send_replace(u64::MAX);
+    }
+
     /// Lets through what was kept back, though its sender may have hung up long ago.
     pub fn let_through(&self) {
         self.state.kept_back.send_replace(0);

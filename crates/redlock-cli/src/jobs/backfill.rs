@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    BETWEEN_LOOKS, JobName, LATEST, change::failed, client, known, lines, remembered, run_line,
+    BETWEEN_LOOKS, JobName, LATEST, change::failed, client, known, remembered, run_line,
+    until_taken,
 };
 use crate::{
     clock::{instant, millis, rounded},
@@ -69,7 +70,8 @@ pub(super) async fn run(args: BackfillArgs, context: &CommandContext) -> Command
         }
         Ok(exit)
     };
-    let Some(backfill) = until_counted(&client, &job, moment).await? else {
+    let counted = |memory: &JobMemory| newest(memory, &job, moment);
+    let Some(backfill) = until_taken(&client, &job, "begun", counted).await? else {
         if !output.is_json() {
             output.marked(LineMark::Bad, &format!(
                 "no replica has begun it within {lifetime}, and none does later: the log of the replicas tells why, \
@@ -104,30 +106,6 @@ pub(super) async fn run(args: BackfillArgs, context: &CommandContext) -> Command
     let is_well = backfill.runs().iter().all(is_ok);
     let exit = if is_well { Exit::Yes } else { Exit::Wrong };
     ended(Some(&backfill), exit)
-}
-
-/// Waits until a replica has counted the ticks; `None` if none has in time.
-async fn until_counted(
-    client: &Redlock,
-    job: &JobName,
-    moment: DateTime<Utc>,
-) -> Result<Option<Backfill>, CommandError> {
-    let end = Instant::now() + REQUEST_LIFETIME + LATEST;
-    loop {
-        let memory = remembered(client, job).await?;
-        if let Some(backfill) = newest(&memory, job, moment)? {
-            return Ok(Some(backfill));
-        }
-        if Instant::now() < end {
-            sleep(BETWEEN_LOOKS).await;
-        } else if memory.is_known() {
-            return Ok(None);
-        } else {
-            let nodes = lines(memory.nodes());
-            let why = format!("too few nodes say whether a replica has begun it{nodes}");
-            return Err(CommandError::NoQuorum(why));
-        }
-    }
 }
 
 /// Waits until all ticks have run, and prints each run that has ended.

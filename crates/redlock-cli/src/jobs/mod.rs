@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use redlock_core::{NodeReport, Redlock};
-use redlock_cron::{JobMemory, PastRun, inspect};
+use redlock_cron::{JobMemory, PastRun, REQUEST_LIFETIME, inspect};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 pub(crate) use self::list::{TOO_FEW, list};
 use crate::{
@@ -127,6 +128,34 @@ fn lines(reports: &[NodeReport]) -> String {
 async fn remembered(client: &Redlock, job: &JobName) -> Result<JobMemory, CommandError> {
     let memory = inspect(client, &job.namespace, &job.name).await;
     memory.map_err(|error| CommandError::wrong(error.to_string()))
+}
+
+/// Waits until a replica has taken a request, by what `taken` finds in the nodes' memory; `None` if none has in time.
+///
+/// `verb` says what a replica does with it, for an error.
+async fn until_taken<T>(
+    client: &Redlock,
+    job: &JobName,
+    verb: &str,
+    taken: impl Fn(&JobMemory) -> Result<Option<T>, CommandError>,
+) -> Result<Option<T>, CommandError> {
+    // The nodes' clocks decide, and a replica that skips the request at its end takes a while to say so.
+    let end = Instant::now() + REQUEST_LIFETIME + LATEST;
+    loop {
+        let memory = remembered(client, job).await?;
+        if let Some(taken) = taken(&memory)? {
+            return Ok(Some(taken));
+        }
+        if Instant::now() < end {
+            sleep(BETWEEN_LOOKS).await;
+        } else if memory.is_known() {
+            return Ok(None);
+        } else {
+            let nodes = lines(memory.nodes());
+            let why = format!("too few nodes say whether a replica has {verb} it{nodes}");
+            return Err(CommandError::NoQuorum(why));
+        }
+    }
 }
 
 /// Returns what the nodes remember of a job; an error if that is nothing, unless the job may be `unseen`.

@@ -9,10 +9,10 @@ use redlock_cron::{
     request_run,
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{
-    BETWEEN_LOOKS, JobName, LATEST, change::failed, client, known, lines, remembered, run_line,
+    BETWEEN_LOOKS, JobName, change::failed, client, known, remembered, run_line, until_taken,
 };
 use crate::{
     clock::{millis, rounded},
@@ -71,7 +71,11 @@ pub(super) async fn run(args: TriggerArgs, context: &CommandContext) -> CommandR
         }
         Ok(exit)
     };
-    let Some(run) = until_claimed(&client, &job, moment).await? else {
+    let claimed = |memory: &JobMemory| match progress(memory, moment) {
+        Progress::Claimed(run) | Progress::CutShort(run) => Ok(Some(run)),
+        Progress::Pending => Ok(None),
+    };
+    let Some(run) = until_taken(&client, &job, "started", claimed).await? else {
         if !output.is_json() {
             output.marked(LineMark::Bad, &format!(
                 "no replica has started it within {lifetime}, and none starts it later: the log of the replicas tells \
@@ -115,29 +119,6 @@ fn told(run: &PastRun, mark: LineMark, note: &str, output: Output) -> std::io::R
         _ => format!("{}{note}", run_line(run)),
     };
     output.marked(mark, &line)
-}
-
-/// Waits until a replica has claimed the run; `None` if none has in time.
-async fn until_claimed(
-    client: &Redlock,
-    job: &JobName,
-    moment: DateTime<Utc>,
-) -> Result<Option<PastRun>, CommandError> {
-    // The nodes' clocks decide, and a replica that skips the request at its end takes a while to say so.
-    let end = Instant::now() + REQUEST_LIFETIME + LATEST;
-    loop {
-        let memory = remembered(client, job).await?;
-        match progress(&memory, moment) {
-            Progress::Claimed(run) | Progress::CutShort(run) => return Ok(Some(run)),
-            Progress::Pending if Instant::now() < end => sleep(BETWEEN_LOOKS).await,
-            Progress::Pending if memory.is_known() => return Ok(None),
-            Progress::Pending => {
-                let nodes = lines(memory.nodes());
-                let why = format!("too few nodes say whether a replica has started it{nodes}");
-                return Err(CommandError::NoQuorum(why));
-            }
-        }
-    }
 }
 
 /// Waits until the run has ended, or was cut short.

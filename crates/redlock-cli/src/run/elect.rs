@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, Wait};
 
-use super::{HeldArgs, HeldCommand, HeldLock, interrupted};
+use super::held::{HeldArgs, HeldCommand, HeldLock, interrupted};
 use crate::{
     context::CommandContext,
     exit::{CommandResult, Exit},

@@ -19,7 +19,7 @@ use tokio::{
 use super::{
     WARDEN,
     line::{CommandDeadline, WardenNews, hand_over, read, since_start, written},
-    own_program, tree,
+    tree::{self, own_program},
 };
 use crate::{context::CommandContext, signals::Signals};
 

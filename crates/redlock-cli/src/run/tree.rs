@@ -6,8 +6,9 @@
 use std::{
     collections::HashMap,
     fs,
-    io::{IsTerminal, stdin, stdout},
+    io::{self, IsTerminal, stdin, stdout},
     os::unix::process::CommandExt,
+    path::{Path, PathBuf},
     process::Command,
     thread,
     time::Duration,
@@ -179,6 +180,28 @@ fn pass(group: Pid) -> bool {
     has_terminal() && tcsetpgrp(stdin(), group).is_ok()
 }
 
+/// Returns the program that runs, though another version may have been put in its place.
+pub(super) fn own_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        shown_in(Path::new("/proc"))
+    } else {
+        std::env::current_exe()
+    }
+}
+
+fn shown_in(processes: &Path) -> io::Result<PathBuf> {
+    let program = processes.join("self/exe");
+    // Processes that the command starts are found there, too.
+    program.symlink_metadata().map_err(|error| {
+        let message = format!(
+            "{} does not show this process ({error}): mount it, because redlock run finds there what the command starts",
+            processes.display()
+        );
+        io::Error::new(error.kind(), message)
+    })?;
+    Ok(program)
+}
+
 /// Up to five seconds: a process that was killed ends once it gets a processor.
 const LOOKS: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -186,6 +209,19 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_proc_is_told_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("proc");
+        let error = shown_in(&missing).unwrap_err().to_string();
+        let name = missing.display().to_string();
+        assert!(
+            error.contains(&name) && error.contains("mount it"),
+            "{error}"
+        );
+        assert!(own_program().is_ok());
+    }
 
     #[test]
     fn a_process_is_read_whatever_its_name() {

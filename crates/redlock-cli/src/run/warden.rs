@@ -41,7 +41,7 @@ use tokio::{
 
 use super::{
     line::{CommandDeadline, WardenNews, hand_over, read, since_start, take_over, written},
-    own_program, tree,
+    tree::{self, own_program},
 };
 use crate::signals::Signals;
 

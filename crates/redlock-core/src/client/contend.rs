@@ -213,7 +213,7 @@ impl ClientShared {
         } = &request.subject;
         Ok(Acquire {
             label: match &request.subject.label {
-                Some(label) => Some(**label),
+                Some(label) => Some(label.label),
                 None => self.settings.label_for(request.subject.class()),
             },
             mode: (*mode).into(),

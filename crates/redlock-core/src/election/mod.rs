@@ -19,7 +19,7 @@ use self::{
 };
 use crate::{
     AcquireError, AcquireErrorKind, AcquireOptions, BuildError, InvalidKey, Lease, LockGuard,
-    Redlock, ResourceKey, Wait,
+    Redlock, ResourceKey, Wait, lease::OwnLabel,
 };
 
 /// An election: at most one of its candidates leads at a time.
@@ -33,6 +33,7 @@ use crate::{
 /// A leader that is frozen loses its term at the deadline by its own clock, and the next term begins no earlier.
 /// The other candidates wait as for any lease that another process holds: in line, or by asking again at random times.
 /// Observers look at the nodes, and learn of a change a third of the ttl later at most.
+/// An observer whose candidate waits in line learns of a new leader within a second.
 ///
 /// # Preferred candidates
 ///
@@ -73,7 +74,7 @@ pub struct Election {
     /// It acquires outside of scopes: a term ends by its own rules only.
     redlock: Redlock,
     key: ResourceKey,
-    candidate: Arc<HolderLabel>,
+    candidate: Arc<OwnLabel>,
     ttl: Duration,
     /// The class and the metrics of its terms.
     of_terms: AcquireOptions,
@@ -199,7 +200,7 @@ impl ElectionBuilder {
             redlock: self.redlock,
             of_terms,
             key,
-            candidate: Arc::new(candidate),
+            candidate: Arc::new(OwnLabel::new(candidate)),
             ttl,
             preference: Preference {
                 is_preferred: self.is_preferred,
@@ -378,7 +379,7 @@ impl Election {
 
     /// Returns the public name of this candidate.
     pub fn candidate(&self) -> HolderLabel {
-        *self.candidate
+        self.candidate.label
     }
 }
 
@@ -386,7 +387,7 @@ impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Election")
             .field("key", &self.key)
-            .field("candidate", &self.candidate.as_str())
+            .field("candidate", &self.candidate.label.as_str())
             .field("is_leader", &self.is_leader())
             .finish_non_exhaustive()
     }

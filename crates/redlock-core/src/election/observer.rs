@@ -48,7 +48,9 @@ pub enum Leadership {
 
 /// The changes of an election's leader, from [`Election::observe`].
 ///
-/// It looks every third of the ttl, and at once when a term of this process begins or ends.
+/// It looks every third of the ttl, and at once when a term of its candidate begins or ends, or when other candidates leave
+/// the line before it: each in turn becomes the leader.
+/// A candidate in line asks the nodes again at least each second.
 /// So it may name a leader for that time after its term, and it may miss a short term.
 /// It names at most one leader at a time, and decides nothing: exclusion rests on the [`Term`](crate::Term).
 ///
@@ -69,6 +71,8 @@ pub enum Leadership {
 pub struct Observer {
     election: Election,
     own: watch::Receiver<Option<Lease>>,
+    /// The place of its candidate in line.
+    place: watch::Receiver<()>,
     last: Option<Leadership>,
     /// When the next look is due.
     due: Instant,
@@ -101,6 +105,7 @@ impl Election {
         Observer {
             election: self.clone(),
             own: self.own.subscribe(),
+            place: self.candidate.place(),
             last: None,
             due: Instant::now(),
         }
@@ -151,8 +156,9 @@ impl Observer {
                 biased;
                 () = closing.cancelled() => return None,
                 () = tokio::time::sleep_until(self.due) => {}
-                // Its sender is in the election.
+                // Their senders are in the election.
                 _ = self.own.changed() => {}
+                _ = self.place.changed() => {}
                 () = ended => {}
             }
             // If the look is given up, the next call looks at once.

@@ -102,6 +102,11 @@ impl Driver {
                 Effect::Notice(notice) => {
                     match &notice {
                         Notice::Retries { acquisition } => self.retries(*acquisition),
+                        Notice::MovesUp { acquisition } => {
+                            let caller = self.waiting.get(*acquisition);
+                            let label = caller.and_then(|caller| caller.subject.label.as_ref());
+                            label.inspect(|label| label.moves_up());
+                        }
                         Notice::Endangered { lease } => self.count(*lease, LockMeter::endangered),
                         Notice::ExtensionFailed { lease } => {
                             self.count(*lease, |meter| meter.extended(false));

@@ -10,7 +10,7 @@ use std::{
 };
 
 use redlock_proto::{HolderLabel, Instant, LeaseTerms, Ticket};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::Lease;
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) struct Subject {
     pub(crate) guarantee: Guarantee,
     pub(crate) class: Option<Arc<str>>,
     /// The label of the holder, instead of that of the client.
-    pub(crate) label: Option<Arc<HolderLabel>>,
+    pub(crate) label: Option<Arc<OwnLabel>>,
     pub(crate) terms: LeaseTerms,
     pub(crate) meter: LockMeter,
     /// Its place in the local queue, once it has the turn.
@@ -67,6 +67,32 @@ impl Subject {
 /// Returns the class of a lease on these keys for which this one was asked, or none.
 pub(crate) fn class_of<'a>(asked: Option<&'a str>, keys: &'a ResourceKeys) -> Option<&'a str> {
     asked.or_else(|| keys.first().class())
+}
+
+/// The label of a holder, instead of that of its client, and the news of its place in line while it waits.
+#[derive(Debug)]
+pub(crate) struct OwnLabel {
+    pub(crate) label: HolderLabel,
+    place: watch::Sender<()>,
+}
+
+impl OwnLabel {
+    pub(crate) fn new(label: HolderLabel) -> Self {
+        Self {
+            label,
+            place: watch::Sender::new(()),
+        }
+    }
+
+    /// Says that callers before it in line have left it.
+    pub(crate) fn moves_up(&self) {
+        self.place.send_replace(());
+    }
+
+    /// Returns a receiver of that news.
+    pub(crate) fn place(&self) -> watch::Receiver<()> {
+        self.place.subscribe()
+    }
 }
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.

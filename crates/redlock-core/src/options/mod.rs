@@ -4,10 +4,10 @@ mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::{Fairness, HolderLabel};
+use redlock_proto::Fairness;
 
 pub use self::waiting::{Renewal, Wait};
-use crate::{Mode, key::SlotsOf, meter::LockMeter};
+use crate::{Mode, key::SlotsOf, lease::OwnLabel, meter::LockMeter};
 
 /// The options of one acquire, where they differ from the client's defaults.
 ///
@@ -35,7 +35,7 @@ pub struct AcquireOptions {
     pub(crate) class: Option<Arc<str>>,
     pub(crate) mode: Mode,
     /// The label of the holder, instead of that of the client.
-    pub(crate) label: Option<Arc<HolderLabel>>,
+    pub(crate) label: Option<Arc<OwnLabel>>,
     /// The metrics, instead of those of the class.
     pub(crate) meter: Option<LockMeter>,
     /// The slots of which the resource is one.

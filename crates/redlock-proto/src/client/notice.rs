@@ -72,6 +72,11 @@ pub enum Notice {
         /// The acquisition.
         acquisition: u64,
     },
+    /// Callers that waited in line before an acquisition have left the line: one of them may have won.
+    MovesUp {
+        /// The acquisition.
+        acquisition: u64,
+    },
     /// An extension was not confirmed by a majority; the lease keeps its deadline.
     ExtensionFailed {
         /// The lease.

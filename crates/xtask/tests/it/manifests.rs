@@ -198,6 +198,19 @@ fn the_programs_of_a_release_are_where_cargo_binstall_looks() {
 }
 
 #[test]
+fn the_image_of_a_release_is_that_of_the_command() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let (workflow, dockerfile) = (
+        read(".github/workflows/release.yml"),
+        read("docker/Dockerfile"),
+    );
+    assert!(workflow.contains("--file docker/Dockerfile --target redlock "));
+    assert!(
+        dockerfile.contains(" AS redlock\n") && dockerfile.ends_with("ENTRYPOINT [\"redlock\"]\n")
+    );
+}
+
+#[test]
 fn the_checks_of_a_change_are_those_of_each_machine_and_all_libraries_have_a_baseline() {
     let workflow = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
     assert!(workflow.contains("- run: .ci/run\n"));

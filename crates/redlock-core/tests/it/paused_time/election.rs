@@ -1,6 +1,7 @@
 //! Election: terms that never overlap, and what ends them.
 
 use std::{
+    env,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -8,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{BuildErrorKind, Election, Leadership, Redlock, Term, Wait};
+use futures_util::future::join_all;
+use redlock_core::{
+    AcquireOptions, BuildErrorKind, Election, Leadership, Lease, Redlock, Term, Wait,
+};
 use tokio::time::Instant;
 
 use crate::paused_time::fixtures::{Faults, SECOND, client, faulty, keys, settle, soon};
@@ -47,7 +51,7 @@ async fn terms_of_several_candidates_do_not_overlap_and_their_numbers_grow() {
             leaders.fetch_sub(1, Ordering::SeqCst);
         })
     });
-    let all = futures_util::future::join_all(lead);
+    let all = join_all(lead);
     assert!(
         tokio::time::timeout(60 * SECOND, all).await.is_err(),
         "they go on"
@@ -204,6 +208,49 @@ async fn an_observer_learns_of_a_term_of_its_own_process_at_once() {
     assert_eq!(observer.changed().await, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_observer_whose_candidate_waits_in_line_learns_of_the_next_leader_within_a_second() {
+    let nodes = faulty(3);
+    let ttl = 30 * SECOND;
+    let mut candidates = Vec::new();
+    for name in ["one", "two", "three"] {
+        let redlock = client(&nodes).await;
+        // Nodes have said the time once a client has asked them for a key.
+        drop(redlock.acquire("other").await.unwrap());
+        let election = redlock.election("importer").candidate(name).ttl(ttl);
+        candidates.push(election.build().unwrap());
+    }
+    let [one, two, three] = &candidates[..] else {
+        panic!("there are three");
+    };
+    let term = one.lead_with(Wait::Never).await.unwrap();
+    let patient = Wait::UpTo(600 * SECOND);
+    let next = async {
+        let term = two.lead_with(patient).await.unwrap();
+        let begun = Instant::now();
+        tokio::time::sleep(60 * SECOND).await;
+        drop(term);
+        begun
+    };
+    let last = async {
+        tokio::time::sleep(SECOND).await;
+        three.lead_with(patient).await.unwrap()
+    };
+    let look = async {
+        let mut observer = three.observe();
+        assert_eq!(name(observer.changed().await).as_deref(), Some("one"));
+        // To a moment between two looks, of which the next is seven seconds later.
+        let quiet = tokio::time::timeout(ttl + 3 * SECOND, observer.changed());
+        assert!(quiet.await.is_err());
+        term.resign().await.unwrap();
+        assert_eq!(name(observer.changed().await).as_deref(), Some("two"));
+        Instant::now()
+    };
+    let (begun, _last, seen) = tokio::join!(next, last, look);
+    let late = seen.saturating_duration_since(begun);
+    assert!(late <= SECOND, "{late:?}");
+}
+
 fn preferred(redlock: &Redlock, candidate: &str) -> Election {
     let election = redlock.election("importer").candidate(candidate).ttl(TTL);
     let election = election.preferred(true).build();
@@ -306,4 +353,42 @@ async fn what_is_not_valid_is_refused() {
             .build()
             .is_err()
     );
+}
+
+/// Has a client hold as many leases as it has names, each for a few renewals; returns the requests to its nodes.
+async fn requests<H>(names: &[String], hold: impl AsyncFn(&Redlock, &str) -> H) -> usize
+where
+    H: std::ops::Deref<Target = Lease>,
+{
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let held = join_all(names.iter().map(|name| hold(&redlock, name))).await;
+    tokio::time::sleep(2 * TTL).await;
+    assert!(held.iter().all(|lease| lease.is_held()));
+    drop(held);
+    redlock.close().await;
+    assert_eq!(keys(&nodes), [0; 3]);
+    nodes.iter().map(|node| node.requests()).sum()
+}
+
+/// `REDLOCK_ELECTIONS=10000` has as many.
+#[tokio::test(start_paused = true)]
+async fn elections_with_one_candidate_each_cost_no_more_than_as_many_leases() {
+    let elections = env::var("REDLOCK_ELECTIONS").map_or(200, |number| number.parse().unwrap());
+    let names: Vec<String> = (0..elections).map(|n| format!("importer-{n}")).collect();
+    let of_leases = requests(&names, async |redlock, name| {
+        let options = AcquireOptions::new().ttl(TTL);
+        redlock.acquire_with(name, options).await.unwrap()
+    });
+    let of_elections = requests(&names, async |redlock, name| {
+        let election = redlock.election(name).ttl(TTL).build().unwrap();
+        election.lead_with(Wait::UpTo(TTL)).await.unwrap()
+    });
+    let (of_leases, of_elections) = (of_leases.await, of_elections.await);
+    println!("{of_elections} requests of {elections} elections, {of_leases} of as many leases");
+    assert!(
+        of_leases > 3 * elections,
+        "each is acquired, renewed and released"
+    );
+    assert!(of_elections <= of_leases + of_leases / 100);
 }

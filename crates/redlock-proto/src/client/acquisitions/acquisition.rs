@@ -20,6 +20,8 @@ pub(super) struct Acquisition {
     pub(super) ahead: u32,
     /// The owner that keeps its places in lines in which it cannot wait, if it does.
     pub(super) keeper: Option<OwnerId>,
+    /// How many were before it when it stood in line last.
+    stood_behind: Option<u32>,
     /// Whether nodes have refused the latest attempt because other owners share the keys.
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
@@ -64,6 +66,7 @@ impl Acquisition {
             came: None,
             ahead: 0,
             keeper: None,
+            stood_behind: None,
             meets_sharers: false,
             outage: None,
             phase: AcquisitionPhase::Attempting { round: 0 },
@@ -79,6 +82,12 @@ impl Acquisition {
             claim.ask_anew();
         }
         self.phase = AcquisitionPhase::Attempting { round };
+    }
+
+    /// Notes that it stands in line; returns whether fewer callers are before it than when it stood there last.
+    pub(super) fn moves_up(&mut self) -> bool {
+        let before = self.stood_behind.replace(self.ahead);
+        before.is_some_and(|before| self.ahead < before)
     }
 
     /// Returns when to try again: sooner where only sharers are in the way, or where its place in line is kept, because

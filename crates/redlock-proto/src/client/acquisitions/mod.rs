@@ -236,7 +236,7 @@ impl Acquisitions {
                 bits,
             )
         };
-                acquisition.keep_places(cx, now);
+        acquisition.keep_places(cx, now);
         match next {
             RetryDecision::RetryAt(at) => {
                 let at = not_before.map_or(at, |earliest| earliest.max(at));

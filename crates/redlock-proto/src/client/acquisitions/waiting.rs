@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     AttemptVerdict, ClockReading, Failure, FailureKind, Fairness, Gift, GiveBack, InLine, Instant,
-    KeySet, LinePlace, Lock, LockMode, NodeKey, NodeOutcome, OwnerId, Quarantine, Reply, Request,
-    RetryDecision, Verb,
+    KeySet, LinePlace, Lock, LockMode, NodeKey, NodeOutcome, Notice, OwnerId, Quarantine, Reply,
+    Request, RetryDecision, Verb,
 };
 
 impl Acquisitions {
@@ -76,6 +76,9 @@ impl Acquisitions {
             cx.timers.cancel(before);
         }
         let timer = cx.timers.set(at.min(wait_until), Timer::Retry(id));
+        if acquisition.moves_up() {
+            cx.notice(Notice::MovesUp { acquisition: id });
+        }
         acquisition.phase = AcquisitionPhase::InLine { round, timer };
         // Lines are alike at all nodes.
         self.widen(round, leases, cx, now);
