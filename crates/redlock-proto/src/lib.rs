@@ -61,10 +61,7 @@ pub use self::{
     },
     lease::{LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
-    local::{
-        Departure, Fairness, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Streak,
-        Ticket,
-    },
+    local::{Departure, Fairness, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Ticket},
     membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, ClusterVote, Done, Gift, GiveBack, InLine, Keyspace, LineCaller, LinePlace, Lock,

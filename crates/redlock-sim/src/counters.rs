@@ -87,8 +87,6 @@ counters! {
     overloaded: "callers turned away",
     /// Callers whose turn did not come in time.
     waited_in_vain: "callers whose turn did not come",
-    /// Turns that left a gap for other processes.
-    gaps: "gaps left for other processes",
     /// Leases that were handed over to another holder in the same process.
     handed_over: "leases handed over",
     /// Leases that were released.

@@ -103,12 +103,8 @@ impl Redlock {
     ///
     /// Callers of one process take their turns in order, and one of them contends at a time.
     /// A caller passes its lease to the next without asking the nodes, under a new fencing token, up to 63 times in a row.
-    /// When callers of the process have followed each other for a quarter of a second, the next caller contends again:
-    /// behind callers of other processes that came before it and wait in line, or after a gap of 25 ms if none did,
-    /// whether or not another process wants the key.
-    /// A caller whose wait ends sooner leaves a part of the gap and then makes its last attempt; the callers after it leave
-    /// the rest.
-    /// A caller that makes one attempt leaves none.
+    /// When callers of the process have followed each other for a quarter of a second, the next caller contends again,
+    /// behind callers of other processes that came before it.
     /// A strict majority decides an acquire.
     /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
     /// [Fan-out](crate#fan-out) says.

@@ -98,13 +98,12 @@ impl ClientShared {
             {
                 return Ok((LockGuard::new(held.with_turn(turn)), None));
             }
-            turn.leave_a_gap(request.wait_until).await;
         }
         let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
-        let won = won.map_err(|why| why.ahead(turn.behind()))?;
-        turn.won(won.in_line);
-        Ok((LockGuard::new(won.held.with_turn(turn)), won.last))
+        let (held, last) = won.map_err(|why| why.ahead(turn.behind()))?;
+        turn.won();
+        Ok((LockGuard::new(held.with_turn(turn)), last))
     }
 
     /// Wins a shared lease: joins a lease of this process, or asks the nodes.
@@ -141,13 +140,10 @@ impl ClientShared {
         if is_joined && let Some(guard) = self.readers.join(&keys, &terms, self.clock.now()) {
             return Ok(guard);
         }
-        if let Some(turn) = &turn {
-            turn.leave_a_gap(request.wait_until).await;
-        }
         let (attempts, won) = self.ask_nodes(request, wait).await;
         span.attempted(attempts);
-        let won = won.map_err(ahead)?;
-        let guard = LockGuard::new(Arc::new(won.held));
+        let (held, _) = won.map_err(ahead)?;
+        let guard = LockGuard::new(Arc::new(held));
         if is_joined {
             self.readers.open(&keys, &guard, terms, self.clock.now());
         }
@@ -166,7 +162,7 @@ impl ClientShared {
         }
         let keys = &request.subject.keys;
         let enter = |held, most_waiting| {
-            let place = (self.queue).enter(keys, held, most_waiting, request.asked_at);
+            let place = (self.queue).enter(keys, held, most_waiting);
             place.map_err(|why| match why {
                 NoPlace::Full => AcquireError::overloaded("the resource's local queue is full"),
                 NoPlace::Deadlock => AcquireError::deadlock(),

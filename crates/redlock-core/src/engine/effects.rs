@@ -1,11 +1,12 @@
 //! The driver carries out the protocol's decisions, answers callers, and reports to the log and to the metrics.
 
 use redlock_proto::{
-    Effect, Failure, Instant, NodeAnswer, NotExtended, NotReleased, Notice, Op, TokenBlock,
+    Effect, Failure, Instant, NodeAnswer, NotExtended, NotReleased, Notice, Op, RunRecord,
+    TokenBlock,
 };
 
 use super::{
-    AcquireCaller, Command, NotWon, WonLease,
+    AcquireCaller, Command, NotWon,
     driver::Driver,
     held::HeldLease,
     link::{LinkState, NodeLink},
@@ -38,16 +39,8 @@ impl Driver {
                     deadline,
                     ends,
                     tokens,
-                    in_line,
                     last,
-                } => {
-                    let won = |held| WonLease {
-                        held,
-                        in_line,
-                        last,
-                    };
-                    self.acquired(id, (deadline, ends), tokens, won);
-                }
+                } => self.acquired(id, deadline, ends, tokens, last),
                 Effect::NotClaimed { id, why, answers } => {
                     if let Some(caller) = self.no_longer_waiting(id) {
                         let refused = NotWon::Refused(why, self.reports(answers));
@@ -124,9 +117,10 @@ impl Driver {
     fn acquired(
         &mut self,
         id: u64,
-        (deadline, ends): (Instant, Option<Instant>),
+        deadline: Instant,
+        ends: Option<Instant>,
         tokens: TokenBlock,
-        won: impl FnOnce(HeldLease) -> WonLease,
+        last: Option<RunRecord>,
     ) {
         let (Some(caller), Some(engine)) = (self.waiting.remove(id), self.handles.upgrade()) else {
             // The caller, or the last handle, is gone.
@@ -143,7 +137,7 @@ impl Driver {
         self.leases.insert(id, lease.clone());
         // A caller that has gone away drops the answer, and with it the lease, which releases it.
         let held = HeldLease::new(id, lease, engine, tokens);
-        drop(answer.send((attempts, Ok(won(held)))));
+        drop(answer.send((attempts, Ok((held, last)))));
     }
 
     /// Returns an error with a line per node.

@@ -193,7 +193,7 @@ impl HeldLease {
         };
         Some(async move {
             let (_, won) = engine.upgrade(lease, subject).await;
-            won.map(|won| won.held)
+            won.map(|(held, _)| held)
         })
     }
 
@@ -540,15 +540,12 @@ mod tests {
         let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
         let keys = ResourceKeys::new(keys).unwrap();
         let turn = queue
-            .enter(&keys, Vec::new(), 2, clock.now())
+            .enter(&keys, Vec::new(), 2)
             .unwrap()
             .turn()
             .await
             .unwrap();
-        let next = queue
-            .enter(&keys, Vec::new(), 2, clock.now())
-            .unwrap()
-            .turn();
+        let next = queue.enter(&keys, Vec::new(), 2).unwrap().turn();
         let held = held.with_turn(turn);
         let view = held.lease().clone();
         let (mut next, mut over) = (Box::pin(next), Box::pin(async move { view.lost().await }));
@@ -583,17 +580,12 @@ mod tests {
         let (queue, keys) = (Queue::new(clock), held.lease().keys().to_vec());
         let keys = ResourceKeys::new(keys).unwrap();
         let turn = queue
-            .enter(&keys, Vec::new(), 2, clock.now())
+            .enter(&keys, Vec::new(), 2)
             .unwrap()
             .turn()
             .await
             .unwrap();
-        let mut next = pin!(
-            queue
-                .enter(&keys, Vec::new(), 2, clock.now())
-                .unwrap()
-                .turn()
-        );
+        let mut next = pin!(queue.enter(&keys, Vec::new(), 2).unwrap().turn());
         let woken = Arc::new(Woken(sent, AtomicUsize::new(usize::MAX)));
         let waker = Arc::clone(&woken).into();
         assert!(

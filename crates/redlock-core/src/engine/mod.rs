@@ -134,18 +134,9 @@ pub(crate) struct AcquireRequest {
     pub(crate) claim: Option<Box<TickClaim>>,
 }
 
-/// After how many attempts an acquisition is over, and its result.
-pub(crate) type AcquireAnswer = (u32, Result<WonLease, NotWon>);
-
-/// A lease that was won from the nodes.
-#[derive(Debug)]
-pub(crate) struct WonLease {
-    pub(crate) held: HeldLease,
-    /// Whether it was its caller's turn among callers of other clients.
-    pub(crate) in_line: bool,
-    /// The newest run before it, if a tick was claimed.
-    pub(crate) last: Option<RunRecord>,
-}
+/// After how many attempts an acquisition is over, and its result: the lease, and the newest run before it if a tick was
+/// claimed.
+pub(crate) type AcquireAnswer = (u32, Result<(HeldLease, Option<RunRecord>), NotWon>);
 
 /// What nodes remember of a job, if a majority said, and what each said.
 type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);

@@ -7,7 +7,6 @@ use std::{
     collections::BTreeMap,
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use redlock_proto::{Fairness, Instant, LocalQueue, NoPlace, Ticket};
@@ -58,19 +57,18 @@ impl<P> Queue<P> {
         })
     }
 
-    /// Takes a place at `now` behind the earlier callers, if at most `most_waiting` are there and none of them waits for a
+    /// Takes a place behind the earlier callers, if at most `most_waiting` are there and none of them waits for a
     /// turn in `held`.
     pub(crate) fn enter(
         self: &Arc<Self>,
         keys: &ResourceKeys,
         held: Vec<Ticket>,
         most_waiting: usize,
-        now: Instant,
     ) -> Result<QueuePlace<P>, NoPlace> {
         let entered = self
             .state()
             .queue
-            .enter(keys.as_slice(), held, most_waiting, now);
+            .enter(keys.as_slice(), held, most_waiting);
         Ok(QueuePlace {
             queue: Arc::clone(self),
             keys: keys.clone(),
@@ -146,31 +144,12 @@ impl<P> QueuePlace<P> {
 impl<P> Turn<P> {
     /// Gives the turn to the next callers; dropping the result wakes them.
     pub(crate) fn end(mut self) -> NextCallers<P> {
-        let now = self.0.queue.clock.now();
-        self.0.leave(None, now)
+        self.0.leave(None)
     }
 
     /// Returns the number of the place.
     pub(crate) const fn ticket(&self) -> Option<Ticket> {
         self.0.ticket
-    }
-
-    /// Waits before contending if it is time that other processes get their turn too, for as long as the wait allows.
-    pub(crate) async fn leave_a_gap(&self, wait_until: Instant) {
-        let QueuePlace { queue, keys, .. } = &self.0;
-        let now = queue.clock.now();
-        let longest_wait = wait_until.saturating_since(now);
-        let gap = |key: &ResourceKey| queue.state().queue.gap(key, longest_wait, now);
-        let gaps = keys.iter().filter_map(|key| Some((key, gap(key)?)));
-        // Mostly there is none.
-        let gaps: Vec<(&ResourceKey, Duration)> = gaps.collect();
-        let Some(longest) = gaps.iter().map(|(_, gap)| *gap).max() else {
-            return;
-        };
-        tokio::time::sleep(longest).await;
-        for (key, _) in gaps {
-            queue.state().queue.on_gap_left(key, longest);
-        }
     }
 
     /// Returns how many callers wait behind this one: for the key for which most do.
@@ -207,19 +186,19 @@ impl<P> Turn<P> {
             // The queue is not locked here: `park` notifies views and recorders, which are application code. The next
             // caller has no turn before this one ends; if no caller waits by then, the lease is released.
             let parked = park();
-            Ok(self.0.leave(Some(parked), now))
+            Ok(self.0.leave(Some(parked)))
         } else {
             Err(self)
         }
     }
 
-    /// Notes that the keys were won from the nodes in this turn, perhaps because it waited in line.
-    pub(crate) fn won(&self, in_line: bool) {
+    /// Notes that the keys were won from the nodes in this turn.
+    pub(crate) fn won(&self) {
         let QueuePlace { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let mut state = queue.state();
         for key in keys.iter() {
-            state.queue.on_won(key, in_line, now);
+            state.queue.on_won(key, now);
         }
     }
 }
@@ -227,7 +206,7 @@ impl<P> Turn<P> {
 impl<P> QueuePlace<P> {
     /// Leaves the place, and a lease to the next caller if one is `parked`; dropping the result wakes the callers that have
     /// the turn by that.
-    fn leave(&mut self, parked: Option<P>, now: Instant) -> NextCallers<P> {
+    fn leave(&mut self, parked: Option<P>) -> NextCallers<P> {
         let Some(ticket) = self.ticket.take() else {
             return NextCallers {
                 unclaimed: parked,
@@ -244,7 +223,7 @@ impl<P> QueuePlace<P> {
             }
             (parked, _) => parked,
         };
-        let left = state.queue.leave(self.keys.as_slice(), ticket, now);
+        let left = state.queue.leave(self.keys.as_slice(), ticket);
         let told = left.next.into_iter();
         NextCallers {
             unclaimed: unclaimed.or(left.unclaimed),
@@ -258,8 +237,7 @@ impl<P> QueuePlace<P> {
 impl<P> Drop for QueuePlace<P> {
     fn drop(&mut self) {
         if self.ticket.is_some() {
-            let now = self.queue.clock.now();
-            drop(self.leave(None, now));
+            drop(self.leave(None));
         }
     }
 }

@@ -32,20 +32,20 @@ fn is_empty(queue: &Queue<()>) -> bool {
 async fn turns_come_in_order_and_leave_nothing() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
+        .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
         .await
         .unwrap();
     let mut second = pin!(
         queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
+            .enter(&key("a"), Vec::new(), MOST_WAITING)
             .unwrap()
             .turn()
     );
     let mut third = pin!(
         queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
+            .enter(&key("a"), Vec::new(), MOST_WAITING)
             .unwrap()
             .turn()
     );
@@ -65,20 +65,20 @@ async fn turns_come_in_order_and_leave_nothing() {
 async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
+        .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
         .await
         .unwrap();
     let mut second = Box::pin(
         queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
+            .enter(&key("a"), Vec::new(), MOST_WAITING)
             .unwrap()
             .turn(),
     );
     let mut third = pin!(
         queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
+            .enter(&key("a"), Vec::new(), MOST_WAITING)
             .unwrap()
             .turn()
     );
@@ -120,12 +120,7 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
     let queue = Queue::<Parked>::new(clock);
     let enter = |names: &[&str]| {
         let keys = ResourceKeys::new(names.iter().copied()).unwrap();
-        Box::pin(
-            queue
-                .enter(&keys, Vec::new(), MOST_WAITING, clock.now())
-                .unwrap()
-                .turn(),
-        )
+        Box::pin(queue.enter(&keys, Vec::new(), MOST_WAITING).unwrap().turn())
     };
     let first = enter(&["a"]).await.unwrap();
     let mut second = enter(&["a"]);
@@ -153,13 +148,13 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
 async fn a_turn_that_comes_before_it_is_waited_for_is_not_missed() {
     let queue = queue();
     let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
+        .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn()
         .await
         .unwrap();
     let second = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING, queue.clock.now())
+        .enter(&key("a"), Vec::new(), MOST_WAITING)
         .unwrap()
         .turn();
     drop(first);

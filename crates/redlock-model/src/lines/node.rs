@@ -209,6 +209,7 @@ fn in_line(owner: Owner, entry: Entry) -> InLine {
             Entry::Ended => SHORT,
             _ => FOREVER,
         },
+        at_once: false,
     }
 }
 

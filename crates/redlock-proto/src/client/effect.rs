@@ -39,8 +39,6 @@ pub enum Effect {
         ends: Option<Instant>,
         /// Its fencing tokens; a claim has one.
         tokens: TokenBlock,
-        /// Set if callers of other clients wanted it too, and it was this one's turn.
-        in_line: bool,
         /// Of a claim: the newest run before it, as far as the nodes that voted remember.
         last: Option<RunRecord>,
     },

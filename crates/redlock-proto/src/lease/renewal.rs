@@ -136,11 +136,6 @@ impl LeaseState {
         self.deadline
     }
 
-    /// Returns whether nodes gave the key to its caller in line, and nothing has extended it since.
-    pub const fn is_given(&self) -> bool {
-        self.is_given
-    }
-
     /// Returns whether the lease may be handed out at `now`: enough of it is left, or else anything at all of one that
     /// may not be held for longer.
     pub fn may_hand_out(&self, now: Instant) -> bool {

@@ -23,7 +23,8 @@ pub struct InLine {
     /// A caller that died in the meantime keeps others waiting for that long.
     /// Without such a time, the caller only keeps its place: while that is the first, no caller in line gets the key.
     pub grant: Duration,
-    /// The time for which it waits, unless it asks again.
+    /// The time for which it waits, unless it asks again; without such a time, it does not enter the line, and only lets those
+    /// have the key that came before.
     pub stay: Duration,
     /// `true` if it must enter the line in its first request, which is no transaction then.
     pub at_once: bool,
@@ -32,9 +33,19 @@ pub struct InLine {
 impl InLine {
     /// Returns the time for which it gets the key, in milliseconds, in which nodes count.
     pub fn grant_ms(&self) -> u64 {
-        let ms = u64::try_from(self.grant.as_millis()).unwrap_or(u64::MAX);
-        ms.max(u64::from(!self.grant.is_zero()))
+        millis(self.grant)
     }
+
+    /// Returns the time for which it waits, in milliseconds.
+    pub fn stay_ms(&self) -> u64 {
+        millis(self.stay)
+    }
+}
+
+/// Returns a time in milliseconds, which is one at least unless there is no time.
+fn millis(duration: Duration) -> u64 {
+    let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    ms.max(u64::from(!duration.is_zero()))
 }
 
 /// A place in the line for a key: callers that came earlier are before those that came later.

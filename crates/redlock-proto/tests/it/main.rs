@@ -10,5 +10,4 @@ mod lease;
 mod outages;
 mod overload;
 mod store;
-mod streak;
 mod votes;

@@ -2,8 +2,6 @@
 //!
 //! They wait in the protocol's local queue, which decides when a lease passes from one caller to the next.
 
-use std::time::Duration;
-
 use redlock_proto::{Acquire, Fairness, Instant, LocalQueue, LockMode, ParkedLease, Ticket};
 
 use crate::setup::Micros;
@@ -50,8 +48,6 @@ pub(super) enum Stage {
     Waits,
     /// It has its turn, and notices when it is polled next.
     Called,
-    /// It leaves a gap for other processes.
-    LeavesGap { until: Micros, gap: Duration },
 }
 
 impl Callers {
@@ -74,9 +70,9 @@ impl Callers {
     }
 
     /// Tells the queues that the caller with the turn has won `keys` from the nodes.
-    pub(super) fn won(&mut self, keys: &[usize], in_line: bool, now: Instant) {
+    pub(super) fn won(&mut self, keys: &[usize], now: Instant) {
         for key in keys {
-            self.queue.on_won(key, in_line, now);
+            self.queue.on_won(key, now);
         }
     }
 

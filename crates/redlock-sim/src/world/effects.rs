@@ -80,13 +80,12 @@ impl World {
                 id,
                 deadline,
                 tokens,
-                in_line,
                 ..
             } => {
                 if self.setup.jobs.is_some() {
                     self.on_claimed(client, id, tokens);
                 }
-                self.on_acquired(client, id, deadline, (tokens, in_line));
+                self.on_acquired(client, id, deadline, tokens);
             }
             Effect::NotAcquired {
                 id,
@@ -147,7 +146,7 @@ impl World {
         client: usize,
         id: u64,
         deadline: redlock_proto::Instant,
-        (block, in_line): (TokenBlock, bool),
+        block: TokenBlock,
     ) {
         self.counters.acquisitions += 1;
         let is_strange = self.setup.is_stranger(client) && self.phase.is_faulty();
@@ -204,7 +203,7 @@ impl World {
         let keys = self.setup.keys_of(key);
         let process = &mut self.processes[client];
         let now = process.now(self.now).clock;
-        process.callers.won(&keys, in_line, now);
+        process.callers.won(&keys, now);
         process.users[key].state = State::Holding(Holding {
             id,
             lease,

@@ -1,7 +1,7 @@
 //! The turns of callers of one process.
 
 use redlock_proto::{
-    Acquire, Departure, Fairness, LeaseTerms, NoPlace, ParkedLease, Streak, Ticket, TokenBlock,
+    Acquire, Departure, Fairness, LeaseTerms, NoPlace, ParkedLease, Ticket, TokenBlock,
 };
 
 use super::{
@@ -32,14 +32,13 @@ impl World {
             (MOST_PER_KEY, MOST_IN_ALL)
         };
         let process = &mut self.processes[client];
-        let now = process.now(self.now).clock;
         let ends_at = process.when(acquire.wait_until);
         let is_full = process.callers.that_wait() >= in_all;
         let queue = &mut process.callers.queue;
         let entered = if is_full && keys.iter().any(|key| queue.callers_of(key) > 0) {
             Err(NoPlace::Full)
         } else {
-            queue.enter(&keys, Vec::new(), per_key, now)
+            queue.enter(&keys, Vec::new(), per_key)
         };
         let Ok(ticket) = entered else {
             self.counters.overloaded += 1;
@@ -73,7 +72,7 @@ impl World {
         self.agenda.add(at, Due::Caller { client, waiter });
     }
 
-    /// A caller notices that its turn has come, or that its gap or its wait is over.
+    /// A caller notices that its turn has come, or that its wait is over.
     pub(super) fn on_caller(&mut self, client: usize, waiter: u64) {
         let now = self.now;
         let process = &mut self.processes[client];
@@ -82,14 +81,8 @@ impl World {
         };
         match caller.stage {
             Stage::Called => self.take_turn(client, waiter),
-            Stage::LeavesGap { until, gap } if now >= until => {
-                for key in self.setup.keys_of(caller.key) {
-                    process.callers.queue.on_gap_left(&key, gap);
-                }
-                self.contend(client, waiter);
-            }
             Stage::Waits if now >= caller.leaves_at => self.go_away(client, waiter),
-            Stage::LeavesGap { .. } | Stage::Waits => {}
+            Stage::Waits => {}
         }
         self.settle(client);
     }
@@ -101,7 +94,7 @@ impl World {
         let Some(caller) = process.callers.find(waiter) else {
             return;
         };
-        let (key, wait_until) = (caller.key, caller.acquire.wait_until);
+        let key = caller.key;
         let terms = LeaseTerms::of(&caller.acquire);
         let keys = self.setup.keys_of(key);
         if let [only] = &keys[..]
@@ -117,22 +110,7 @@ impl World {
             self.let_go(client, key);
             self.processes[client].holds_back = false;
         }
-        if terms.fairness == Fairness::Strict {
-            return self.contend(client, waiter);
-        }
-        let process = &mut self.processes[client];
-        let queue = &process.callers.queue;
-        let wait = wait_until.saturating_since(clock);
-        let gaps = keys.iter().filter_map(|key| queue.gap(key, wait, clock));
-        let Some(gap) = gaps.max() else {
-            return self.contend(client, waiter);
-        };
-        self.counters.gaps += 1;
-        let at = process.when(clock + gap);
-        if let Some(caller) = process.callers.find(waiter) {
-            caller.stage = Stage::LeavesGap { until: at, gap };
-        }
-        self.agenda.add(at, Due::Caller { client, waiter });
+        self.contend(client, waiter);
     }
 
     /// A caller contends for its key.
@@ -219,7 +197,7 @@ impl World {
         process.callers.queue.park(&key, parked);
         process.client.park(id);
         self.observe(&Event::Parked { lease });
-        if held_for >= Streak::LONGEST && fairness == Fairness::Cohort {
+        if held_for >= Fairness::LONGEST_COHORT && fairness == Fairness::Cohort {
             let what = "a lease passes on while other processes should have their turn";
             self.out_of_turn(client, key, what);
         }
@@ -249,8 +227,7 @@ impl World {
     fn leave(&mut self, client: usize, key: usize, ticket: Ticket) {
         let keys = self.setup.keys_of(key);
         let process = &mut self.processes[client];
-        let now = process.now(self.now).clock;
-        let Departure { next, unclaimed } = process.callers.queue.leave(&keys, ticket, now);
+        let Departure { next, unclaimed } = process.callers.queue.leave(&keys, ticket);
         for ticket in next {
             self.call(client, ticket);
         }
@@ -299,9 +276,7 @@ impl World {
             let is_first = !keys.iter().any(|key| wanted.contains(key));
             found = match (is_first, caller.stage) {
                 (true, Stage::Waits) => Some((caller.key, "one waits for nobody")),
-                (false, Stage::Called | Stage::LeavesGap { .. }) => {
-                    Some((caller.key, "one has overtaken another"))
-                }
+                (false, Stage::Called) => Some((caller.key, "one has overtaken another")),
                 _ => found,
             };
             wanted.extend(keys);

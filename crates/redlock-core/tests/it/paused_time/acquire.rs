@@ -317,7 +317,7 @@ async fn a_process_whose_queue_never_empties_does_not_starve_others() {
         .collect();
     let all: usize = shares.iter().sum();
     assert!(shares.iter().all(|share| share * 10 > all), "{shares:?}");
-    // A minute has room for 30,000 holds; the gaps and the retries cost a fifth at most.
+    // A minute has room for 30,000 holds; the retries cost a fifth at most.
     assert!(all > 24_000, "{shares:?}");
 }
 

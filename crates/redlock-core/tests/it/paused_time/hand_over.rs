@@ -283,32 +283,29 @@ async fn a_lease_that_was_handed_over_is_extended_in_time() {
 }
 
 /// Has 60 callers hold the key for 5 ms each, fewer than a lease can be handed over to; returns after how many a new lease
-/// was won, and the longest pause.
-async fn hold_by_turns(redlock: &Redlock) -> (Vec<usize>, Duration) {
+/// was won.
+async fn hold_by_turns(redlock: &Redlock) -> Vec<usize> {
     let (guard, waiting) = queue_up_for(redlock, 60, 5 * MS).await;
-    let mut before = (guard.token().get(), Instant::now());
+    let mut before = guard.token().get();
     drop(guard);
     let holds = join_all(waiting).await;
     let mut from_nodes = Vec::new();
-    let mut longest = Duration::ZERO;
-    for (turn, (token, at)) in holds.into_iter().enumerate() {
-        if token != before.0 + 1 {
+    for (turn, (token, _)) in holds.into_iter().enumerate() {
+        if token != before + 1 {
             from_nodes.push(turn);
         }
-        longest = longest.max(at - before.1);
-        before = (token, at);
+        before = token;
     }
-    (from_nodes, longest)
+    from_nodes
 }
 
 // Shows: T6.11.
 #[tokio::test(start_paused = true)]
-async fn after_a_quarter_of_a_second_others_have_a_gap_though_none_wants_the_key() {
+async fn after_a_quarter_of_a_second_the_next_caller_contends() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
-    let (from_nodes, longest) = hold_by_turns(&redlock).await;
+    let from_nodes = hold_by_turns(&redlock).await;
     assert_eq!(from_nodes, [50], "after 50 holds of 5 ms");
-    assert!(longest >= 25 * MS, "{longest:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,6 +336,5 @@ async fn another_process_has_its_turn_though_the_queue_here_never_ends() {
         start.elapsed() / 10
     };
     let (_, average) = tokio::join!(busy, patient);
-    // Chance decides when it meets a gap of 25 ms that comes four times a second.
-    assert!(average < 5 * SECOND, "it waited for {average:?}");
+    assert!(average < SECOND / 2, "it waited for {average:?}");
 }

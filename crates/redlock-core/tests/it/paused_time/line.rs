@@ -271,32 +271,42 @@ async fn beside_a_line(clients: &[Redlock], turn: impl AsyncFn()) -> Duration {
     longest
 }
 
+/// Returns three processes, and three callers of one process.
+fn busy(clients: &[Redlock]) -> [Vec<Redlock>; 2] {
+    [clients.to_vec(), vec![clients[0].clone(); 3]]
+}
+
 // Shows: R9.5.
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_cannot_hear_has_its_turn_beside_others_that_can() {
     let (nodes, clients) = processes(3).await;
     let other = older_client(&nodes).await;
-    let turn = async || drop(other.acquire_with("key", patient()).await.unwrap());
-    // A quarter of a second by chance, and then in line, where it asks as often as before.
-    let longest = beside_a_line(&clients, turn).await;
-    assert!(longest < SECOND, "{longest:?}");
+    for busy in busy(&clients) {
+        let turn = async || drop(other.acquire_with("key", patient()).await.unwrap());
+        // A quarter of a second by chance, and then in line, where it asks as often as before.
+        let longest = beside_a_line(&busy, turn).await;
+        assert!(longest < SECOND, "{longest:?}");
+    }
 }
 
 // Shows: R9.6.
 #[tokio::test(start_paused = true)]
 async fn callers_that_want_more_than_the_line_gives_have_their_turn_beside_it() {
-    let (_nodes, clients) = processes(4).await;
-    let several = async || {
-        let keys = ResourceKeys::new(["key", "other"]).unwrap();
-        let guard = clients[0].acquire_all_with(keys, patient()).await;
-        drop(guard.unwrap());
-    };
-    let longest = beside_a_line(&clients[1..], several).await;
-    assert!(longest < SECOND, "{longest:?}");
-    let shared = async || {
-        let guard = clients[0].acquire_with("key", patient().shared()).await;
-        drop(guard.unwrap());
-    };
-    let longest = beside_a_line(&clients[1..], shared).await;
-    assert!(longest < SECOND, "{longest:?}");
+    let (nodes, clients) = processes(4).await;
+    let deaf = [older_client(&nodes).await];
+    for busy in busy(&clients[1..]).into_iter().chain(busy(&deaf)) {
+        let several = async || {
+            let keys = ResourceKeys::new(["key", "other"]).unwrap();
+            let guard = clients[0].acquire_all_with(keys, patient()).await;
+            drop(guard.unwrap());
+        };
+        let longest = beside_a_line(&busy, several).await;
+        assert!(longest < SECOND, "{longest:?}");
+        let shared = async || {
+            let guard = clients[0].acquire_with("key", patient().shared()).await;
+            drop(guard.unwrap());
+        };
+        let longest = beside_a_line(&busy, shared).await;
+        assert!(longest < SECOND, "{longest:?}");
+    }
 }

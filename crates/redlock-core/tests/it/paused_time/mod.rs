@@ -7,7 +7,6 @@ mod claim;
 mod close;
 mod election;
 mod fixtures;
-mod gap;
 mod hand_over;
 mod holder;
 mod line;

@@ -10,7 +10,7 @@ mod confirmation;
 mod fan_out;
 mod waiting;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use self::{
     acquisition::{Acquisition, AcquisitionPhase},
@@ -65,7 +65,18 @@ impl Acquisitions {
         if cx.is_closing() {
             return is_closed(id, cx);
         }
-        let acquisition = Acquisition::new(request, claim);
+        let mut acquisition = Acquisition::new(request, claim);
+        let Acquire {
+            came, wait_until, ..
+        } = *acquisition.request;
+        if acquisition.claim.is_some() && now.clock >= came + AFTER_OWN_RUN {
+            // It has waited for a run of its own process, and comes before others that try again at random.
+            let at = (now.clock + AFTER_OWN_RUN).min(wait_until);
+            let timer = cx.timers.set(at, Timer::Retry(id));
+            acquisition.phase = AcquisitionPhase::Pausing { timer };
+            self.acquisitions.insert(id, acquisition);
+            return;
+        }
         self.attempt_in_turn(id, acquisition, leases, cx, now);
     }
 
@@ -322,3 +333,6 @@ fn not_acquired(id: u64, failure: Option<Failure>, answers: Vec<NodeAnswer>, cx:
         answers,
     });
 }
+
+/// For how long a claim that has waited for a run of its own process leaves the lock to other processes.
+const AFTER_OWN_RUN: Duration = Duration::from_millis(25);

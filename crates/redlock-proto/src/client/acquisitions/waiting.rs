@@ -231,9 +231,11 @@ impl Acquisition {
         if is_strict || self.attempts > 0 {
             cx.listen(now);
         }
-        if !cx.hears() && waited < PATIENCE {
-            return None;
-        }
+        let stay = if cx.hears() || waited >= PATIENCE {
+            stay(cx.config.keyspace.quarantine())
+        } else {
+            Duration::ZERO
+        };
         Some(InLine {
             place: LinePlace {
                 came: self.came?,
@@ -241,8 +243,8 @@ impl Acquisition {
             },
             round,
             grant: request.timing.grant() + request.timing.lock_delay(),
-            stay: stay(cx.config.keyspace.quarantine()),
-            at_once: is_strict || self.attempts > 0,
+            stay,
+            at_once: !stay.is_zero() && (is_strict || self.attempts > 0),
         })
     }
 }

@@ -80,7 +80,6 @@ impl Leases {
             deadline,
             ends,
             tokens,
-            in_line: held.state.is_given(),
             last: held.claimed.as_ref().and_then(|claimed| claimed.last()),
         });
         // A node may have been lost between its vote and this.

@@ -7,11 +7,10 @@ use std::{
     hash::Hash,
     num::NonZero,
     slice,
-    time::Duration,
 };
 
 use self::deadlock::WaitGraph;
-use super::{Fairness, Streak};
+use super::Fairness;
 use crate::Instant;
 
 /// The place where callers of one process wait for each other, first come, first served.
@@ -23,8 +22,6 @@ use crate::Instant;
 /// A caller that waits under a lease comes before the callers that wait for that lease: behind them, each would be in
 /// the way of the other.
 /// The caller at the head of all its queues has the turn: to contend for its keys, and then to hold them.
-/// A queue stays for the length of a gap after its last caller.
-/// A caller that comes back at once has left no gap for other processes, and its streak goes on.
 #[derive(Debug)]
 pub struct LocalQueue<K, P> {
     queues: HashMap<K, KeyQueue<P>>,
@@ -71,9 +68,8 @@ struct KeyQueue<P> {
     places: VecDeque<Ticket>,
     /// The lease of the holder before, for the next caller that has the turn.
     parked: Option<P>,
-    streak: Streak,
-    /// Since when the queue is empty, if it is.
-    idle_since: Instant,
+    /// When the key was last won from the nodes.
+    won: Option<Instant>,
 }
 
 impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
@@ -105,7 +101,6 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         keys: &[K],
         held: Vec<Ticket>,
         most_waiting: usize,
-        now: Instant,
     ) -> Result<Ticket, NoPlace> {
         let callers = keys.iter().map(|key| self.callers_of(key));
         let longest = callers.max().unwrap_or(0);
@@ -114,16 +109,12 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
         let overtaken = self.waiting_for(&held, keys)?;
         self.callers += 1;
-        self.sweep(now);
+        self.sweep();
         let ticket = self.next_ticket;
         self.next_ticket.0 = ticket.0.saturating_add(1);
         for key in keys {
             let queue = self.queues.entry(key.clone());
-            let queue = queue.or_insert_with(|| KeyQueue::new(now));
-            if queue.is_over(now) {
-                queue.streak = Streak::default();
-            }
-            let places = &mut queue.places;
+            let places = &mut queue.or_insert_with(KeyQueue::new).places;
             // Mostly no caller is overtaken, and the search would look at all that wait.
             let place = if overtaken.is_empty() {
                 None
@@ -155,24 +146,10 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         self.queues.get_mut(key)?.parked.take()
     }
 
-    /// Returns how long the present turn waits before it contends, if it is time that other processes have their turn too:
-    /// for what is left of the gap, or as long as the caller waits; [`on_gap_left`](Self::on_gap_left) is told afterwards.
-    pub fn gap(&self, key: &K, longest_wait: Duration, now: Instant) -> Option<Duration> {
-        let pause = self.queues.get(key)?.streak.pause(now)?;
-        Some(pause.min(longest_wait)).filter(|gap| !gap.is_zero())
-    }
-
-    /// Notes that the gap, or a part of it, was left.
-    pub fn on_gap_left(&mut self, key: &K, gap: Duration) {
+    /// Notes that the present turn has won the key from the nodes.
+    pub fn on_won(&mut self, key: &K, now: Instant) {
         if let Some(queue) = self.queues.get_mut(key) {
-            queue.streak.on_paused(gap);
-        }
-    }
-
-    /// Notes that the present turn has won the key from the nodes, perhaps because it waited in line.
-    pub fn on_won(&mut self, key: &K, in_line: bool, now: Instant) {
-        if let Some(queue) = self.queues.get_mut(key) {
-            queue.streak.on_won(in_line, now);
+            queue.won = Some(now);
         }
     }
 
@@ -186,7 +163,9 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         };
         let next = queue.places.get(1);
         let takes_over = next.is_some_and(|next| !self.sets.contains_key(next));
-        takes_over && (fairness == Fairness::Strict || !queue.streak.is_over(now))
+        let had_for = queue.won.map(|won| now.saturating_since(won));
+        let is_early = had_for.is_none_or(|had_for| had_for < Fairness::LONGEST_COHORT);
+        takes_over && (fairness == Fairness::Strict || is_early)
     }
 
     /// Leaves a lease to the next caller, if [`may_pass_on`](Self::may_pass_on) says so.
@@ -205,7 +184,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// Gives up a caller's places, whether or not it had the turn.
     ///
     /// `keys` are those that it entered with.
-    pub fn leave(&mut self, keys: &[K], ticket: Ticket, now: Instant) -> Departure<P> {
+    pub fn leave(&mut self, keys: &[K], ticket: Ticket) -> Departure<P> {
         let mut unclaimed = None;
         // The callers that are at the head of a queue now, and were not before.
         let mut next = Vec::new();
@@ -220,9 +199,6 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             was_there = true;
             queue.places.remove(place);
             let head = queue.places.front();
-            if head.is_none() {
-                queue.idle_since = now;
-            }
             if head.is_none_or(|head| self.sets.contains_key(head))
                 && let Some(parked) = queue.parked.take()
             {
@@ -320,9 +296,9 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         set.map_or_else(|| slice::from_ref(key), Vec::as_slice)
     }
 
-    fn sweep(&mut self, now: Instant) {
+    fn sweep(&mut self) {
         if self.queues.len() >= self.sweep_at {
-            self.queues.retain(|_, queue| !queue.is_over(now));
+            self.queues.retain(|_, queue| !queue.places.is_empty());
             self.sweep_at = (2 * self.queues.len()).max(64);
         }
     }
@@ -335,18 +311,12 @@ impl<K: Clone + Eq + Hash, P> Default for LocalQueue<K, P> {
 }
 
 impl<P> KeyQueue<P> {
-    fn new(now: Instant) -> Self {
+    fn new() -> Self {
         Self {
             // Of most queues it is the only one ever.
             places: VecDeque::with_capacity(1),
             parked: None,
-            streak: Streak::default(),
-            idle_since: now,
+            won: None,
         }
-    }
-
-    /// Returns whether the queue was empty for long enough to let another process in.
-    fn is_over(&self, now: Instant) -> bool {
-        self.places.is_empty() && now.saturating_since(self.idle_since) >= Streak::PAUSE
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -16,17 +18,14 @@ fn queue() -> LocalQueue<&'static str, u32> {
 #[test]
 fn turns_come_in_order_whoever_leaves() {
     let mut queue = queue();
-    let [first, second, third] = [0; 3].map(|_| {
-        queue
-            .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
-            .unwrap()
-    });
+    let [first, second, third] =
+        [0; 3].map(|_| queue.enter(&["a"], Vec::new(), MOST_WAITING).unwrap());
     assert!(queue.has_turn(&["a"], first));
     assert!(!queue.has_turn(&["a"], second) && !queue.has_turn(&["a"], third));
-    assert_eq!(queue.leave(&["a"], second, at(1)).next, []);
-    assert_eq!(queue.leave(&["a"], first, at(1)).next, [third]);
+    assert_eq!(queue.leave(&["a"], second).next, []);
+    assert_eq!(queue.leave(&["a"], first).next, [third]);
     assert!(queue.has_turn(&["a"], third));
-    assert_eq!(queue.leave(&["a"], third, at(1)).next, []);
+    assert_eq!(queue.leave(&["a"], third).next, []);
     assert_eq!(queue.callers(), 0);
 }
 
@@ -34,16 +33,14 @@ fn turns_come_in_order_whoever_leaves() {
 fn waiting_is_bounded_per_key() {
     let mut queue = queue();
     for _ in 0..3 {
-        queue
-            .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
-            .unwrap();
+        queue.enter(&["a"], Vec::new(), MOST_WAITING).unwrap();
     }
     assert_eq!(
-        queue.enter(&["a"], Vec::new(), MOST_WAITING, at(0)),
+        queue.enter(&["a"], Vec::new(), MOST_WAITING),
         Err(NoPlace::Full)
     );
     assert!(
-        queue.enter(&["b"], Vec::new(), MOST_WAITING, at(0)).is_ok(),
+        queue.enter(&["b"], Vec::new(), MOST_WAITING).is_ok(),
         "nobody is ahead"
     );
 }
@@ -52,60 +49,25 @@ fn waiting_is_bounded_per_key() {
 #[test]
 fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
     let mut queue = queue();
-    let first = queue
-        .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
-        .unwrap();
-    queue.on_won(&"a", false, at(0));
+    let first = queue.enter(&["a"], Vec::new(), MOST_WAITING).unwrap();
+    queue.on_won(&"a", at(0));
     assert!(
         !queue.may_pass_on(&"a", Fairness::Cohort, at(0)),
         "nobody waits"
     );
-    let second = queue
-        .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
-        .unwrap();
+    let second = queue.enter(&["a"], Vec::new(), MOST_WAITING).unwrap();
     assert!(queue.may_pass_on(&"a", Fairness::Cohort, at(249)));
     assert!(
         !queue.may_pass_on(&"a", Fairness::Cohort, at(250)),
         "others have their turn"
     );
     queue.park(&"a", 7);
-    let left = queue.leave(&["a"], first, at(1));
+    let left = queue.leave(&["a"], first);
     assert_eq!((left.next, left.unclaimed), (vec![second], None));
     assert_eq!(queue.inherit(&"a"), Some(7));
     assert_eq!(queue.inherit(&"a"), None);
     queue.park(&"a", 8);
-    assert_eq!(queue.leave(&["a"], second, at(1)).unclaimed, Some(8));
-}
-
-#[test]
-fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
-    let mut queue = queue();
-    let mut before = queue
-        .enter(&["a"], Vec::new(), MOST_WAITING, at(0))
-        .unwrap();
-    queue.on_won(&"a", false, at(0));
-    for ms in [100, 200, 274] {
-        queue.leave(&["a"], before, at(ms));
-        // It comes back before a gap has passed.
-        before = queue
-            .enter(&["a"], Vec::new(), MOST_WAITING, at(ms + 24))
-            .unwrap();
-    }
-    assert_eq!(queue.gap(&"a", Streak::PAUSE, at(298)), Some(Streak::PAUSE));
-    let part = Duration::from_millis(10);
-    assert_eq!(queue.gap(&"a", part, at(298)), Some(part), "all its wait");
-    queue.on_gap_left(&"a", part);
-    let (none, rest) = (Duration::ZERO, Streak::PAUSE - part);
-    assert_eq!(queue.gap(&"a", none, at(308)), None, "it waits for nobody");
-    assert_eq!(queue.gap(&"a", Streak::PAUSE, at(308)), Some(rest));
-    queue.on_gap_left(&"a", rest);
-    assert_eq!(queue.gap(&"a", Streak::PAUSE, at(323)), None);
-    queue.on_won(&"a", false, at(323));
-    queue.leave(&["a"], before, at(573));
-    queue
-        .enter(&["a"], Vec::new(), MOST_WAITING, at(598))
-        .unwrap();
-    assert_eq!(queue.gap(&"a", Streak::PAUSE, at(598)), None, "it was left");
+    assert_eq!(queue.leave(&["a"], second).unclaimed, Some(8));
 }
 
 /// Callers that hold turns, or wait for them, by their names.
@@ -114,7 +76,7 @@ fn who_would_wait(
     keys: &[&'static str],
     held: &[Ticket],
 ) -> Result<Ticket, NoPlace> {
-    queue.enter(keys, held.to_vec(), 9, at(0))
+    queue.enter(keys, held.to_vec(), 9)
 }
 
 // Shows: R3.5.
@@ -133,8 +95,8 @@ fn who_would_wait_for_somebody_who_waits_for_it_has_no_place() {
     }
     assert_eq!(enter(&mut queue, &["d", "a"], &[c]), Err(NoPlace::Deadlock));
     let other = enter(&mut queue, &["a"], &[e]).unwrap();
-    queue.leave(&["a"], other, at(1));
-    queue.leave(&["b"], first, at(1));
+    queue.leave(&["a"], other);
+    queue.leave(&["b"], first);
     assert!(enter(&mut queue, &["a"], &[c]).is_ok(), "it waits no more");
     assert_eq!(enter(&mut queue, &["b"], &[c]), Err(NoPlace::Deadlock));
 }
@@ -152,12 +114,12 @@ fn who_keeps_what_others_wait_for_comes_before_them() {
     let nested = enter(&mut queue, &["b"], &[a]).unwrap();
     let nested_in_c = enter(&mut queue, &["c"], &[nested]).unwrap();
     assert!(queue.has_turn(&["c"], nested_in_c));
-    assert_eq!(queue.leave(&["b"], b, at(1)).next, [early]);
-    assert_eq!(queue.leave(&["b"], early, at(1)).next, [nested]);
-    assert_eq!(queue.leave(&["b"], nested, at(1)).next, []);
-    assert_eq!(queue.leave(&["c"], nested_in_c, at(1)).next, []);
-    assert_eq!(queue.leave(&["a"], a, at(1)).next, [set]);
-    assert_eq!(queue.leave(&["a", "b", "c"], set, at(1)).next, [late]);
+    assert_eq!(queue.leave(&["b"], b).next, [early]);
+    assert_eq!(queue.leave(&["b"], early).next, [nested]);
+    assert_eq!(queue.leave(&["b"], nested).next, []);
+    assert_eq!(queue.leave(&["c"], nested_in_c).next, []);
+    assert_eq!(queue.leave(&["a"], a).next, [set]);
+    assert_eq!(queue.leave(&["a", "b", "c"], set).next, [late]);
 }
 
 #[test]
@@ -181,7 +143,7 @@ fn who_waits_under_a_lease_that_is_gone_is_in_nobodys_way() {
     let [a, b] = ["a", "b"].map(|key| enter(&mut queue, &[key], &[]).unwrap());
     enter(&mut queue, &["b"], &[a]).unwrap();
     // Its lease on a is lost, and its work goes on.
-    queue.leave(&["a"], a, at(1));
+    queue.leave(&["a"], a);
     enter(&mut queue, &["a"], &[]).unwrap();
     assert!(enter(&mut queue, &["a"], &[b]).is_ok());
 }
@@ -194,7 +156,7 @@ fn who_has_its_turn_waits_for_nobody_here() {
     let nested = enter(&mut queue, &["b"], &[holder]).unwrap();
     let waits = enter(&mut queue, &["a"], &[nested]).unwrap();
     for (key, ticket) in [("a", waits), ("b", nested), ("a", holder)] {
-        queue.leave(&[key], ticket, at(1));
+        queue.leave(&[key], ticket);
     }
     assert_eq!(queue.wait_graph.wanted(nested), None);
     assert_eq!(queue.callers(), 0);
@@ -208,11 +170,11 @@ fn who_wants_several_keys_has_its_turn_once_it_is_the_first_for_each() {
     let [a, b] = ["a", "b"].map(|key| enter(&mut queue, &[key], &[]).unwrap());
     let set = enter(&mut queue, &["a", "b"], &[]).unwrap();
     let [after_a, after_b] = ["a", "b"].map(|key| enter(&mut queue, &[key], &[]).unwrap());
-    assert_eq!(queue.leave(&["a"], a, at(1)).next, []);
+    assert_eq!(queue.leave(&["a"], a).next, []);
     assert!(!queue.has_turn(&["a", "b"], set));
-    assert_eq!(queue.leave(&["b"], b, at(1)).next, [set]);
+    assert_eq!(queue.leave(&["b"], b).next, [set]);
     assert!(queue.has_turn(&["a", "b"], set));
-    let left = queue.leave(&["a", "b"], set, at(2)).next;
+    let left = queue.leave(&["a", "b"], set).next;
     assert_eq!(left, [after_a, after_b], "both go on at once");
     assert!(queue.sets.is_empty());
 }
@@ -222,8 +184,8 @@ fn sets_with_the_same_keys_follow_each_other() {
     let mut queue = queue();
     let keys = ["a", "b", "c"];
     let sets = [0; 3].map(|_| who_would_wait(&mut queue, &keys, &[]).unwrap());
-    queue.leave(&keys, sets[1], at(1));
-    assert_eq!(queue.leave(&keys, sets[0], at(1)).next, [sets[2]]);
+    queue.leave(&keys, sets[1]);
+    assert_eq!(queue.leave(&keys, sets[0]).next, [sets[2]]);
     assert_eq!(queue.callers(), 1);
 }
 
@@ -233,18 +195,18 @@ fn no_lease_is_left_to_who_wants_more_than_its_key() {
     let mut queue = queue();
     let enter = who_would_wait;
     let first = enter(&mut queue, &["a"], &[]).unwrap();
-    queue.on_won(&"a", false, at(0));
+    queue.on_won(&"a", at(0));
     let second = enter(&mut queue, &["a"], &[]).unwrap();
     enter(&mut queue, &["a", "b"], &[]).unwrap();
     assert!(queue.may_pass_on(&"a", Fairness::Cohort, at(1)));
     queue.park(&"a", 7);
-    queue.leave(&["a"], first, at(1));
+    queue.leave(&["a"], first);
     assert!(
         !queue.may_pass_on(&"a", Fairness::Cohort, at(1)),
         "the set is the next"
     );
     // It goes away without a look at what was left to it.
-    let left = queue.leave(&["a"], second, at(1));
+    let left = queue.leave(&["a"], second);
     assert_eq!(left.unclaimed, Some(7));
 }
 
@@ -252,10 +214,8 @@ fn no_lease_is_left_to_who_wants_more_than_its_key() {
 fn l09_keys_used_once_do_not_accumulate() {
     let mut queue = LocalQueue::<u64, ()>::new();
     for key in 0..20_000 {
-        let ticket = queue
-            .enter(&[key], Vec::new(), MOST_WAITING, at(key))
-            .unwrap();
-        queue.leave(&[key], ticket, at(key));
+        let ticket = queue.enter(&[key], Vec::new(), MOST_WAITING).unwrap();
+        queue.leave(&[key], ticket);
         assert!(queue.queues() <= 64, "{} queues are kept", queue.queues());
     }
 }
@@ -274,7 +234,7 @@ impl Task {
 
     fn end(self, queue: &mut LocalQueue<usize, u32>) {
         for (keys, ticket) in self.locks.into_iter().rev() {
-            queue.leave(&keys, ticket, at(1));
+            queue.leave(&keys, ticket);
         }
     }
 }
@@ -350,7 +310,7 @@ proptest! {
             if what == 0 || keys.is_empty() {
                 tasks.swap_remove(number).end(&mut queue);
             } else {
-                match queue.enter(&keys, held, 99, at(0)) {
+                match queue.enter(&keys, held, 99) {
                     Ok(ticket) => task.locks.push((keys, ticket)),
                     Err(why) => {
                         prop_assert_eq!(why, NoPlace::Deadlock);

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::{Store, check_range, key::Wanted, millis};
+use super::{Store, check_range, key::Wanted};
 use crate::{
     Gift, InLine, Keyspace, LinePlace, Lock, LockMode, MarkState, NodeKey, NodeTime, OwnerId,
     Reply, Request, Verb, last_of_block, next_counter,
@@ -141,6 +141,9 @@ impl Store {
         let Verb::Acquire { block, .. } = wanted.verb else {
             return None;
         };
+        if asks.stay.is_zero() {
+            return None;
+        }
         let mut line = self.live(call);
         line.retain(|waiting| waiting.owner != wanted.owner);
         if line.len() >= LONGEST {
@@ -149,7 +152,7 @@ impl Store {
         let before = line.iter().filter(|waiting| waiting.place < asks.place);
         let ahead = before.count();
         let at = line.partition_point(|waiting| waiting.place <= asks.place);
-        let until = wanted.now + millis(asks.stay).max(1);
+        let until = wanted.now + asks.stay_ms();
         line.insert(
             at,
             Waiting {

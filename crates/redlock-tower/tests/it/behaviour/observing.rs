@@ -28,7 +28,7 @@ impl io::Write for Log {
     }
 }
 
-/// So short that the second request takes the lease over, and leaves no gap for other processes.
+/// So short that the second request takes the lease over.
 const WORK: Duration = Duration::from_millis(200);
 
 #[tokio::test(start_paused = true)]

@@ -184,7 +184,7 @@ fn operation(request: &Request, to: &mut Encoded) {
                     .push_number(line.grant_ms())
                     .push_number(block.max(1).into())
                     .push_number(line.round)
-                    .push_number(millis(line.stay).max(1));
+                    .push_number(line.stay_ms());
             }
             if let Some(slots) = slots {
                 to.args.push_number(slots.count().into());
