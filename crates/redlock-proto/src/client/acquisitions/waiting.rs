@@ -264,7 +264,7 @@ impl Acquisition {
             return;
         };
         let place = LinePlace {
-            came: *self.came.get_or_insert(time.before(waited)),
+            came: *self.came.get_or_insert_with(|| time.before(waited)),
             client: cx.number(),
         };
         let label = self.request.label;
