@@ -28,7 +28,7 @@ impl Redlock {
     /// The job's lock is the resource of the same name, unless the options name [another](ClaimOptions::lock).
     /// So an [`acquire`](Self::acquire) of that resource excludes runs.
     /// Claims of one process take their turns in its queue.
-    /// One that has waited for a run of its own process leaves the lock to other processes for 25 ms first.
+    /// One that follows a run of its own process at once leaves the lock to other processes for 25 ms first.
     /// A claim waits for the end of another run, for a majority, and for the tick's window to open.
     ///
     /// # Errors

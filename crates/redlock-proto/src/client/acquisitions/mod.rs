@@ -10,14 +10,17 @@ mod confirmation;
 mod fan_out;
 mod waiting;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use self::{
     acquisition::{Acquisition, AcquisitionPhase},
     admission::AdmissionQueue,
 };
 use super::{
-    Acquire, Effect, Now, TickClaim, context::Context, leases::Leases, rounds::RoundKind,
+    Acquire, Effect, Now, TickClaim,
+    context::Context,
+    leases::{AFTER_OWN_RUN, Leases},
+    rounds::RoundKind,
     timers::Timer,
 };
 use crate::{
@@ -67,11 +70,10 @@ impl Acquisitions {
         }
         let mut acquisition = Acquisition::new(request, claim);
         let Acquire {
-            came, wait_until, ..
-        } = *acquisition.request;
-        if acquisition.claim.is_some() && now.clock >= came + AFTER_OWN_RUN {
-            // It has waited for a run of its own process, and comes before others that try again at random.
-            let at = (now.clock + AFTER_OWN_RUN).min(wait_until);
+            keys, wait_until, ..
+        } = &*acquisition.request;
+        if acquisition.claim.is_some() && leases.has_just_run(keys, now) {
+            let at = (now.clock + AFTER_OWN_RUN).min(*wait_until);
             let timer = cx.timers.set(at, Timer::Retry(id));
             acquisition.phase = AcquisitionPhase::Pausing { timer };
             self.acquisitions.insert(id, acquisition);
@@ -333,6 +335,3 @@ fn not_acquired(id: u64, failure: Option<Failure>, answers: Vec<NodeAnswer>, cx:
         answers,
     });
 }
-
-/// For how long a claim that has waited for a run of its own process leaves the lock to other processes.
-const AFTER_OWN_RUN: Duration = Duration::from_millis(25);

@@ -13,7 +13,7 @@ pub(super) use self::{
     release::{released, send_release},
 };
 use super::{Acquire, Effect, Notice, Now, context::Context, timers::Timer};
-use crate::{Instant, LeaseAction, LeaseState, OwnerId, Places, TokenBlock};
+use crate::{Instant, KeySet, LeaseAction, LeaseState, NodeKey, OwnerId, Places, TokenBlock};
 
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
@@ -22,9 +22,18 @@ pub(super) struct Leases {
     held: Places<Box<WonLease>>,
     /// The least drift that any of them allows for, or less: nothing is known of it before the first look.
     least_drift: Duration,
+    /// The lock of the run that ended last, and when that was.
+    last_run: Option<(NodeKey, Instant)>,
 }
 
 impl Leases {
+    /// Returns whether a run under this lock has just ended.
+    pub(super) fn has_just_run(&self, keys: &KeySet, now: Now) -> bool {
+        let last = self.last_run.as_ref();
+        let last = last.filter(|(key, _)| key == keys.first());
+        last.is_some_and(|(_, ended)| now.clock < *ended + AFTER_OWN_RUN)
+    }
+
     /// Returns how many there are.
     pub(super) fn len(&self) -> usize {
         self.held.len()
@@ -190,3 +199,6 @@ impl Leases {
             .map(|at| cx.timers.set(at, Timer::Lease(id)));
     }
 }
+
+/// For how long a client leaves the lock of its run to the claims of others, which try again at random.
+pub(super) const AFTER_OWN_RUN: Duration = Duration::from_millis(25);

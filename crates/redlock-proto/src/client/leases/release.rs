@@ -24,6 +24,9 @@ impl Leases {
         if let Some(timer) = held.timer {
             cx.timers.cancel(timer);
         }
+        if held.is_claimed() {
+            self.last_run = Some((held.lock.keys.first().clone(), now.clock));
+        }
         let left = held.state.release();
         send_release(left.nodes(), &held.lock, held.state.timing(), ask, cx, now);
     }
