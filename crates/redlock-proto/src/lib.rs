@@ -59,9 +59,9 @@ pub use self::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, LockMode, NodeKey, OwnerId,
         Printable, Shard, SlotCount,
     },
-    lease::{LeaseAction, LeaseState, LeftOver, Loss},
+    lease::{Fairness, LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
-    local::{Departure, Fairness, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Ticket},
+    local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Ticket},
     membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, ClusterVote, Done, Gift, GiveBack, InLine, Keyspace, LineCaller, LinePlace, Lock,

@@ -19,8 +19,7 @@ use tokio::{
 };
 
 use super::{
-    AcquireAnswer, AcquireCaller, AcquireRequest, Command, JobAnswer, NotWon, Parked,
-    hand_overs::HandOvers,
+    AcquireAnswer, AcquireCaller, AcquireRequest, Command, JobAnswer, NotWon, hand_overs::HandOvers,
 };
 use crate::{AcquireError, lease::Subject};
 
@@ -145,7 +144,8 @@ impl EngineHandle {
             claim,
             caller,
         };
-        self.win(limit, subject, is_part, command, before).await
+        let then = || drop(before);
+        self.win(limit, subject, is_part, command, then).await
     }
 
     /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number.
@@ -154,18 +154,19 @@ impl EngineHandle {
     pub(super) async fn upgrade(&self, lease: u64, subject: Subject) -> AcquireAnswer {
         let limit = subject.terms.timing.key_ttl();
         let command = |id, caller| Command::Upgrade { id, lease, caller };
-        self.win(limit, subject, false, command, None).await
+        self.win(limit, subject, false, command, || ()).await
     }
 
-    /// Sends a command that begins an acquisition, which the protocol ends within `limit` and a little more; then lets
-    /// the lease `before` go.
+    /// Sends a command that begins an acquisition, which the protocol ends within `limit` and a little more.
+    ///
+    /// The driver learns of what `then` does after that.
     async fn win(
         &self,
         limit: Duration,
         subject: Subject,
         is_part: bool,
         command: impl FnOnce(u64, AcquireCaller) -> Command,
-        before: Option<Parked>,
+        then: impl FnOnce(),
     ) -> AcquireAnswer {
         let (answer, answered) = oneshot::channel();
         let caller = AcquireCaller {
@@ -182,7 +183,7 @@ impl EngineHandle {
             // The driver is gone, and gives nothing back any more.
             self.0.common.numbers().remove(id);
         }
-        drop(before);
+        then();
         let mut pending = PendingAcquire {
             engine: self,
             id,

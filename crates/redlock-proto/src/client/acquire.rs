@@ -28,7 +28,7 @@ pub struct Acquire {
     pub tokens: u32,
     /// The order in which callers have the keys.
     pub fairness: Fairness,
-    /// When the caller came, which decides about its place among callers of other clients.
+    /// The moment at which the caller came, which decides about its place among callers of other clients.
     pub came: Instant,
     /// The time up to which to try again.
     pub wait_until: Instant,

@@ -6,12 +6,10 @@
 //! [`OpenLease`] decides which callers may join a lease that is shared.
 //! Their driver wakes callers, and releases the leases that no caller takes over.
 
-mod fairness;
 mod hand_over;
 mod queue;
 
 pub use self::{
-    fairness::Fairness,
     hand_over::{LeaseTerms, OpenLease, ParkedLease},
     queue::{Departure, LocalQueue, NoPlace, Ticket},
 };

@@ -266,7 +266,7 @@ pub enum Reply {
     },
     /// It let the key go, or no owner had it, and it gave the key to a caller that waited in line.
     Passed {
-        /// Whether the owner had it.
+        /// `true` if the owner had it.
         was_held: bool,
         /// The number of that caller's client.
         client: u64,

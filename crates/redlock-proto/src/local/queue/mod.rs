@@ -10,8 +10,7 @@ use std::{
 };
 
 use self::deadlock::WaitGraph;
-use super::Fairness;
-use crate::Instant;
+use crate::{Fairness, Instant};
 
 /// The place where callers of one process wait for each other, first come, first served.
 ///
