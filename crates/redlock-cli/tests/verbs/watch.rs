@@ -68,10 +68,13 @@ async fn watching_ages_quarantines_tells_changes_and_answers_probes() {
         let line = line.unwrap_or_else(|| panic!("no {words} in {metrics}"));
         assert!(line.ends_with(&format!(" {value}")), "{line}");
     }
-    let down = metrics.lines().find(|line| {
+    let is_down = |line: &str| {
         line.starts_with("redlock_node_up{") && line.contains(&node) && line.ends_with(" 0")
-    });
-    assert!(down.is_some(), "{metrics}");
+    };
+    // The metrics follow a little later.
+    while !get(&address, "/metrics").lines().any(is_down) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     nodes[0].restart().unwrap();
     watch.await_line("may have forgotten");
     watch.await_line(&format!("{node} votes"));

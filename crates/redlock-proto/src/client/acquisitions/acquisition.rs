@@ -90,11 +90,16 @@ impl Acquisition {
         before.is_some_and(|before| self.ahead < before)
     }
 
-    /// Returns when to try again: sooner where only sharers are in the way, or where its place in line is kept, because
-    /// no other owner comes to share the keys, or gets them in line, meanwhile.
-    pub(super) fn retry(&self, config: &ClientConfig) -> RetryPolicy {
+    /// Returns when to try again: sooner where only sharers are in the way, because no other owner comes to share the
+    /// keys meanwhile.
+    ///
+    /// Sooner, too, in the first two seconds in which its place in line is kept, because nodes may leave the key free for
+    /// it; later it is the holder that keeps it waiting, and not the line.
+    pub(super) fn retry(&self, config: &ClientConfig, now: Now) -> RetryPolicy {
         let meets_sharers = self.request.mode == LockMode::Exclusive && self.meets_sharers;
-        if meets_sharers || self.keeper.is_some() {
+        let waited = now.clock.saturating_since(self.request.came);
+        let is_kept = self.keeper.is_some() && waited < IN_A_HURRY;
+        if meets_sharers || is_kept {
             config.retry.hurried()
         } else {
             config.retry
@@ -191,3 +196,6 @@ pub(super) struct Settlement {
     /// Up to when the lease lasts that the votes have granted.
     pub(super) until: Instant,
 }
+
+/// For how long a caller that keeps its place in line asks more often.
+const IN_A_HURRY: Duration = Duration::from_secs(2);

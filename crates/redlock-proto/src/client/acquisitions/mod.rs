@@ -241,7 +241,7 @@ impl Acquisitions {
             RetryDecision::GiveUp
         } else {
             let bits = cx.bits();
-            acquisition.retry(&cx.config).next(
+            acquisition.retry(&cx.config, now).next(
                 &failure,
                 acquisition.attempts,
                 acquisition.request.wait_until,

@@ -56,10 +56,17 @@ impl Acquisitions {
         let free_at = free_in.map(|free_in| now.clock + free_in);
         let at = if holds || !cx.hears() {
             // The votes are split, or the holder lacks what this has, or it only learns of its turn when it asks.
-            let retry = acquisition.retry(&cx.config);
+            let retry = acquisition.retry(&cx.config, now);
+            let attempts = if holds { 1 } else { acquisition.attempts };
             let least = now.clock + cx.config.node_timeout / 8;
             let least = free_at.map_or(least, |free_at| free_at.min(least));
-            match retry.next(&Failure::split(free_at), 1, wait_until, now.clock, bits) {
+            match retry.next(
+                &Failure::split(free_at),
+                attempts,
+                wait_until,
+                now.clock,
+                bits,
+            ) {
                 RetryDecision::RetryAt(at) => at.max(least),
                 RetryDecision::GiveUp => wait_until,
             }
@@ -369,7 +376,7 @@ fn stay(quarantine: &Quarantine) -> Duration {
 /// Others wait until it asks again when it is its turn.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// For how long nodes keep a place for a caller that cannot wait there, unless it asks again.
-const LONGEST_KEPT: Duration = Duration::from_millis(300);
+const LONGEST_KEPT: Duration = Duration::from_millis(600);
 const LONGEST_STAY: Duration = Duration::from_secs(3);
 /// How often the first caller in line asks again while its entry lasts, should a message be lost or the key expire.
 ///

@@ -75,6 +75,8 @@ fn what_is_remembered_is_bounded() {
         bench.answer_all(0);
         bench.finish(0);
         bench.answer_all(0);
+        // A client leaves the lock to others for a moment after a run.
+        bench.pass(25);
     }
     bench.read(1, 9);
     bench.answer_all(1);
