@@ -310,3 +310,30 @@ async fn callers_that_want_more_than_the_line_gives_have_their_turn_beside_it() 
         assert!(longest < SECOND, "{longest:?}");
     }
 }
+
+// Shows: R9.6.
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_waits_for_several_keys_does_not_keep_others_from_those_that_are_free() {
+    let (_nodes, clients) = processes(4).await;
+    let _held = clients[0].acquire("other").await.unwrap();
+    let is_done = Cell::new(false);
+    let turns = Cell::new(0);
+    let busy = join_all(clients[1..3].iter().map(async |client| {
+        while !is_done.get() {
+            let guard = client.acquire_with("key", patient()).await.unwrap();
+            sleep(10 * MS).await;
+            turns.set(turns.get() + 1);
+            drop(guard);
+        }
+    }));
+    let waiting = async {
+        let keys = ResourceKeys::new(["key", "other"]).unwrap();
+        let options = AcquireOptions::new().wait(Wait::UpTo(20 * SECOND));
+        let refused = clients[3].acquire_all_with(keys, options).await;
+        assert!(refused.is_err(), "one of them is held");
+        is_done.set(true);
+    };
+    tokio::join!(busy, waiting);
+    // There is room for 1,400 turns.
+    assert!(turns.get() > 700, "{} turns", turns.get());
+}

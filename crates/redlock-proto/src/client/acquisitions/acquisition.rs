@@ -93,17 +93,24 @@ impl Acquisition {
     /// Returns when to try again: sooner where only sharers are in the way, because no other owner comes to share the
     /// keys meanwhile.
     ///
-    /// Sooner, too, in the first two seconds in which its place in line is kept, because nodes may leave the key free for
-    /// it; later it is the holder that keeps it waiting, and not the line.
+    /// Sooner, too, [now and then](Self::is_in_a_hurry) while its place in line is kept, because nodes may leave the key
+    /// free for it.
     pub(super) fn retry(&self, config: &ClientConfig, now: Now) -> RetryPolicy {
         let meets_sharers = self.request.mode == LockMode::Exclusive && self.meets_sharers;
-        let waited = now.clock.saturating_since(self.request.came);
-        let is_kept = self.keeper.is_some() && waited < IN_A_HURRY;
+        let is_kept = self.keeper.is_some() && self.is_in_a_hurry(now);
         if meets_sharers || is_kept {
             config.retry.hurried()
         } else {
             config.retry
         }
+    }
+
+    /// Returns whether it is one of the times, a quarter of all, in which it asks more often for a place that is kept.
+    ///
+    /// Only then it keeps others from those of several keys that are free, while it waits for one that is held for long.
+    pub(super) fn is_in_a_hurry(&self, now: Now) -> bool {
+        let waited = now.clock.saturating_since(self.request.came);
+        waited.as_millis() % 4_000 < 1_000
     }
 
     /// Notes that a node has refused the attempt because other owners share the keys.
@@ -196,6 +203,3 @@ pub(super) struct Settlement {
     /// Up to when the lease lasts that the votes have granted.
     pub(super) until: Instant,
 }
-
-/// For how long a caller that keeps its place in line asks more often.
-const IN_A_HURRY: Duration = Duration::from_secs(2);

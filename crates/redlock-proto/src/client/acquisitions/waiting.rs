@@ -71,7 +71,7 @@ impl Acquisitions {
                 RetryDecision::GiveUp => wait_until,
             }
         } else {
-            let beat = stay(cx.config.keyspace.quarantine()) / BEATS
+            let beat = longest_stay(cx.config.keyspace.quarantine()) / BEATS
                 * (1 + acquisition.ahead.min(LONGEST_BEAT));
             let beat = started + beat;
             let at = free_at.map_or(beat, |free_at| free_at.min(beat));
@@ -239,7 +239,7 @@ impl Acquisition {
             cx.listen(now);
         }
         let stay = if cx.hears() || waited >= PATIENCE {
-            stay(cx.config.keyspace.quarantine())
+            longest_stay(cx.config.keyspace.quarantine())
         } else {
             Duration::ZERO
         };
@@ -262,7 +262,11 @@ impl Acquisition {
     /// While its places are the first, nodes give the keys to no caller in line, and it may find them free.
     pub(super) fn keep_places(&mut self, cx: &mut Context, now: Now) {
         let waited = now.clock.saturating_since(self.request.came);
-        let waits_outside = self.request.keys.is_several() || self.request.mode == LockMode::Shared;
+        let (is_several, is_shared) = (
+            self.request.keys.is_several(),
+            self.request.mode == LockMode::Shared,
+        );
+        let waits_outside = is_shared && !is_several || is_several && self.is_in_a_hurry(now);
         let is_plain = self.claim.is_none() && self.request.keys.slots().is_none();
         if !waits_outside || !is_plain || waited < PATIENCE {
             return;
@@ -279,7 +283,9 @@ impl Acquisition {
             .keeper
             .get_or_insert_with(|| cx.owner().labelled(label));
         let quarantine = cx.config.keyspace.quarantine();
-        let stay = LONGEST_KEPT.min(stay(quarantine));
+        // Several keys are kept only while it asks often.
+        let stay = LONGEST_KEPT / (1 + u32::from(is_several));
+        let stay = stay.min(longest_stay(quarantine));
         for lock in self.locks_of(owner) {
             let kind = RoundKind::decided(None);
             let round = cx.start_round(kind, cx.config.node_timeout, now);
@@ -363,7 +369,7 @@ fn decided(round: u64, cx: &mut Context) -> Option<Arc<Lock>> {
 /// Returns for how long nodes keep the entry of a caller that does not ask again.
 ///
 /// A node that comes back with old data votes after its quarantine, and has no entry of then any more.
-fn stay(quarantine: &Quarantine) -> Duration {
+fn longest_stay(quarantine: &Quarantine) -> Duration {
     if quarantine.length().is_zero() {
         LONGEST_STAY
     } else {
@@ -395,11 +401,11 @@ mod tests {
     #[test]
     fn no_entry_outlives_a_quarantine() {
         let quarantine = |ms| Quarantine::new(Duration::from_millis(ms), 0.01);
-        assert_eq!(stay(&quarantine(30_000)), Duration::from_secs(3));
+        assert_eq!(longest_stay(&quarantine(30_000)), Duration::from_secs(3));
         for short in [100, 500, 2_000].map(quarantine) {
-            assert_eq!(stay(&short), short.length());
+            assert_eq!(longest_stay(&short), short.length());
         }
         let none = quarantine(500).best_effort();
-        assert_eq!(stay(&none), Duration::from_secs(3));
+        assert_eq!(longest_stay(&none), Duration::from_secs(3));
     }
 }
