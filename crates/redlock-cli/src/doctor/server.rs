@@ -181,7 +181,7 @@ impl Examined<'_> {
             let user = user(self.place);
             let missing = rights.missing_for_lines.join(" ");
             let found = format!(
-                "its user {user} lacks rights without which callers of different processes ask again after random pauses, in no order"
+                "its user {user} lacks rights without which its clients learn of a caller's turn only when they ask again, after random pauses"
             );
             self.warn("lines", found, format!("ACL SETUSER {user} {missing}"));
         }

@@ -52,7 +52,7 @@ pub(super) enum Entry {
     Waits,
     /// It waits before all others, because its caller is a holder.
     First,
-    /// Its caller has not asked for so long that it waits no longer.
+    /// Its time is over, because its caller has not asked again.
     Ended,
 }
 

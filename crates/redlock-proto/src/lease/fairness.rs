@@ -16,7 +16,8 @@ pub enum Fairness {
     /// the process lets the key go.
     ///
     /// Callers that came at about the same time, up to a round trip apart, may be served in any order.
-    /// A hand-over costs about one round trip, and an acquire of a free key half as much again on each node.
+    /// Each hand-over asks the nodes, which takes up to three round trips.
+    /// An acquire of a free key costs the nodes more, because it asks all of them, and by the script.
     Strict,
 }
 

@@ -327,7 +327,7 @@ async fn a_slot_is_not_handed_over_to_a_caller_with_another_number() {
         let options = AcquireOptions::new().wait(Wait::UpTo(5 * SECOND));
         two.acquire_with(options).await.map(drop)
     });
-    // Not for so long that nothing is handed over.
+    // The process still hands its lease on.
     tokio::time::sleep(50 * MS).await;
     held.release().await.unwrap();
     let again = one.acquire().await.unwrap();

@@ -248,8 +248,8 @@ usage: redlock-model [OPTIONS]
        redlock-model --ci | --nightly
 
 Explores all that can happen in a small world, and checks the order of fencing tokens; or of claims, that no tick
-starts twice; or of leases, that nobody has a key beside another that has it alone; or of callers in line, that the first
-of them can be the next.
+starts twice; or of leases, that an exclusive holder is the only holder; or of callers in line, that the first of them can
+be the next.
 
   --nodes N         nodes, 3 unless given
   --clients N       clients, each with one attempt, 2 unless given
