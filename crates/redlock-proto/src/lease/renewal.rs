@@ -95,7 +95,8 @@ impl LeaseState {
             false => renewal(timing, grant.start),
         };
         let renewal = if keys.are_lacking() {
-            RenewalPhase::Young(first.min(grant.start + SPREAD))
+            // The last nodes in line may be about to give it their key.
+            RenewalPhase::Young(first.min(grant.won + SPREAD))
         } else if renew || grant.is_given {
             RenewalPhase::Due(first)
         } else {

@@ -18,19 +18,13 @@ impl RefusedKeys {
     /// Takes in the reply to a request.
     pub(super) fn note(&mut self, request: &Request, reply: &Reply, now: Instant) {
         let Some(key) = wanted(request) else { return };
-        match reply {
-            Reply::Held { .. } | Reply::InLine { .. } | Reply::Unclear => {
-                if self.refused.len() >= self.sweep_at {
-                    self.refused
-                        .retain(|_, at| now.saturating_since(*at) < LATELY);
-                    self.sweep_at = (2 * self.refused.len()).max(64);
-                }
-                self.refused.insert(key.clone(), now);
+        if let Reply::Held { .. } | Reply::InLine { .. } | Reply::Unclear = reply {
+            if self.refused.len() >= self.sweep_at {
+                self.refused
+                    .retain(|_, at| now.saturating_since(*at) < LATELY);
+                self.sweep_at = (2 * self.refused.len()).max(64);
             }
-            Reply::Taken { .. } if !self.refused.is_empty() => {
-                self.refused.remove(key);
-            }
-            _ => {}
+            self.refused.insert(key.clone(), now);
         }
     }
 

@@ -54,6 +54,8 @@ pub enum AttemptVerdict {
 pub struct Grant {
     /// The time at which the attempt was started.
     pub start: Instant,
+    /// The time at which a majority had granted it.
+    pub won: Instant,
     /// The time up to which the lease is valid.
     pub deadline: Instant,
     /// The token that follows from the counters of the votes.
@@ -237,6 +239,7 @@ impl Rule for Winning {
             }
             return Some(AttemptVerdict::Granted(Grant {
                 start: self.start,
+                won: now,
                 deadline,
                 settled: settle(votes.counters(), votes.quorum().majority()),
                 is_given: self.is_given,

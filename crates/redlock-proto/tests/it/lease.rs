@@ -3,8 +3,8 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Attempt, AttemptVerdict, ExtensionVerdict, Instant, LeaseAction, LeaseState, Loss, NodeOutcome,
-    Quorum, Timing,
+    Attempt, AttemptVerdict, ClockReading, ExtensionVerdict, Instant, LeaseAction, LeaseState,
+    Loss, NodeOutcome, NodeTime, Quorum, RunId, Timing,
 };
 
 fn ms(ms: u64) -> Instant {
@@ -294,6 +294,33 @@ fn a_lease_ends_when_it_was_held_for_as_long_as_it_may_be() {
     assert_eq!(lease.deadline(), ms(1_200));
     let lost = Some(LeaseAction::Lost(Loss::MaxHold));
     assert_eq!(lease.on_timer(ms(1_200)), lost);
+}
+
+/// The other nodes are about to give it their key, too.
+// Shows: T6.3.
+#[test]
+fn nodes_that_have_not_given_their_key_yet_are_asked_for_it_100_ms_after_the_others_gave_it() {
+    let timing = Timing::new(Duration::from_secs(30), 0.01, Duration::from_millis(1)).unwrap();
+    let mut attempt = Attempt::start(quorum(), timing, ms(0)).in_line(Duration::from_secs(7));
+    let in_line = NodeOutcome::InLine { remaining: None };
+    for node in 0..3 {
+        assert_eq!(attempt.on_outcome(node, in_line, ms(2)), None);
+    }
+    let mut gift = |node: usize, now| {
+        let reading = ClockReading {
+            time: NodeTime::from_micros(0),
+            sent: ms(0),
+            received: now,
+        };
+        let run = RunId::from(&*format!("run of {node}"));
+        attempt.on_gift(node, 1, (run, reading), now)
+    };
+    assert_eq!(gift(0, ms(300)), None);
+    let Some(AttemptVerdict::Granted(grant)) = gift(1, ms(301)) else {
+        panic!("it has a majority")
+    };
+    let lease = LeaseState::new(timing, &grant, attempt.votes(), true, None);
+    assert_eq!(lease.next_timer(), Some(ms(401)));
 }
 
 /// A hand-over does not put off that the other nodes get the key.

@@ -194,7 +194,16 @@ fn a_key_that_was_refused_lately_is_no_business_of_a_transaction() {
     assert_eq!(kinds(&calls), [(1, false), (1, true)]);
     link.on_answer(calls[0].id, voting(vec![held()]), at(500));
     link.on_answer(calls[1].id, voting(vec![TAKEN]), at(500));
-    push(&mut link, 4, vec![acquire(1)], at(1_500));
+    push(&mut link, 4, vec![acquire(1)], at(1_000));
+    let calls = sent(&mut link, at(1_000));
+    assert_eq!(kinds(&calls), [(1, false)]);
+    // Others may wait for it all the same.
+    link.on_answer(calls[0].id, voting(vec![TAKEN]), at(1_001));
+    push(&mut link, 5, vec![acquire(1)], at(1_400));
+    let calls = sent(&mut link, at(1_400));
+    assert_eq!(kinds(&calls), [(1, false)]);
+    link.on_answer(calls[0].id, voting(vec![TAKEN]), at(1_401));
+    push(&mut link, 6, vec![acquire(1)], at(1_500));
     assert_eq!(
         kinds(&sent(&mut link, at(1_500))),
         [(1, true)],
