@@ -95,6 +95,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("P3", "one task, behind a delay of the network"),
     ("P4", "64 tasks, one of five nodes frozen"),
     ("P5", "one key, 16 callers in one process"),
+    ("P6", "one key, 16 processes of one caller"),
     ("P7", "one key, four processes of four callers"),
     ("P8", "100,000 leases at rest"),
     ("P9", "time of a node for an operation"),
@@ -105,6 +106,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("P14", "readers and writers of one key"),
     ("P15", "what guards cost a node"),
     ("P16", "young leases, and a node lost"),
+    ("P17", "one key, three replicas behind the layer"),
 ];
 
 /// All of them.
@@ -146,6 +148,9 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("P5", "acquisitions/s", "rslock", AtLeast(1.0)),
 
     // One key, several processes.
+    goal("P6", "time between two holds", "round trip", AtMost(1.2)),
+    goal("P6", "p99 wait, × 16 turns", "", AtMost(1.3)),
+    goal("P6", "largest share of a process, × the median", "", AtMost(1.05)),
     goal("P7", "acquisitions/s", "rslock", AtLeast(7.0)),
     goal("P7", "largest share of a process, × the median", "", AtMost(1.05)),
 
@@ -184,4 +189,8 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("P16", "leases lost with a node killed", "", AtMost(0.0)),
     goal("P16", "leases lost with a node frozen", "", AtMost(0.0)),
     goal("P16", "leases lost with a node flushed", "", AtMost(0.0)),
+
+    // More requests for one key than can be served, at several replicas.
+    goal("P17", "p99 wait, × the ideal", "", AtMost(1.2)),
+    goal("P17", "farthest from the order of arrival, × all requests", "", AtMost(0.1)),
 ];

@@ -69,4 +69,4 @@ fn print(all: &[Pairs], round_trips: &Series) {
 
 const ROUND_TRIP: Duration = Duration::from_millis(4);
 /// How often the round trip is measured in a repeat.
-const PINGS: usize = 21;
+pub(super) const PINGS: usize = 21;

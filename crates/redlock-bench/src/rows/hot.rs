@@ -1,10 +1,10 @@
-//! P5 and P7: many callers want one key.
+//! P5 to P7: many callers want one key.
 
 use std::time::Duration;
 
-use super::{Bench, pairs::micros};
+use super::{Bench, delay::PINGS, pairs::micros};
 use crate::{
-    contender::{Outcome, Workload},
+    contender::{Outcome, Spread, Workload},
     failed::{Failed, Result},
     report::{OURS, Report, Table, number},
     site::{Contender, Nodes, Relays},
@@ -21,7 +21,12 @@ pub(super) fn p5(bench: &mut Bench) -> Result<()> {
     for program in &programs {
         groups.push(vec![Contender::start(program, &nodes.urls())?]);
     }
-    let all = measure(bench, &mut groups, 16, "P5")?;
+    let contest = Contest {
+        row: "P5",
+        waiters: 16,
+        length: length(bench),
+    };
+    let all = measure(bench, contest, &mut groups)?;
     for hot in &all {
         let report = &mut bench.report;
         report.add(
@@ -45,26 +50,71 @@ pub(super) fn p5(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Measures the callers of several processes.
+/// Measures many processes of one caller, which can only wait for one another.
+pub(super) fn p6(bench: &mut Bench) -> Result<()> {
+    let title = "one key, 16 processes of one caller, 1 ms hold, 5 nodes behind a 4 ms round trip";
+    bench.report.begin("P6", title);
+    let contest = Contest {
+        row: "P6",
+        waiters: 1,
+        // Each caller has a fourth of the turns that one of P7 has in the same time.
+        length: 4 * length(bench),
+    };
+    let (all, round_trip) = processes(bench, contest, 16)?;
+    for hot in &all {
+        let report = &mut bench.report;
+        let between: Series = hot.between.iter().map(|time| time / round_trip).collect();
+        report.add(
+            "P6",
+            &hot.who,
+            "time between two holds",
+            "round trip",
+            &between,
+        );
+        report.add("P6", &hot.who, "p99 wait, × 16 turns", "", &hot.turns);
+        report.add("P6", &hot.who, SHARE, "", &hot.share);
+    }
+    compare(&mut bench.report, "P6", &all);
+    Ok(())
+}
+
+/// Measures several processes of several callers.
 pub(super) fn p7(bench: &mut Bench) -> Result<()> {
     let title = "one key, 4 processes of 4 waiters, 1 ms hold, 5 nodes behind a 4 ms round trip; redlock blocks, redis-rs has no retry";
     bench.report.begin("P7", title);
-    let nodes = Nodes::start(5)?;
-    let relays = Relays::start(&nodes, Duration::from_millis(4))?;
-    let programs = bench.programs(&["rslock", "ours"]);
-    let mut groups = Vec::new();
-    for program in &programs {
-        let processes = (0..4).map(|_| Contender::start(program, &relays.urls()));
-        groups.push(processes.collect::<Result<Vec<_>>>()?);
-    }
-    let all = measure(bench, &mut groups, 4, "P7")?;
+    let contest = Contest {
+        row: "P7",
+        waiters: 4,
+        length: length(bench),
+    };
+    let (all, _) = processes(bench, contest, 4)?;
     for hot in &all {
-        let report = &mut bench.report;
-        let share = "largest share of a process, × the median";
-        report.add("P7", &hot.who, share, "", &hot.share);
+        bench.report.add("P7", &hot.who, SHARE, "", &hot.share);
     }
     compare(&mut bench.report, "P7", &all);
     Ok(())
+}
+
+/// Measures processes behind a delay; returns the microseconds of a round trip too.
+fn processes(bench: &Bench, contest: Contest, count: usize) -> Result<(Vec<Hot>, f64)> {
+    let nodes = Nodes::start(5)?;
+    let relays = Relays::start(&nodes, Duration::from_millis(4))?;
+    let mut groups = Vec::new();
+    for program in bench.programs(&["rslock", "ours"]) {
+        let processes = (0..count).map(|_| Contender::start(&program, &relays.urls()));
+        groups.push(processes.collect::<Result<Vec<_>>>()?);
+    }
+    let round_trip = micros(Spread::of(relays.round_trips(PINGS)?).p50);
+    Ok((measure(bench, contest, &mut groups)?, round_trip))
+}
+
+/// What callers do in each repeat.
+#[derive(Clone, Copy, Debug)]
+struct Contest {
+    row: &'static str,
+    /// How many callers each process has.
+    waiters: usize,
+    length: Duration,
 }
 
 /// The figures of one client, one for each repeat.
@@ -75,19 +125,18 @@ struct Hot {
     /// Microseconds.
     hold: Series,
     hand_over: Series,
+    /// Between the end of a hold and the begin of the next, whichever the processes are.
+    between: Series,
     /// As a multiple of what a queue of such holds takes.
     wait: Series,
+    /// The same wait as a multiple of as many turns: a turn is a hold and the time to the next.
+    turns: Series,
     of_ideal: Series,
     share: Series,
 }
 
 /// Measures each group of processes in turn; those of a group contend for one key.
-fn measure(
-    bench: &Bench,
-    groups: &mut [Vec<Contender>],
-    waiters: usize,
-    row: &str,
-) -> Result<Vec<Hot>> {
+fn measure(bench: &Bench, contest: Contest, groups: &mut [Vec<Contender>]) -> Result<Vec<Hot>> {
     let mut all: Vec<_> = groups
         .iter()
         .map(|group| Hot {
@@ -95,16 +144,14 @@ fn measure(
             ..Hot::default()
         })
         .collect();
-    // Long enough that one turn more or less is no larger share.
-    let length = bench.scale.sample.mul_f64(3.0).max(LEAST);
     for repeat in 0..bench.scale.repeats {
         for turn in 0..groups.len() {
             let index = (repeat + turn) % groups.len();
             let workload = Workload::HotKey {
-                key: format!("bench:{row}:{index}:{repeat}"),
-                waiters,
+                key: format!("bench:{}:{index}:{repeat}", contest.row),
+                waiters: contest.waiters,
                 hold: HOLD,
-                length,
+                length: contest.length,
             };
             let group = &mut groups[index];
             for contender in &mut *group {
@@ -139,8 +186,10 @@ impl Hot {
         self.per_second.push(rate);
         self.hold.push(hold);
         self.hand_over.push(mean(|one| one.hand_over.p50));
-        self.wait
-            .push(mean(|one| one.wait.p99) / (hold * waiters as f64));
+        self.between.push(1e6 / rate - hold);
+        let wait = mean(|one| one.wait.p99) / waiters as f64;
+        self.wait.push(wait / hold);
+        self.turns.push(wait * rate / 1e6);
         let of_ideal = rate * hold / 1e6;
         if of_ideal > MOST_OF_IDEAL {
             return Err(Failed(format!("{}: two had the key at once", self.who)));
@@ -164,6 +213,11 @@ fn largest(shares: &[u64]) -> f64 {
         middle(shares.len() / 2),
     );
     shares.last().copied().unwrap_or_default() as f64 / median
+}
+
+/// Returns for how long callers contend: long enough that one turn more or less is no larger share.
+fn length(bench: &Bench) -> Duration {
+    bench.scale.sample.mul_f64(3.0).max(LEAST)
 }
 
 fn compare(report: &mut Report, row: &'static str, all: &[Hot]) {
@@ -217,6 +271,7 @@ fn print(all: &[Hot]) {
     eprintln!("\n{}", table.text());
 }
 
+const SHARE: &str = "largest share of a process, × the median";
 const HOLD: Duration = Duration::from_millis(1);
 /// One holder at a time; the clocks of several processes are not read at the same moment.
 const MOST_OF_IDEAL: f64 = 1.02;

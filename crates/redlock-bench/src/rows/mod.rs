@@ -8,6 +8,7 @@ mod growth;
 mod hot;
 mod leases;
 mod pairs;
+mod replicas;
 #[cfg(feature = "seam")]
 mod script;
 mod sets;
@@ -49,6 +50,8 @@ pub(crate) struct Scale {
     pub(crate) ttl: Duration,
     /// How many keys are used once.
     pub(crate) keys: u64,
+    /// How many requests come for one key.
+    pub(crate) requests: u32,
 }
 
 impl Scale {
@@ -61,6 +64,7 @@ impl Scale {
         leases: 100_000,
         ttl: Duration::from_secs(30),
         keys: 1_000_000,
+        requests: 2_000,
     };
 
     /// In three minutes, for a first look.
@@ -71,6 +75,7 @@ impl Scale {
         leases: 10_000,
         ttl: Duration::from_secs(6),
         keys: 50_000,
+        requests: 200,
     };
 }
 
@@ -102,6 +107,7 @@ const ROWS: &[Row] = &[
     row("P3", "", delay::p3),
     row("P4", "", frozen::p4),
     row("P5", "", hot::p5),
+    row("P6", "", hot::p6),
     row("P7", "", hot::p7),
     row("P8", "", leases::p8),
     #[cfg(feature = "seam")]
@@ -114,6 +120,7 @@ const ROWS: &[Row] = &[
     #[cfg(feature = "seam")]
     row("P15", "guards", script::p15),
     row("P16", "fresh", fresh::p16),
+    row("P17", "replicas", replicas::p17),
 ];
 
 /// Finds rows by their names; all if none is named.
