@@ -62,7 +62,9 @@ impl Settings {
             Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
         };
         let ttl = whole(ttl);
-        Timing::new(ttl, self.clock_rate_error, ttl / 10)
+        // More would be left by no key that a node gives to a caller in line.
+        let least = (ttl / 10).min(Duration::from_millis(200));
+        Timing::new(ttl, self.clock_rate_error, least)
             .map(|timing| timing.with_lock_delay(whole(lock_delay)))
             .ok_or_else(|| {
                 let message = "leaves nothing after the allowance for clock drift";

@@ -91,7 +91,7 @@ impl LeaseState {
         let keys = NodePresences::of(votes);
         let half = grant.start + grant.deadline.saturating_since(grant.start) / 2;
         let first = match grant.is_given {
-            true => half,
+            true => half.min(grant.won + SPREAD),
             false => renewal(timing, grant.start),
         };
         let renewal = if keys.are_lacking() {

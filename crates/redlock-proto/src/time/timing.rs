@@ -27,9 +27,8 @@ impl Timing {
         if !(0.0..=0.25).contains(&clock_rate_error) {
             return None;
         }
-        // The holder's clock may be slow by the error and the node's fast by it, hence twice; the
-        // constant is for the millisecond steps in which nodes expire keys.
-        let drift = ttl.mul_f64(2.0 * clock_rate_error) + Duration::from_millis(2);
+        // The holder's clock may be slow by the error and the node's fast by it, hence twice.
+        let drift = ttl.mul_f64(2.0 * clock_rate_error) + STEPS;
         let usable = ttl.checked_sub(drift)?;
         (!min_validity.is_zero() && usable >= min_validity).then_some(Self {
             ttl: nanos(ttl),
@@ -89,19 +88,33 @@ impl Timing {
         start + (self.ttl() - self.drift())
     }
 
-    /// Returns for how long a node gives the key to a caller that waited in line: for a second, or longer if the lease needs
-    /// more.
+    /// Returns for how long a node gives the key to a caller that waited in line: as long as the minimum validity, and a
+    /// second.
     ///
-    /// A caller that died in the meantime keeps others waiting for that long.
+    /// A caller that lives asked a second ago at most, and the time counts from then.
+    /// One that died in the meantime keeps others waiting for that long.
     pub fn grant(self) -> Duration {
-        let least = 2 * (self.min_validity() + self.drift());
-        Duration::from_secs(1).max(least).min(self.ttl())
+        let least = self.min_validity + nanos(LONGEST_SINCE_ASKED + STEPS);
+        let usable = u128::from(self.ttl - self.rate());
+        let nanos = (u128::from(least) * u128::from(self.ttl)).div_ceil(usable);
+        // Nodes count in whole milliseconds.
+        let millis = u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        Duration::from_millis(millis).min(self.ttl())
     }
 
     /// Returns the moment up to which a lease is valid for which nodes gave the key for `grant`, after they had handled
     /// requests that were sent after `start`.
     pub fn given(self, start: Instant, grant: Duration) -> Instant {
-        start + grant.min(self.ttl()).saturating_sub(self.drift())
+        let grant = grant.min(self.ttl());
+        // Clocks go apart by as much less as the time is shorter.
+        let drift = (u128::from(self.rate()) * grant.as_nanos()).div_ceil(self.ttl.into());
+        let drift = Duration::from_nanos(u64::try_from(drift).unwrap_or(self.drift));
+        start + grant.saturating_sub(drift + STEPS)
+    }
+
+    /// Returns how far clocks may go apart within the ttl, in nanoseconds.
+    fn rate(self) -> u64 {
+        self.drift.saturating_sub(nanos(STEPS))
     }
 
     /// Returns whether a lease with this deadline may be handed out now.
@@ -109,6 +122,11 @@ impl Timing {
         deadline.saturating_since(now) >= self.min_validity()
     }
 }
+
+/// How long ago a caller in line asked at most, and a little more for what is slow.
+const LONGEST_SINCE_ASKED: Duration = Duration::from_millis(1_020);
+/// What a lease loses by the millisecond steps in which nodes expire keys.
+const STEPS: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +156,26 @@ mod tests {
         assert!(new(1000, f64::NAN, 1).is_none());
         assert!(new(1000, -0.01, 1).is_none());
         assert!(new(1000, 0.26, 1).is_none());
+    }
+
+    // Shows: R9.2.
+    #[test]
+    fn what_nodes_gave_is_valid_for_as_much_less_as_clocks_go_apart_in_that_time() {
+        let ms = Duration::from_millis;
+        let start = Instant::from_origin(ms(500));
+        let timing = Timing::new(ms(30_000), 0.01, ms(200)).unwrap();
+        assert_eq!(timing.grant(), ms(1_247));
+        let a_second_later = timing.given(start, timing.grant()) - ms(1_000);
+        assert!(timing.may_hand_out(a_second_later, start));
+        assert_eq!(timing.given(start, ms(1_000)), start + ms(1_000 - 20 - 2));
+        assert_eq!(timing.given(start, ms(30_000)), timing.deadline(start));
+        assert_eq!(timing.given(start, ms(90_000)), timing.deadline(start));
+        assert_eq!(timing.given(start, ms(1)), start);
+        let long = Timing::new(ms(8_000), 0.25, ms(2_000)).unwrap();
+        assert!(long.may_hand_out(long.given(start, long.grant()), start + ms(1_000)));
+        let short = Timing::new(ms(500), 0.0, ms(50)).unwrap();
+        assert_eq!(short.grant(), ms(500));
+        assert_eq!(short.given(start, ms(500)), start + ms(498));
     }
 
     proptest! {

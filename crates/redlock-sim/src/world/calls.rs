@@ -354,8 +354,15 @@ impl World {
                 self.owners.get_mut(asked.owner).be_gone(node, gone);
                 self.counters.tombstones_left += u64::from(is_tombstoned);
             }
-            (Verb::Acquire { .. }, Reply::InLine { .. }) => {
-                self.owners.get_mut(asked.owner).line_over[node] = Some(address);
+            (
+                Verb::Acquire {
+                    line: Some(line), ..
+                },
+                Reply::InLine { .. },
+            ) => {
+                let owner = self.owners.get_mut(asked.owner);
+                owner.line_over[node] = Some(address);
+                owner.line_grants[node] = micros(line.grant);
             }
             (_, Reply::Tombstoned) => self.counters.tombstones += 1,
             (Verb::Heal { .. }, Reply::Done) => self.counters.heals += 1,

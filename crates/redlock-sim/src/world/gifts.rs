@@ -98,7 +98,7 @@ impl World {
         self.counters.gifts += 1;
         let its = self.owners.get(owner);
         let at = Moment::from_micros(self.now);
-        let until = millis + its.line_grant / MS;
+        let until = millis + its.line_grants[node] / MS;
         let binds = |gone: Gone| Some(gone.address) == its.line_over[node] || gone.is_tombstoned;
         let gone = its.gone(node);
         let must_refuse =

@@ -79,7 +79,6 @@ impl World {
         } = &request
             && let Some(owner) = number
         {
-            self.owners.get_mut(owner).line_grant = micros(line.grant);
             self.asks_for_a_place(line, owner);
         }
         if let Request::Job { verb, job } = &request {

@@ -246,6 +246,40 @@ async fn a_release_by_a_client_without_lines_delays_the_first_in_line_by_a_secon
     drop(held);
 }
 
+// Shows: R9.1.
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_died_at_the_head_of_the_line_delays_the_next_by_the_time_of_a_gift() {
+    for waited in (1..10).map(|at| at * 317 * MS) {
+        let (nodes, clients) = processes(3).await;
+        let links = nodes.iter().map(FaultyNode::by_another_link);
+        let links: Vec<FaultyNode> = links.collect();
+        let dies = client(&links).await;
+        let held = clients[0].acquire("key").await.unwrap();
+        let first = dies.acquire_with("key", patient());
+        let next = async {
+            sleep(50 * MS).await;
+            let guard = clients[1].acquire_with("key", patient()).await.unwrap();
+            let had = Instant::now();
+            drop(guard);
+            had
+        };
+        let letting_go = async {
+            sleep(50 * MS + waited).await;
+            let dead = Faults {
+                is_mute: true,
+                ..Faults::BLACK_HOLE
+            };
+            links.iter().for_each(|link| link.set(dead));
+            drop(held);
+            Instant::now()
+        };
+        let (dead, had, freed) = tokio::join!(first, next, letting_go);
+        assert!(dead.is_err());
+        let took = had - freed;
+        assert!(took <= 1_300 * MS, "after {waited:?}: {took:?}");
+    }
+}
+
 /// Has a caller take its turn ten times while others take the key in line without a break; returns the longest wait.
 async fn beside_a_line(clients: &[Redlock], turn: impl AsyncFn()) -> Duration {
     let is_done = Cell::new(false);

@@ -96,15 +96,14 @@ impl Leases {
 impl WonLease {
     /// Returns the entry of the holder in the line at a node that another attempt has taken: before all that wait.
     ///
-    /// An attempt that cannot win lets the key of that node go, and it is for the holder.
+    /// An attempt that cannot win lets the key of that node go, and it is for the holder, up to its renewals.
     fn first_in_line(&self, round: u64, client: u64) -> InLine {
         let timing = self.state.timing();
-        let grant = timing.grant() + timing.lock_delay();
         InLine {
             place: LinePlace::of_holder(client),
             round,
-            grant,
-            stay: grant,
+            grant: timing.key_ttl(),
+            stay: timing.grant() + timing.lock_delay(),
             at_once: false,
         }
     }
