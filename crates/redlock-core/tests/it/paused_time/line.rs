@@ -249,7 +249,7 @@ async fn a_release_by_a_client_without_lines_delays_the_first_in_line_by_a_secon
 // Shows: R9.1.
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_died_at_the_head_of_the_line_delays_the_next_by_the_time_of_a_gift() {
-    for waited in (1..10).map(|at| at * 317 * MS) {
+    for waited in (1..10).map(|at| at * 1_317 * MS) {
         let (nodes, clients) = processes(3).await;
         let links = nodes.iter().map(FaultyNode::by_another_link);
         let links: Vec<FaultyNode> = links.collect();

@@ -71,9 +71,10 @@ impl Acquisitions {
                 RetryDecision::GiveUp => wait_until,
             }
         } else {
-            let beat = longest_stay(cx.config.keyspace.quarantine()) / BEATS
-                * (1 + acquisition.ahead.min(LONGEST_BEAT));
-            let beat = started + beat;
+            let shortest = longest_stay(cx.config.keyspace.quarantine()) / BEATS;
+            let waited = now.clock.saturating_since(acquisition.request.came);
+            let beat = (shortest * (1 + acquisition.ahead)).max(waited / 8);
+            let beat = started + beat.min(shortest * LONGEST_BEAT);
             let at = free_at.map_or(beat, |free_at| free_at.min(beat));
             // A holder may extend its lease in its last millisecond, again and again.
             (at.max(now.clock) + A_LITTLE).max(started + cx.config.retry.least())
@@ -388,8 +389,8 @@ const LONGEST_STAY: Duration = Duration::from_secs(3);
 ///
 /// That is every quarter of a second, or more often.
 const BEATS: u32 = 12;
-/// By how many beats longer a caller waits that is far behind, at most.
-const LONGEST_BEAT: u32 = 3;
+/// How many times as long a caller waits at most that is far behind, or has waited for long.
+const LONGEST_BEAT: u32 = 4;
 /// Nodes count in whole milliseconds.
 const A_LITTLE: Duration = Duration::from_millis(2);
 

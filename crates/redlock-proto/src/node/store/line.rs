@@ -145,7 +145,7 @@ impl Store {
             return None;
         }
         let mut line = self.live(call);
-        line.retain(|waiting| waiting.owner != wanted.owner);
+        line.retain(|waiting| waiting.owner != wanted.owner && waiting.place != asks.place);
         if line.len() >= LONGEST {
             return None;
         }
