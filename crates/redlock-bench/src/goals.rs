@@ -107,6 +107,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("P15", "what guards cost a node"),
     ("P16", "young leases, and a node lost"),
     ("P17", "one key, three replicas behind the layer"),
+    ("P18", "eight processes that wait for each of many keys"),
 ];
 
 /// All of them.
@@ -193,4 +194,7 @@ pub(crate) const GOALS: &[Goal] = &[
     // More requests for one key than can be served, at several replicas.
     goal("P17", "p99 wait, × the ideal", "", AtMost(1.2)),
     goal("P17", "farthest from the order of arrival, × all requests", "", AtMost(0.1)),
+
+    // Callers that wait for keys of others.
+    goal("P18", "share of a core, for 1,000 keys", "", AtMost(0.15)),
 ];

@@ -143,6 +143,24 @@ fn keys_are_used_as_often_as_was_asked_for() {
 }
 
 #[test]
+fn callers_of_another_process_wait_for_what_is_held() {
+    let servers = servers();
+    let [mut holder, mut other] = [(); 2].map(|()| Process::start("ours", &servers));
+    let hold = json!({
+        "kind": "hold", "key": "a", "tasks": 1, "count": 5, "ttl": { "secs": 30, "nanos": 0 },
+    });
+    assert_eq!(holder.outcome(&hold)["done"], 5);
+    let mut ended = |count: u32| {
+        let wait = json!({
+            "kind": "wait", "key": "a", "count": count, "length": milliseconds(400),
+        });
+        other.outcome(&wait)["failed"].clone()
+    };
+    assert_eq!(ended(5), 0);
+    assert_eq!(ended(7), 2, "two of them are free");
+}
+
+#[test]
 fn leases_that_are_lost_are_not_counted_as_held() {
     let mut servers = servers();
     let mut ours = Process::start("ours", &servers);
@@ -150,7 +168,7 @@ fn leases_that_are_lost_are_not_counted_as_held() {
         let outcome = ours.outcome(workload);
         (outcome["done"].clone(), outcome["failed"].clone())
     };
-    let hold = json!({ "kind": "hold", "tasks": 4, "count": 20, "ttl": { "secs": 2, "nanos": 0 } });
+    let hold = json!({ "kind": "hold", "key": "a", "tasks": 4, "count": 20, "ttl": { "secs": 2, "nanos": 0 } });
     assert_eq!(counts(&hold), (json!(20), json!(0)));
     // More than their time to live, so all of them were renewed.
     let rest = json!({ "kind": "rest", "length": { "secs": 2, "nanos": 500_000_000 } });

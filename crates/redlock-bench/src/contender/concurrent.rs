@@ -9,7 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{runtime::Runtime, task::JoinSet, time::sleep};
+use tokio::{
+    runtime::Runtime,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::{
     Client, Outcome, TTL, Workload, hot,
@@ -96,8 +100,9 @@ impl<L: Locks> Concurrent<L> {
         })
     }
 
-    fn hold(&mut self, tasks: usize, count: u64, ttl: Duration) -> Result<Outcome> {
-        let (keys, locks, kept) = (self.new_keys(count), &self.locks, &mut self.kept);
+    fn hold(&mut self, keys: Keys, tasks: usize, ttl: Duration) -> Result<Outcome> {
+        let count = keys.left.load(Ordering::Relaxed);
+        let (locks, kept) = (&self.locks, &mut self.kept);
         self.runtime.block_on(async {
             let sample = Sample::start();
             let mut set = JoinSet::new();
@@ -121,6 +126,25 @@ impl<L: Locks> Concurrent<L> {
         })
     }
 
+    fn wait(&self, keys: &Keys, length: Duration) -> Result<Outcome> {
+        let locks = &self.locks;
+        self.runtime.block_on(async {
+            let mut set = JoinSet::new();
+            while let Some(key) = keys.next() {
+                let locks = locks.clone();
+                set.spawn(async move { timeout(length, locks.acquire(&key, TTL)).await.is_ok() });
+            }
+            sleep(length / 2).await;
+            let sample = Sample::start();
+            sleep(length / 4).await;
+            let mut outcome = sample.end_of(0, 0);
+            while let Some(task) = set.join_next().await {
+                outcome.failed += u64::from(task?);
+            }
+            Ok(outcome)
+        })
+    }
+
     fn rest(&mut self, length: Duration) -> Outcome {
         let sample = Sample::start();
         self.runtime.block_on(async { sleep(length).await });
@@ -129,10 +153,7 @@ impl<L: Locks> Concurrent<L> {
     }
 
     fn new_keys(&mut self, count: u64) -> Keys {
-        Keys {
-            prefix: self.prefix().into(),
-            left: Arc::new(AtomicU64::new(count)),
-        }
+        Keys::new(&self.prefix(), count)
     }
 }
 
@@ -144,6 +165,13 @@ struct Keys {
 }
 
 impl Keys {
+    fn new(prefix: &str, count: u64) -> Self {
+        Self {
+            prefix: prefix.into(),
+            left: Arc::new(AtomicU64::new(count)),
+        }
+    }
+
     fn next(&self) -> Option<String> {
         let next = |left: u64| left.checked_sub(1);
         let relaxed = Ordering::Relaxed;
@@ -166,7 +194,17 @@ impl<L: Locks> Client for Concurrent<L> {
                 let run = hot::run(&self.locks, key, waiters, hold, length);
                 self.runtime.block_on(run)
             }
-            Workload::Hold { tasks, count, ttl } => self.hold(tasks, count, ttl),
+            Workload::Hold {
+                ref key,
+                tasks,
+                count,
+                ttl,
+            } => self.hold(Keys::new(key, count), tasks, ttl),
+            Workload::Wait {
+                ref key,
+                count,
+                length,
+            } => self.wait(&Keys::new(key, count), length),
             Workload::Rest { length } => Ok(self.rest(length)),
         }
     }

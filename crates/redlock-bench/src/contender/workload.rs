@@ -19,11 +19,20 @@ pub(crate) enum Workload {
         hold: Duration,
         length: Duration,
     },
-    /// Acquires so many locks of its own, and keeps them.
+    /// Acquires so many locks, whose names begin with this one, and keeps them.
     Hold {
+        key: String,
         tasks: usize,
         count: u64,
         ttl: Duration,
+    },
+    /// Has a task wait for each of these locks, which another process has, and gives up after a time.
+    ///
+    /// The figures are those of the third quarter of that time; it failed where a task did not wait to the end.
+    Wait {
+        key: String,
+        count: u64,
+        length: Duration,
     },
     /// Does nothing for a time but keep what it has.
     Rest { length: Duration },
@@ -33,9 +42,10 @@ impl Workload {
     /// Returns how long it takes at the longest if all goes well.
     pub(crate) fn length(&self) -> Duration {
         match *self {
-            Self::Pairs { length, .. } | Self::HotKey { length, .. } | Self::Rest { length } => {
-                length
-            }
+            Self::Pairs { length, .. }
+            | Self::HotKey { length, .. }
+            | Self::Wait { length, .. }
+            | Self::Rest { length } => length,
             Self::Keys { count, .. } | Self::Hold { count, .. } => Duration::from_millis(count),
         }
     }

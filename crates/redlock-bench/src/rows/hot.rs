@@ -25,6 +25,7 @@ pub(super) fn p5(bench: &mut Bench) -> Result<()> {
         row: "P5",
         waiters: 16,
         length: length(bench),
+        repeats: bench.scale.repeats,
     };
     let all = measure(bench, contest, &mut groups)?;
     for hot in &all {
@@ -59,6 +60,7 @@ pub(super) fn p6(bench: &mut Bench) -> Result<()> {
         waiters: 1,
         // Each caller has a fourth of the turns that one of P7 has in the same time.
         length: 4 * length(bench),
+        repeats: bench.scale.repeats.div_ceil(3),
     };
     let (all, round_trip) = processes(bench, contest, 16)?;
     for hot in &all {
@@ -86,6 +88,7 @@ pub(super) fn p7(bench: &mut Bench) -> Result<()> {
         row: "P7",
         waiters: 4,
         length: length(bench),
+        repeats: bench.scale.repeats,
     };
     let (all, _) = processes(bench, contest, 4)?;
     for hot in &all {
@@ -115,6 +118,7 @@ struct Contest {
     /// How many callers each process has.
     waiters: usize,
     length: Duration,
+    repeats: usize,
 }
 
 /// The figures of one client, one for each repeat.
@@ -144,7 +148,7 @@ fn measure(bench: &Bench, contest: Contest, groups: &mut [Vec<Contender>]) -> Re
             ..Hot::default()
         })
         .collect();
-    for repeat in 0..bench.scale.repeats {
+    for repeat in 0..contest.repeats {
         for turn in 0..groups.len() {
             let index = (repeat + turn) % groups.len();
             let workload = Workload::HotKey {

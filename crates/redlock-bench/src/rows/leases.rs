@@ -72,7 +72,12 @@ fn measure(bench: &Bench, contender: &mut Contender, nodes: &mut Nodes) -> Resul
         tasks,
         count: WARM_UP,
     })?;
-    let held = contender.run(&Workload::Hold { tasks, count, ttl })?;
+    let held = contender.run(&Workload::Hold {
+        key: "bench:P8".to_owned(),
+        tasks,
+        count,
+        ttl,
+    })?;
     if held.failed > 0 {
         return Err(Failed(format!("{} acquires failed", held.failed)));
     }

@@ -16,6 +16,7 @@ mod shared;
 mod slots;
 mod tower;
 mod uncontended;
+mod waiting;
 
 use std::time::Duration;
 
@@ -121,6 +122,7 @@ const ROWS: &[Row] = &[
     row("P15", "guards", script::p15),
     row("P16", "fresh", fresh::p16),
     row("P17", "replicas", replicas::p17),
+    row("P18", "waiting", waiting::p18),
 ];
 
 /// Finds rows by their names; all if none is named.
