@@ -179,6 +179,29 @@ async fn a_client_listens_for_as_long_as_a_caller_waits() {
     drop(guard.unwrap());
 }
 
+// Shows: R9.5.
+#[tokio::test(start_paused = true)]
+async fn a_client_listens_for_as_long_as_its_callers_wait_though_none_asks_twice() {
+    let (_nodes, clients) = processes(6).await;
+    let begun = Instant::now();
+    let (freed, longest) = (Cell::new(None::<Instant>), Cell::default());
+    let work = clients.iter().map(async |client| {
+        while begun.elapsed() < 130 * SECOND {
+            let guard = client.acquire_with("key", patient()).await.unwrap();
+            if let Some(freed) = freed.take()
+                && begun.elapsed() > SECOND
+            {
+                longest.set(freed.elapsed().max(longest.get()));
+            }
+            sleep(20 * MS).await;
+            freed.set(Some(Instant::now()));
+            guard.release().await.unwrap();
+        }
+    });
+    join_all(work).await;
+    assert!(longest.get() <= 3 * TRIP, "{:?}", longest.get());
+}
+
 /// Makes a client that waits as one of a version without lines: it is never in line, and asks again after random pauses.
 async fn older_client(nodes: &[FaultyNode]) -> Redlock {
     let links = nodes.iter().map(FaultyNode::by_another_link);

@@ -51,6 +51,8 @@ impl Acquisitions {
             _ => return,
         };
         cx.end_limit(round);
+        // A caller that stands in line need not ask again before it is its turn.
+        cx.listen(now);
         let wait_until = acquisition.request.wait_until;
         // The key is free once it has expired, though its holder did not let it go.
         let free_at = free_in.map(|free_in| now.clock + free_in);
