@@ -1,6 +1,6 @@
 //! A caller in a process of its own: it comes for the key, holds it for a while, and comes again.
 
-use redlock_core::{AcquireOptions, Redlock, Wait};
+use redlock_core::{AcquireOptions, Fairness, Redlock, Wait};
 use tokio::time::sleep;
 
 use crate::{APART, BoxError, LONGEST, VISITS};
@@ -19,7 +19,9 @@ pub(crate) async fn run(name: &str, nodes: &str) -> Result<(), BoxError> {
         .await?;
     for _ in 0..VISITS {
         println!("{COMES}");
-        let options = AcquireOptions::new().wait(Wait::UpTo(LONGEST));
+        let options = AcquireOptions::new()
+            .wait(Wait::UpTo(LONGEST))
+            .fairness(Fairness::Strict);
         let guard = redlock.acquire_with("counter", options).await?;
         println!("{SERVED}");
         sleep(APART).await;

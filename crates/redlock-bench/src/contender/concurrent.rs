@@ -100,7 +100,7 @@ impl<L: Locks> Concurrent<L> {
         })
     }
 
-    fn hold(&mut self, keys: Keys, tasks: usize, ttl: Duration) -> Result<Outcome> {
+    fn hold(&mut self, keys: &Keys, tasks: usize, ttl: Duration) -> Result<Outcome> {
         let count = keys.left.load(Ordering::Relaxed);
         let (locks, kept) = (&self.locks, &mut self.kept);
         self.runtime.block_on(async {
@@ -199,7 +199,7 @@ impl<L: Locks> Client for Concurrent<L> {
                 tasks,
                 count,
                 ttl,
-            } => self.hold(Keys::new(key, count), tasks, ttl),
+            } => self.hold(&Keys::new(key, count), tasks, ttl),
             Workload::Wait {
                 ref key,
                 count,

@@ -27,7 +27,7 @@ pub(super) fn p5(bench: &mut Bench) -> Result<()> {
         length: length(bench),
         repeats: bench.scale.repeats,
     };
-    let all = measure(bench, contest, &mut groups)?;
+    let all = measure(contest, &mut groups)?;
     for hot in &all {
         let report = &mut bench.report;
         report.add(
@@ -108,7 +108,7 @@ fn processes(bench: &Bench, contest: Contest, count: usize) -> Result<(Vec<Hot>,
         groups.push(processes.collect::<Result<Vec<_>>>()?);
     }
     let round_trip = micros(Spread::of(relays.round_trips(PINGS)?).p50);
-    Ok((measure(bench, contest, &mut groups)?, round_trip))
+    Ok((measure(contest, &mut groups)?, round_trip))
 }
 
 /// What callers do in each repeat.
@@ -140,7 +140,7 @@ struct Hot {
 }
 
 /// Measures each group of processes in turn; those of a group contend for one key.
-fn measure(bench: &Bench, contest: Contest, groups: &mut [Vec<Contender>]) -> Result<Vec<Hot>> {
+fn measure(contest: Contest, groups: &mut [Vec<Contender>]) -> Result<Vec<Hot>> {
     let mut all: Vec<_> = groups
         .iter()
         .map(|group| Hot {

@@ -56,7 +56,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Whole, in a quarter of an hour.
+    /// Whole, in twenty minutes.
     pub(crate) const WHOLE: Self = Self {
         // Many short samples: what else the machine does lasts longer than a turn of all contenders.
         repeats: 21,
@@ -68,7 +68,7 @@ impl Scale {
         requests: 2_000,
     };
 
-    /// In three minutes, for a first look.
+    /// In five minutes, for a first look.
     pub(crate) const QUICK: Self = Self {
         repeats: 5,
         sample: Duration::from_millis(250),

@@ -148,6 +148,8 @@ impl Lease {
     /// Returns how much longer the lease is valid; zero once it is lost or released.
     ///
     /// Automatic renewal makes that time longer again.
+    /// A lease that the caller waited for in line is valid for about a second at first.
+    /// The client extends it to its time to live after 100 ms, also without renewal.
     pub fn remaining(&self) -> Duration {
         let validity = self.look();
         match validity.over {
