@@ -249,9 +249,11 @@ async fn a_wait_for_another_holder_outlasts_an_outage_in_between() {
     };
     let (holder, waiter) = (client().await.unwrap(), client().await.unwrap());
     let guard = holder.acquire("key").await.unwrap();
-    let (acquired, ()) = tokio::join!(waiter.acquire("key"), async {
+    let patient = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+    let (acquired, ()) = tokio::join!(waiter.acquire_with("key", patient), async {
         for _ in 0..3 {
-            sleep(500 * MS).await;
+            // Long enough to be connected again, and to ask.
+            sleep(1_500 * MS).await;
             nodes.iter().for_each(MemoryNode::stop);
             sleep(500 * MS).await;
             nodes.iter().for_each(MemoryNode::start);

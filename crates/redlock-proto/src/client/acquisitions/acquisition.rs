@@ -86,6 +86,8 @@ impl Acquisition {
 
     /// Notes that it stands in line; returns whether fewer callers are before it than when it stood there last.
     pub(super) fn moves_up(&mut self) -> bool {
+        // A majority has answered.
+        self.outage = None;
         let before = self.stood_behind.replace(self.ahead);
         before.is_some_and(|before| self.ahead < before)
     }
