@@ -62,7 +62,8 @@ impl Settings {
             Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
         };
         let ttl = whole(ttl);
-        // More would be left by no key that a node gives to a caller in line.
+        // A node gives its key to a caller in line for a second longer than this, and others wait for that long if the
+        // caller is dead.
         let least = (ttl / 10).min(Duration::from_millis(200));
         Timing::new(ttl, self.clock_rate_error, least)
             .map(|timing| timing.with_lock_delay(whole(lock_delay)))

@@ -106,7 +106,7 @@ impl Timing {
     /// requests that were sent after `start`.
     pub fn given(self, start: Instant, grant: Duration) -> Instant {
         let grant = grant.min(self.ttl());
-        // Clocks go apart by as much less as the time is shorter.
+        // In a shorter time, clocks go apart by less.
         let drift = (u128::from(self.rate()) * grant.as_nanos()).div_ceil(self.ttl.into());
         let drift = Duration::from_nanos(u64::try_from(drift).unwrap_or(self.drift));
         start + grant.saturating_sub(drift + STEPS)
@@ -123,7 +123,7 @@ impl Timing {
     }
 }
 
-/// How long ago a caller in line asked at most, and a little more for what is slow.
+/// How long ago a caller in line has asked at most: a second, and 20 ms for what is slow.
 const LONGEST_SINCE_ASKED: Duration = Duration::from_millis(1_020);
 /// What a lease loses by the millisecond steps in which nodes expire keys.
 const STEPS: Duration = Duration::from_millis(2);

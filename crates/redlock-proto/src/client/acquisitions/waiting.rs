@@ -391,7 +391,7 @@ const LONGEST_STAY: Duration = Duration::from_secs(3);
 ///
 /// That is every quarter of a second, or more often.
 const BEATS: u32 = 12;
-/// How many times as long a caller waits at most that is far behind, or has waited for long.
+/// The longest time before a caller asks again, in shortest ones: it is far behind, or has waited for long.
 const LONGEST_BEAT: u32 = 4;
 /// Nodes count in whole milliseconds.
 const A_LITTLE: Duration = Duration::from_millis(2);

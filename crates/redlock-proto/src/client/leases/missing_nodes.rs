@@ -96,7 +96,8 @@ impl Leases {
 impl WonLease {
     /// Returns the entry of the holder in the line at a node that another attempt has taken: before all that wait.
     ///
-    /// An attempt that cannot win lets the key of that node go, and it is for the holder, up to its renewals.
+    /// An attempt that cannot win lets the key of that node go, and the holder gets it.
+    /// The key lasts for the ttl, which is longer than it takes to the next renewal.
     fn first_in_line(&self, round: u64, client: u64) -> InLine {
         let timing = self.state.timing();
         InLine {
