@@ -112,9 +112,12 @@ impl AcquireError {
         };
         let held = count(|answer| matches!(answer, NodeAnswer::Held { .. }));
         let others = count(|answer| matches!(answer, NodeAnswer::OtherSlots { .. }));
+        let willing = count(|answer| matches!(answer, NodeAnswer::Granted | NodeAnswer::Reachable));
         let kind = match failure.kind {
             // A few nodes that remember another number are not why it failed.
-            FailureKind::Contended if others > held => AcquireErrorKind::OtherSlots,
+            FailureKind::Contended if others > held && willing < needed => {
+                AcquireErrorKind::OtherSlots
+            }
             FailureKind::Contended => AcquireErrorKind::Contended,
             FailureKind::Expired => AcquireErrorKind::Expired,
             FailureKind::Quarantined => AcquireErrorKind::Quarantined,

@@ -365,4 +365,14 @@ async fn a_node_that_remembers_another_number_is_one_node_that_refuses() {
         first.release().await.unwrap();
         second.release().await.unwrap();
     }
+    // An attempt that splits the votes does not wait for a slow node; with it, it would have had a majority.
+    let slow = Faults {
+        reply_delay: 100 * MS,
+        ..Faults::default()
+    };
+    nodes[1].set(slow);
+    let slots = redlock.slots("reports", 2).unwrap();
+    let refused = slots.try_acquire().await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::Contended, "{refused}");
+    slots.acquire().await.unwrap().release().await.unwrap();
 }
