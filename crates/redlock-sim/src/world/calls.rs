@@ -354,15 +354,9 @@ impl World {
                 self.owners.get_mut(asked.owner).be_gone(node, gone);
                 self.counters.tombstones_left += u64::from(is_tombstoned);
             }
-            (
-                Verb::Acquire {
-                    line: Some(line), ..
-                },
-                Reply::InLine { .. },
-            ) => {
+            (Verb::Acquire { line: Some(_), .. }, Reply::InLine { .. }) => {
                 let owner = self.owners.get_mut(asked.owner);
                 owner.line_over[node] = Some(address);
-                owner.line_grants[node] = micros(line.grant);
             }
             (_, Reply::Tombstoned) => self.counters.tombstones += 1,
             (Verb::Heal { .. }, Reply::Done) => self.counters.heals += 1,
@@ -371,8 +365,11 @@ impl World {
         for key in keys {
             self.look_for_leftovers(node, *key, millis);
         }
-        // A lock of several keys looks at no line.
-        if keys.len() == 1 {
+        // Only a release, or a later caller that asks for a place, has a node give a key; a lock of several keys looks
+        // at no line.
+        let may_give = matches!(asked.reply, Reply::Passed { .. })
+            || matches!(verb, Verb::Acquire { line: Some(_), .. });
+        if may_give && keys.len() == 1 {
             self.watch_gift(node, keys, time);
         }
     }

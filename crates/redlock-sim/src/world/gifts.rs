@@ -7,7 +7,7 @@ use redlock_proto::{Effect, Gift, InLine, NodeTime};
 use super::{World, agenda::Due, owners::Gone};
 use crate::{
     Moment, Plan, Violation,
-    setup::{MS, Micros},
+    setup::{MS, Micros, micros},
 };
 
 /// The messages that are on their way, and what the callers asked for that they are about.
@@ -15,8 +15,9 @@ use crate::{
 pub(super) struct Gifts {
     sent: HashMap<u32, (usize, Gift)>,
     next: u32,
-    /// The owner of each round in which a client asked for a place in line, by its number.
-    asked: HashMap<(u64, u64), u32>,
+    /// The owner of each round in which a client asked for a place in line, by its number, and for how long it would
+    /// be given the key.
+    asked: HashMap<(u64, u64), (u32, Micros)>,
     /// The messages of a call that is being watched.
     told: VecDeque<(u64, Gift)>,
 }
@@ -63,7 +64,7 @@ impl World {
     /// Notes that an owner asks in this round for a place in line.
     pub(super) fn asks_for_a_place(&mut self, line: &InLine, owner: u32) {
         let asked = (line.place.client, line.round);
-        self.gifts.asked.insert(asked, owner);
+        self.gifts.asked.insert(asked, (owner, micros(line.grant)));
     }
 
     /// Takes the messages of a node's call, which is watched next.
@@ -82,7 +83,9 @@ impl World {
         };
         let number = *number;
         let owner = self.gifts.asked.get(&(number, gift.round)).copied();
-        let Some(owner) = owner else { return };
+        let Some((owner, grant)) = owner else {
+            return;
+        };
         let its = self.owners.get(owner);
         if its.line_over[node].is_none() {
             return;
@@ -98,7 +101,7 @@ impl World {
         self.counters.gifts += 1;
         let its = self.owners.get(owner);
         let at = Moment::from_micros(self.now);
-        let until = millis + its.line_grants[node] / MS;
+        let until = millis + grant / MS;
         let binds = |gone: Gone| Some(gone.address) == its.line_over[node] || gone.is_tombstoned;
         let gone = its.gone(node);
         let must_refuse =

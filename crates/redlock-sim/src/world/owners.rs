@@ -29,8 +29,6 @@ pub(super) struct Owner {
     pub(super) name: OwnerId,
     /// How long nodes keep its key.
     pub(super) ttl: Micros,
-    /// How long each node keeps a key that it gives it in its turn.
-    pub(super) line_grants: [Micros; MOST_NODES],
     /// The address over which each node was asked for its place in line.
     pub(super) line_over: [Option<usize>; MOST_NODES],
     /// The addresses over which nodes were asked for its key.
@@ -102,7 +100,6 @@ impl Owners {
             client,
             name,
             ttl,
-            line_grants: [0; MOST_NODES],
             line_over: [None; MOST_NODES],
             started,
             over: None,
