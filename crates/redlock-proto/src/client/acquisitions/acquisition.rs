@@ -202,6 +202,8 @@ pub(super) struct Settlement {
     pub(super) voters: Vec<usize>,
     /// The nodes whose votes are still to come, or that may give the key in its turn.
     pub(super) awaited: Vec<usize>,
+    /// Whether nodes had refused the attempt, because others had the lock there.
+    pub(super) is_contended: bool,
     /// Up to when the lease lasts that the votes have granted.
     pub(super) until: Instant,
 }

@@ -39,6 +39,7 @@ impl Acquisitions {
             awaited: nodes(won.votes, |vote| {
                 matches!(vote, Vote::Pending | Vote::Cast(NodeOutcome::InLine { .. }))
             }),
+            is_contended: won.votes.refused() > 0,
             until: held.state.deadline(),
         };
         if let Some(entry) = cx.rounds.get_mut(attempt)
@@ -148,7 +149,7 @@ impl Acquisitions {
             return;
         };
         let id = *lease;
-        let is_contended = extension.votes().refused() > 0;
+        let is_refused = extension.votes().refused() > 0;
         let hopeful = entry.confirmed_or_silent(extension.votes());
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
@@ -158,7 +159,7 @@ impl Acquisitions {
         };
         let hopeful = settlement.voters.iter().filter(|node| hopeful[**node]);
         let hopeful = hopeful.count();
-        let until = settlement.until;
+        let (until, is_contended) = (settlement.until, settlement.is_contended);
         let Some(held) = leases.get_mut(id) else {
             return cx.joins_no_more(settlement.attempt);
         };
@@ -178,7 +179,7 @@ impl Acquisitions {
         cx.joins_no_more(settlement.attempt);
         let kind = match verdict {
             ExtensionVerdict::Extended { .. } => FailureKind::Expired,
-            _ if is_contended => FailureKind::Contended,
+            _ if is_refused || is_contended => FailureKind::Contended,
             _ if ran_out => FailureKind::Overloaded,
             _ => FailureKind::NoQuorum,
         };

@@ -37,6 +37,8 @@ pub(crate) struct Bench {
     pub(crate) mode: LockMode,
     /// Whether leases are renewed that are acquired from now on.
     pub(crate) renew: bool,
+    /// How long acquisitions bear with an outage from now on.
+    pub(crate) quorum_wait: Option<Duration>,
 }
 
 struct Peer {
@@ -127,6 +129,7 @@ impl Bench {
             next_id: 1,
             mode: LockMode::Exclusive,
             renew: true,
+            quorum_wait: None,
         };
         for peer in 0..2 {
             for node in 0..ahead.len() {
@@ -298,7 +301,7 @@ impl Bench {
             fairness: redlock_proto::Fairness::Cohort,
             came: self.now().clock,
             wait_until: self.now().clock + self.wait,
-            quorum_wait: None,
+            quorum_wait: self.quorum_wait,
             label: None,
         }
     }
