@@ -245,7 +245,7 @@ impl Rule for Winning {
                 is_given: self.is_given,
             }));
         }
-        if !votes.is_out_of_reach() || self.stands(votes) {
+        if !votes.is_out_of_reach() || self.may_stand(votes) {
             return None;
         }
         // With a majority up, it is the holder that is in the way, even if a few nodes failed too.
@@ -262,6 +262,12 @@ impl Winning {
     fn stands(&self, votes: &Votes) -> bool {
         let may_win = votes.granted() + votes.in_line() >= votes.quorum().majority();
         self.line.is_some() && votes.in_line() > 0 && may_win
+    }
+
+    /// Returns whether it stands in line, or may once the nodes have answered that have not yet.
+    fn may_stand(&self, votes: &Votes) -> bool {
+        let lost = votes.refused() + votes.failed() - votes.in_line();
+        self.line.is_some() && votes.in_line() > 0 && lost <= votes.quorum().tolerated()
     }
 
     fn fail(&self, votes: &Votes, kind: FailureKind, now: Instant) -> AttemptVerdict {

@@ -104,7 +104,7 @@ impl Setup {
         let keys = if forgets {
             1
         } else {
-            random.pick(&[1, 1, 1, 2, 3])
+            random.pick(&[1, 1, 2, 3])
         };
         let max_ttl = if forgets {
             random.pick(&[300 * MS, 500 * MS])

@@ -25,6 +25,9 @@ impl Setup {
             refused: 0,
             ..self.net
         };
+        // A caller that finds others in line has asked all nodes. Only one that finds the key free asks a majority.
+        self.clients = random.pick(&[2, 3]);
+        self.set_keys(3);
         self.think = random.pick(&[30 * MS, 150 * MS]);
         self.horizon = 3 * SECOND + 3 * self.max_ttl;
     }

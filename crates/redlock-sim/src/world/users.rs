@@ -150,7 +150,7 @@ impl World {
             8 => random.between(0, ttl / 2),
             _ => random.between(0, 2 * ttl),
         };
-        let extends_every = if random.chance(150) {
+        let extends_every = if random.chance(500) {
             random.between(2 * MS, ttl / 4)
         } else {
             0

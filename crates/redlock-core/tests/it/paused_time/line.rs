@@ -89,6 +89,20 @@ async fn processes_are_served_in_the_order_in_which_they_came() {
 
 // Shows: R9.3.
 #[tokio::test(start_paused = true)]
+async fn processes_are_served_in_that_order_too_while_nodes_are_gone() {
+    for gone in 1..=2 {
+        let (nodes, clients) = processes(5).await;
+        // Where no server is, a request fails before the others are answered.
+        nodes[..gone].iter().for_each(|node| node.node.stop());
+        sleep(3 * SECOND).await;
+        let (order, free) = served(&clients, (600 * MS, 20 * MS), &patient()).await;
+        assert_eq!(order, [1, 2, 3, 4], "{gone}");
+        assert!(free[free.len() - 1] <= 3 * TRIP, "{gone}: {free:?}");
+    }
+}
+
+// Shows: R9.3.
+#[tokio::test(start_paused = true)]
 async fn with_strict_fairness_callers_of_all_processes_are_served_in_the_order_in_which_they_came()
 {
     let (_nodes, clients) = processes(4).await;
