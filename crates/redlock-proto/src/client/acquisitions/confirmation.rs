@@ -103,8 +103,12 @@ impl Acquisitions {
             return;
         };
         let is_awaited = settlement.awaited.contains(&node);
+        if settlement.lock.owner != owner || !is_awaited {
+            return;
+        }
         let is_in_line = matches!(outcome, NodeOutcome::InLine { .. });
-        if settlement.lock.owner != owner || !is_awaited || is_in_line {
+        settlement.is_contended |= is_in_line || matches!(outcome, NodeOutcome::Refused { .. });
+        if is_in_line {
             return;
         }
         settlement.awaited.retain(|awaited| *awaited != node);
