@@ -497,3 +497,28 @@ fn a_node_that_is_lost_before_its_confirmation_ends_no_wait_while_others_are_in_
         );
     }
 }
+
+/// Its vote is late, and counts in the place of a node that is lost meanwhile.
+// Shows: R9.2.
+#[test]
+fn a_node_that_gives_the_key_while_others_confirm_is_asked_to_confirm_as_well() {
+    let mut bench = Bench::new(3);
+    bench.wait(10 * TTL);
+    bench.count_ahead(0);
+    (0..3).for_each(|node| bench.take(node, 1));
+    bench.acquire(0);
+    bench.live(0, 300);
+    bench.listen(0);
+    bench.live(0, 300);
+    bench.free(0, 0);
+    bench.free(0, 1);
+    bench.cut(0, 1);
+    bench.free(0, 2);
+    for node in [0, 2] {
+        assert!(bench.has_asked_to_extend(0, node), "{node}");
+        bench.answer(0, node);
+    }
+    let seen = bench.seen(0);
+    let is_won = |effect: &Effect| matches!(effect, Effect::Acquired { .. });
+    assert!(seen.iter().any(is_won), "{seen:?}");
+}

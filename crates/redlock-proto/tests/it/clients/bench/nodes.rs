@@ -49,23 +49,37 @@ impl Bench {
 
     /// Lets a node have counted an hour further than the others.
     pub(crate) fn count_ahead(&mut self, node: usize) {
-        let ask = |verb| Request::Lock {
-            verb,
-            lock: Lock {
-                mode: LockMode::Exclusive,
-                keys: Self::lock().into(),
-                owner: OwnerId::from_random([9; 16]),
-            }
-            .into(),
-        };
-        let ahead = Verb::Acquire {
-            ttl: TTL,
-            proposal: self.now().wall + HOUR,
+        self.take(node, self.now().wall + HOUR);
+        self.free(0, node);
+    }
+
+    /// Has a stranger take the key at a node.
+    pub(crate) fn take(&mut self, node: usize, proposal: u64) {
+        let verb = Verb::Acquire {
+            ttl: 2 * TTL,
+            proposal,
             block: 1,
             wish: None,
             line: None,
         };
-        self.run(node, &[ask(ahead), ask(Verb::Release { ttl: TTL })]);
+        self.run(node, &[of_a_stranger(verb)]);
+    }
+
+    /// Has the stranger let the key go at a node, which may give it to the next in line; a client hears of it.
+    pub(crate) fn free(&mut self, peer: usize, node: usize) {
+        self.run(node, &[of_a_stranger(Verb::Release { ttl: TTL })]);
+        let now = self.now();
+        for (_, gift) in self.nodes[node].take_messages() {
+            self.peers[peer].client.on_gift(node, gift, now);
+        }
+        self.gather(peer);
+    }
+
+    /// Lets a client hear what each node publishes for it.
+    pub(crate) fn listen(&mut self, peer: usize) {
+        for node in 0..self.nodes.len() {
+            self.peers[peer].client.on_listening(node, true);
+        }
     }
 
     /// Lets a node answer the first request that it was sent.
@@ -224,3 +238,15 @@ impl Bench {
 
 /// In microseconds; longer than any of these stories takes, so that the clock does not stand in for counters.
 const HOUR: u64 = 3_600_000_000;
+
+fn of_a_stranger(verb: Verb) -> Request {
+    let lock = Lock {
+        mode: LockMode::Exclusive,
+        keys: Bench::lock().into(),
+        owner: OwnerId::from_random([9; 16]),
+    };
+    Request::Lock {
+        verb,
+        lock: lock.into(),
+    }
+}
