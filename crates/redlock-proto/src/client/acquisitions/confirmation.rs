@@ -163,7 +163,10 @@ impl Acquisitions {
         };
         let hopeful = settlement.voters.iter().filter(|node| hopeful[**node]);
         let hopeful = hopeful.count();
-        let (until, is_contended) = (settlement.until, settlement.is_contended);
+        let until = settlement.until;
+        // If too few nodes are up, that is the reason, though others are in the way as well.
+        let is_up = cx.nodes.reachable(now) >= cx.quorum().majority();
+        let is_contended = is_refused || settlement.is_contended && is_up;
         let Some(held) = leases.get_mut(id) else {
             return cx.joins_no_more(settlement.attempt);
         };
@@ -183,7 +186,7 @@ impl Acquisitions {
         cx.joins_no_more(settlement.attempt);
         let kind = match verdict {
             ExtensionVerdict::Extended { .. } => FailureKind::Expired,
-            _ if is_refused || is_contended => FailureKind::Contended,
+            _ if is_contended => FailureKind::Contended,
             _ if ran_out => FailureKind::Overloaded,
             _ => FailureKind::NoQuorum,
         };
