@@ -24,8 +24,10 @@ pub struct Statement<S> {
     pub by: InformantId,
     /// The pair that it names, if it names one.
     pub names: Option<Pair<S>>,
-    /// How many informants there are, as far as this one knows.
+    /// How many informants there are, as far as this one knows, also those that are gone and were not forgotten.
     pub known: usize,
+    /// How many of these run, as far as this one knows.
+    pub running: usize,
     /// Whether the slot is on its way to or from this informant, if it names itself as the owner of the slot.
     pub is_moving: Option<bool>,
 }
@@ -63,6 +65,13 @@ pub enum Shortfall {
         needed: usize,
         /// How many there are.
         count: usize,
+    },
+    /// The server has no mark, and more informants run than the configuration names.
+    NotAllNamed {
+        /// How many it names.
+        named: usize,
+        /// How many run.
+        running: usize,
     },
     /// A majority names the server, and too few of it are on the roll of its mark.
     Unlisted {
@@ -156,7 +165,11 @@ impl<S: Clone + Eq> Hearing<S> {
         let Some(roll) = stored else {
             let count = self.count();
             let needed = count / 2 + 1;
-            return if support >= needed {
+            let running = self.greatest(|it| it.running);
+            return if let Some(named) = self.named.filter(|named| running > *named) {
+                // Other clients may name the others.
+                Judgement::Refused(Shortfall::NotAllNamed { named, running })
+            } else if support >= needed {
                 Judgement::Lists(all(count))
             } else {
                 Judgement::Refused(Shortfall::NoMajority { needed, count })
