@@ -258,7 +258,11 @@ impl<S: Clone + Eq> Hearing<S> {
 
     /// Returns the greatest number of informants of which one of them knows.
     fn known(&self) -> usize {
-        self.statements.iter().map(|it| it.known).max().unwrap_or(0)
+        self.greatest(|it| it.known)
+    }
+
+    fn greatest(&self, number: impl FnMut(&Statement<S>) -> usize) -> usize {
+        self.statements.iter().map(number).max().unwrap_or(0)
     }
 }
 
@@ -272,6 +276,7 @@ mod tests {
             by: InformantId::new(by),
             names: Some(Pair { server, epoch }),
             known,
+            running: known.min(3),
             is_moving: None,
         }
     }
@@ -381,6 +386,26 @@ mod tests {
             known: Some(5),
         });
         assert_eq!(other.judge(&A0, Some(&roll(&[1, 2, 3]))), unlisted);
+    }
+
+    // Shows: R7.6.
+    #[test]
+    fn a_roll_begins_with_all_informants_that_run() {
+        let mut some = Hearing::of_all(1);
+        some.hear(Statement {
+            running: 3,
+            ..says(1, 'A', 0, 3)
+        });
+        let refused = Judgement::Refused(Shortfall::NotAllNamed {
+            named: 1,
+            running: 3,
+        });
+        assert_eq!(some.judge(&A0, None), refused);
+        let mut ghosts = Hearing::of_all(3);
+        for by in [1, 2, 3] {
+            ghosts.hear(says(by, 'A', 0, 7));
+        }
+        assert_eq!(ghosts.judge(&A0, None), Judgement::Lists(roll(&[1, 2, 3])));
     }
 
     // Shows: R7.7.
