@@ -57,7 +57,7 @@ pub enum Judgement {
 
 /// Why a server is not counted on.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_enums, reason = "a client must say what to do")]
 pub enum Shortfall {
     /// Fewer informants than are needed name one server under one epoch.
     NoMajority {
@@ -137,6 +137,11 @@ impl<S: Clone + Eq> Hearing<S> {
             .unwrap_or_else(|| self.known().max(self.statements.len()))
     }
 
+    /// Returns how many informants name a pair, listed or not.
+    pub fn support(&self, pair: &Pair<S>) -> usize {
+        self.supporters(pair).count()
+    }
+
     /// Returns the pair that more informants name than any other; `None` if there are two of them.
     pub fn candidate(&self) -> Option<Pair<S>> {
         let pairs = self.statements.iter().filter_map(|it| it.names.as_ref());
@@ -160,7 +165,7 @@ impl<S: Clone + Eq> Hearing<S> {
         if let Some(shortfall) = self.of_slot(pair) {
             return Judgement::Refused(shortfall);
         }
-        let support = self.supporters(pair).count();
+        let support = self.support(pair);
         let all = |count| Roll::new(count, self.ids());
         let Some(roll) = stored else {
             let count = self.count();
