@@ -109,6 +109,7 @@ pub mod lines;
 mod liveness;
 mod mutation;
 mod name;
+pub mod named;
 mod nodes;
 mod protocol;
 mod pruning;
@@ -132,6 +133,7 @@ pub use crate::{
     leases::{LeaseCheck, LeaseMutation, LeaseReport, Role},
     lines::{LineCheck, LineMutation, LineReport},
     mutation::{Mutation, UnknownMutation},
+    named::{NamedCheck, NamedMutation, NamedReport, NamedRules, NamedWorld},
     report::{Report, Verdict},
     scope::Scope,
     ticks::{TickCheck, TickMutation, TickReport},
