@@ -22,7 +22,7 @@ pub(super) struct Inquiries {
     check: NamedCheck,
     candidates: Known<Option<Pair>>,
     judged: Known<Option<Outcome>>,
-    confirmed: Known<Option<Outcome>>,
+    confirmed: Known<Confirmed>,
 }
 
 /// Decisions by the number of what they rest on.
@@ -38,25 +38,56 @@ impl Inquiries {
         }
     }
 
-    /// Returns what a client does with these answers, if it does anything.
-    pub(super) fn outcome(&self, state: &State, by: usize, answers: Answers) -> Option<Outcome> {
+    /// Returns what a client may do with these answers, if it does anything.
+    pub(super) fn outcomes(&self, state: &State, by: usize, answers: Answers) -> Outcomes {
         let session = state.clients[by].session;
         if self.check.rules == NamedRules::Server {
-            return self.by_servers(state, session, answers);
+            return [self.by_servers(state, session, answers), None];
         }
-        let Some(session) = session else {
-            return self.judge(state, answers);
-        };
-        match self.confirm(state, session, answers) {
-            Some(outcome) => Some(outcome),
-            // Another client may have put more ids on the roll of the mark.
-            None => self.judge(state, answers).filter(|outcome| match outcome {
-                Outcome::Counts { pair, roll } => *pair == session.pair && *roll != session.roll,
-                Outcome::Lists { pair, .. } | Outcome::Relists { pair, .. } => {
-                    *pair == session.pair
-                }
-                _ => false,
-            }),
+        match session {
+            None => [self.judge(state, answers), None],
+            Some(session) => self.watch(state, session, answers),
+        }
+    }
+
+    /// Returns what a client may do that has a session.
+    fn watch(&self, state: &State, session: Session, answers: Answers) -> Outcomes {
+        let Session { pair, roll, .. } = session;
+        let mark = state.servers[usize::from(pair.server)].mark;
+        let stored = (mark.kind != MarkKind::None && mark.epoch == pair.epoch)
+            .then(|| self.masked(mark.roll));
+        let mut roll = self.masked(roll);
+        let mut confirmed = self.confirm(state, pair, roll, answers);
+        let mut outcome = Outcome::Confirms { roll };
+        if confirmed.confirms == Confirms::Unknown && confirmed.is_supported {
+            // Another client may have changed the roll.
+            let Some(stored) = stored.filter(|stored| *stored != roll) else {
+                return [None, None];
+            };
+            roll = stored;
+            confirmed = self.confirm(state, pair, roll, answers);
+            outcome = Outcome::Confirms { roll };
+            if confirmed.confirms == Confirms::Unknown {
+                outcome = Outcome::Adopts { roll };
+            }
+        }
+        match confirmed.confirms {
+            Confirms::Same => {
+                let extended = stored.and_then(|stored| {
+                    let confirmed = self.confirm(state, pair, stored, answers);
+                    confirmed.extended.map(|roll| Outcome::Extends { roll })
+                });
+                // The mark may have changed in the meantime.
+                [Some(outcome), extended]
+            }
+            Confirms::Another => [Some(Outcome::Closes), None],
+            Confirms::Unknown if confirmed.is_supported => {
+                let joins = stored.and(confirmed.extended);
+                let joins = joins.map(|roll| Outcome::Extends { roll });
+                let adopts = matches!(outcome, Outcome::Adopts { .. });
+                [adopts.then_some(outcome), joins]
+            }
+            Confirms::Unknown | Confirms::Moving => [None, None],
         }
     }
 
@@ -118,15 +149,12 @@ impl Inquiries {
         }
     }
 
-    /// Returns what the answers say of a session.
-    fn confirm(&self, state: &State, session: Session, answers: Answers) -> Option<Outcome> {
+    /// Returns what the answers say of a pair, by a roll.
+    fn confirm(&self, state: &State, pair: Pair, roll: Ids, answers: Answers) -> Confirmed {
         let views = self.views(state);
-        let roll = self.masked(session.roll);
-        let number = number(answers, views) << 14
-            | ids_number(roll) << 4
-            | u64::from(session.pair.code());
+        let number = number(answers, views) << 14 | ids_number(roll) << 4 | u64::from(pair.code());
         known(&self.confirmed, number, || {
-            self.confirmed(answers, views, session.pair, roll)
+            self.confirmed(answers, views, pair, roll)
         })
     }
 
@@ -136,7 +164,7 @@ impl Inquiries {
         views: Views,
         pair: Pair,
         listed: Ids,
-    ) -> Option<Outcome> {
+    ) -> Confirmed {
         if self.check.breaks(NamedMutation::ServerConfirms) {
             for code in &mut answers.named {
                 if Pair::of(*code).is_some_and(|named| named.server == pair.server) {
@@ -146,40 +174,27 @@ impl Inquiries {
         }
         let hearing = self.hearing(answers, views);
         let roll = self.roll(listed, answers, views);
-        let union = |joined: Ids| Ids {
-            present: listed.present | joined.present,
-            former: listed.former | joined.former,
+        let pair = named(pair);
+        let confirms = hearing.confirms(&pair, &roll);
+        let is_supported = hearing.support(&pair) >= roll.majority();
+        let mut earlier = all(answers);
+        if !self.check.breaks(NamedMutation::YoungJoins) {
+            earlier.present &= !answers.young;
+            earlier.former &= !answers.young;
+        }
+        let earlier: Vec<_> = ids(earlier).collect();
+        let extended = if confirms == Confirms::Same && self.check.breaks(NamedMutation::StrangerJoins)
+            || is_supported && self.check.breaks(NamedMutation::JoinsUnconfirmed)
+        {
+            Some(Roll::new(roll.count(), roll.ids().iter().copied().chain(earlier)))
+        } else {
+            hearing.extended(&pair, &roll, &earlier)
         };
-        match hearing.confirms(&named(pair), &roll) {
-            Confirms::Same => {
-                let mut earlier = answers;
-                for place in 0..INFORMANTS {
-                    let is_young = answers.young >> place & 1 == 1;
-                    if is_young && !self.check.breaks(NamedMutation::YoungJoins) {
-                        earlier.named[place] = 0;
-                    }
-                }
-                if self.check.breaks(NamedMutation::StrangerJoins) {
-                    let roll = union(all(earlier));
-                    return Some(Outcome::Confirms { roll });
-                }
-                let earlier: Vec<_> = ids(all(earlier)).collect();
-                let extended = hearing.extended(&named(pair), &roll, &earlier);
-                let roll = extended.map_or(listed, |roll| union(ids_of(&roll)));
-                Some(Outcome::Confirms { roll })
-            }
-            Confirms::Another => Some(Outcome::Closes),
-            Confirms::Moving => None,
-            Confirms::Unknown => {
-                let mut supporters = answers;
-                for code in &mut supporters.named {
-                    *code = if *code == pair.code() { *code } else { 0 };
-                }
-                let is_majority =
-                    supporters.heard().count_ones() as usize > self.check.world.informants / 2;
-                let joins = is_majority && self.check.breaks(NamedMutation::JoinsUnconfirmed);
-                joins.then(|| Outcome::Confirms { roll: union(all(supporters)) })
-            }
+        let extended = extended.filter(|extended| *extended != roll);
+        Confirmed {
+            confirms,
+            is_supported,
+            extended: extended.map(|roll| ids_of(&roll)),
         }
     }
 
@@ -280,6 +295,19 @@ impl Inquiries {
             former: ids.former & mask,
         }
     }
+}
+
+/// What a client may do with the answers of an inquiry.
+pub(super) type Outcomes = [Option<Outcome>; 2];
+
+/// What the answers of an inquiry say of a pair, by a roll.
+#[derive(Clone, Copy, Debug)]
+struct Confirmed {
+    confirms: Confirms,
+    /// Whether a majority names the pair, listed or not.
+    is_supported: bool,
+    /// The roll with the informants that join it.
+    extended: Option<Ids>,
 }
 
 /// How many informants each of them knows.

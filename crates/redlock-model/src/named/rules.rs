@@ -73,14 +73,14 @@ impl Rules {
         // Where more of them answer, there is more to decide by, and less that others do as well.
         for heard in (1..=url).rev().filter(|heard| heard & !url == 0) {
             let answers = answers(state, heard);
-            let outcome = self.inquiries.outcome(state, by, answers);
-            if outcome.is_none() || told.contains(&outcome) {
-                continue;
-            }
-            if let Some(free) = told.iter_mut().find(|it| it.is_none()) {
-                *free = outcome;
-            }
-            if let Some(outcome) = outcome {
+            let outcomes = self.inquiries.outcomes(state, by, answers);
+            for outcome in outcomes.into_iter().flatten() {
+                if told.contains(&Some(outcome)) {
+                    continue;
+                }
+                if let Some(free) = told.iter_mut().find(|it| it.is_none()) {
+                    *free = Some(outcome);
+                }
                 tell(Step::Inquire { by, answers, outcome });
             }
         }
@@ -98,7 +98,8 @@ impl Rules {
             tell(Step::Hear { by, from, pair });
         }
         let answers = inquiry.answers;
-        if let Some(outcome) = self.inquiries.outcome(state, by, answers) {
+        let outcomes = self.inquiries.outcomes(state, by, answers);
+        for outcome in outcomes.into_iter().flatten() {
             tell(Step::Conclude { by, answers, outcome });
         }
     }
@@ -121,18 +122,21 @@ impl Rules {
                     *session = Some(Session { pair, roll, age });
                 }
             }
-            Outcome::Confirms { roll } => {
+            Outcome::Confirms { roll } | Outcome::Extends { roll } => {
                 let Some(session) = session else { return };
-                session.age = session.age.min(age);
                 let server = &mut state.servers[usize::from(session.pair.server)];
-                let mark = &mut server.mark;
-                let is_read = mark.kind != MarkKind::None
-                    && mark.epoch == session.pair.epoch
-                    && mark.roll == session.roll;
-                if server.is_master && is_read {
-                    mark.roll = roll;
-                    session.roll = roll;
+                if matches!(outcome, Outcome::Extends { .. }) {
+                    if !server.is_master {
+                        return;
+                    }
+                    server.mark.roll = roll;
                 }
+                session.age = session.age.min(age);
+                session.roll = roll;
+            }
+            Outcome::Adopts { roll } => {
+                let Some(session) = session else { return };
+                session.roll = roll;
             }
             Outcome::Closes => *session = None,
         }

@@ -58,8 +58,12 @@ pub(super) enum Outcome {
     Lists { pair: Pair, roll: Ids },
     /// It deletes the mark of a server, and counts on it.
     Relists { pair: Pair, roll: Ids },
-    /// It goes on with its session, and puts this roll into the mark if it has another one.
+    /// It goes on with its session, by this roll.
     Confirms { roll: Ids },
+    /// It goes on with its session, and puts this roll into the mark.
+    Extends { roll: Ids },
+    /// Its session has this roll, and is not confirmed.
+    Adopts { roll: Ids },
     /// It ends its session.
     Closes,
 }
@@ -162,12 +166,14 @@ impl fmt::Display for Outcome {
         match *self {
             Self::Counts { pair, .. } => write!(f, "counts on {pair}"),
             Self::Lists { pair, roll } => {
-                write!(f, "counts on {pair}, which has no mark, with the roll of {roll}")
+                write!(f, "counts on {pair}, which has no mark, with the roll {roll}")
             }
             Self::Relists { pair, roll } => {
-                write!(f, "deletes the mark of {pair}, for the roll of {roll}")
+                write!(f, "deletes the mark of {pair}, for the roll {roll}")
             }
-            Self::Confirms { roll } => write!(f, "goes on, with the roll of {roll}"),
+            Self::Confirms { roll } => write!(f, "goes on, with the roll {roll}"),
+            Self::Extends { roll } => write!(f, "goes on, and extends the roll to {roll}"),
+            Self::Adopts { roll } => write!(f, "takes the roll {roll} from the mark"),
             Self::Closes => f.write_str("ends its session"),
         }
     }
