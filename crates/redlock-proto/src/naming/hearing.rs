@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    // Shows: R7.6.
+    // Shows: R7.11.
     #[test]
     fn informants_that_lost_their_files_do_not_count_by_the_roll_of_a_mark() {
         let all = roll(&[1, 2, 3]);
@@ -364,7 +364,7 @@ mod tests {
         );
     }
 
-    // Shows: R7.6.
+    // Shows: R7.13.
     #[test]
     fn a_roll_ends_only_where_no_more_informants_are_known_than_it_counts() {
         let mut side = Hearing::of_members();
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(other.judge(&A0, Some(&roll(&[1, 2, 3]))), unlisted);
     }
 
-    // Shows: R7.6.
+    // Shows: R7.11.
     #[test]
     fn a_roll_begins_with_all_informants_that_run() {
         let mut some = Hearing::of_all(1);
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(ghosts.judge(&A0, None), Judgement::Lists(roll(&[1, 2, 3])));
     }
 
-    // Shows: R7.7.
+    // Shows: R7.12.
     #[test]
     fn an_informant_joins_the_roll_that_was_there_before_the_others_were_asked() {
         let all = roll(&[1, 2, 3]);
