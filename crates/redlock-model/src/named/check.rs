@@ -32,8 +32,10 @@ pub struct NamedWorld {
     pub(super) freshness: u8,
     pub(super) has_false_pair: bool,
     pub(super) has_late_promotions: bool,
+    pub(super) has_new_data: bool,
     pub(super) has_late_requests: bool,
     pub(super) has_slow_answers: bool,
+    pub(super) is_plain: bool,
 }
 
 impl NamedWorld {
@@ -52,8 +54,10 @@ impl NamedWorld {
             freshness: 1,
             has_false_pair: false,
             has_late_promotions: false,
+            has_new_data: false,
             has_late_requests: false,
             has_slow_answers: false,
+            is_plain: false,
         }
     }
 
@@ -104,15 +108,29 @@ impl NamedWorld {
         self
     }
 
+    /// Gives a server other data with each promotion, also if it takes itself for a master: no real server does that.
+    pub const fn new_data(mut self) -> Self {
+        self.has_new_data = true;
+        self
+    }
+
     /// Lets requests of clients take any time.
     pub const fn late_requests(mut self) -> Self {
         self.has_late_requests = true;
         self
     }
 
-    /// Lets each answer of an inquiry take its own time.
+    /// Lets each answer take its own time, in one inquiry at a time.
     pub const fn slow_answers(mut self) -> Self {
         self.has_slow_answers = true;
+        self
+    }
+
+    /// Leaves out what makes a world large.
+    ///
+    /// No server is made a replica or gets the data of the other one, and no client ends its session by itself.
+    pub const fn plain(mut self) -> Self {
+        self.is_plain = true;
         self
     }
 }
@@ -170,13 +188,47 @@ impl NamedCheck {
             return Err(InvalidScope::new(message));
         }
         let mutation = None;
-        let check = Self { rules, world, mutation };
+        let check = Self {
+            rules,
+            world,
+            mutation,
+        };
         match Layout::new(&check).bits() {
             bits if bits <= u128::BITS => Ok(check),
             bits => Err(InvalidScope::new(format!(
                 "a state takes {bits} bits, and there are {}",
                 u128::BITS
             ))),
+        }
+    }
+
+    /// Returns the smallest world that shows a broken rule, with that rule broken.
+    pub const fn that_notices(mutation: NamedMutation) -> Self {
+        use NamedMutation as Broken;
+        let world = match mutation {
+            Broken::NoEpochInMark
+            | Broken::GreatestEpoch
+            | Broken::LeastEpoch
+            | Broken::ServerConfirms => NamedWorld::of(2),
+            Broken::ShortQuarantine => NamedWorld::of(1),
+            Broken::NumberShrinks => NamedWorld::of(1).five(2),
+            Broken::AnyIdCounts | Broken::RelistsUnheard | Broken::RelistsUnderSmaller => {
+                NamedWorld::of(1).lost(1)
+            }
+            Broken::ListsUnheard | Broken::ListsUnderSmaller => {
+                NamedWorld::of(1).lost(1).restarts(1).plain()
+            }
+            Broken::RelistsInPlace | Broken::JoinsUnconfirmed => NamedWorld::of(1).lost(2),
+            Broken::JoinsUnsteady => NamedWorld::of(1).lost(2).slow_answers().plain(),
+            Broken::BeginsUnsteady | Broken::YoungJoins => {
+                NamedWorld::of(1).lost(1).slow_answers().plain()
+            }
+        };
+        let (rules, mutation) = (NamedRules::Term, Some(mutation));
+        Self {
+            rules,
+            world,
+            mutation,
         }
     }
 
@@ -215,7 +267,10 @@ impl fmt::Display for NamedCheck {
             NamedRules::Term => "terms",
         };
         let (informants, failovers) = (world.informants, world.failovers);
-        write!(f, "named: {rules}, {informants} informants, {failovers} failovers")?;
+        write!(
+            f,
+            "named: {rules}, {informants} informants, {failovers} failovers"
+        )?;
         let numbers = [
             (world.lost, "lost files"),
             (world.replaced, "replaced"),
@@ -228,8 +283,10 @@ impl fmt::Display for NamedCheck {
         let flags = [
             (world.has_false_pair, "false pair"),
             (world.has_late_promotions, "late promotions"),
+            (world.has_new_data, "new data"),
             (world.has_late_requests, "late requests"),
             (world.has_slow_answers, "slow answers"),
+            (world.is_plain, "plain"),
         ];
         for (_, what) in flags.into_iter().filter(|(is_there, _)| *is_there) {
             write!(f, ", {what}")?;

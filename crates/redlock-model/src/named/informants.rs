@@ -26,20 +26,32 @@ impl NamedCheck {
         for to in 0..self.world.informants {
             if own.epoch > state.informants[to].epoch {
                 let (server, epoch) = (own.advertises(), own.epoch);
-                tell(Step::Hello { from: informant, to, server, epoch });
+                tell(Step::Hello {
+                    from: informant,
+                    to,
+                    server,
+                    epoch,
+                });
             }
         }
         let old = other(own.advertises());
         let is_elected = matches!(own.failover, Failover::Elected(_));
-        if state.servers[usize::from(old)].is_master && !is_elected {
-            tell(Step::Demote { informant, server: old });
+        let may_demote = !self.world.is_plain && !is_elected;
+        if may_demote && state.servers[usize::from(old)].is_master {
+            tell(Step::Demote {
+                informant,
+                server: old,
+            });
         }
         if own.epoch > 0 || own.seen > 0 {
             if state.lost < self.world.lost {
                 tell(Step::Lose { informant });
             }
             if state.replaced < self.world.replaced {
-                tell(Step::Replace { informant, server: own.server });
+                tell(Step::Replace {
+                    informant,
+                    server: own.server,
+                });
             }
         }
         if state.resets() < self.world.resets && !own.was_reset {
@@ -64,7 +76,13 @@ impl NamedCheck {
             if epoch <= self.world.failovers {
                 let server = other(state.informants[leader].server);
                 let promotes = !self.world.has_late_promotions;
-                tell(Step::Elect { leader, voters, epoch, server, promotes });
+                tell(Step::Elect {
+                    leader,
+                    voters,
+                    epoch,
+                    server,
+                    promotes,
+                });
             }
         }
     }
@@ -82,7 +100,7 @@ impl NamedCheck {
             informant.server = server;
         }
         let server = &mut state.servers[usize::from(server)];
-        if !server.is_master {
+        if !server.is_master || self.world.has_new_data {
             server.is_master = true;
             server.mark.estrange();
         }

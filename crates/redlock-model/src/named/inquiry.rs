@@ -39,14 +39,30 @@ impl Inquiries {
     }
 
     /// Returns what a client may do with these answers, if it does anything.
-    pub(super) fn outcomes(&self, state: &State, by: usize, answers: Answers) -> Outcomes {
+    ///
+    /// They are steady if all are of one moment.
+    pub(super) fn outcomes(
+        &self,
+        state: &State,
+        by: usize,
+        answers: Answers,
+        is_steady: bool,
+    ) -> Outcomes {
         let session = state.clients[by].session;
         if self.check.rules == NamedRules::Server {
             return [self.by_servers(state, session, answers), None];
         }
         match session {
-            None => [self.judge(state, answers), None],
-            Some(session) => self.watch(state, session, answers),
+            None if is_steady || self.check.breaks(NamedMutation::BeginsUnsteady) => {
+                [self.judge(state, answers), None]
+            }
+            None => [None, None],
+            Some(session) => {
+                let [outcome, extends] = self.watch(state, session, answers);
+                let (old, young) = (NamedMutation::JoinsUnsteady, NamedMutation::YoungJoins);
+                let may_extend = is_steady || self.check.breaks(old) || self.check.breaks(young);
+                [outcome, extends.filter(|_| may_extend)]
+            }
         }
     }
 
@@ -117,8 +133,14 @@ impl Inquiries {
         let roll = stored.map(|roll| self.roll(roll, answers, views));
         match hearing.judge(&named(pair), roll.as_ref()) {
             Judgement::Counts(_) => stored.map(|roll| Outcome::Counts { pair, roll }),
-            Judgement::Lists(roll) => Some(Outcome::Lists { pair, roll: ids_of(&roll) }),
-            Judgement::Relists(roll) => Some(Outcome::Relists { pair, roll: ids_of(&roll) }),
+            Judgement::Lists(roll) => Some(Outcome::Lists {
+                pair,
+                roll: ids_of(&roll),
+            }),
+            Judgement::Relists(roll) => Some(Outcome::Relists {
+                pair,
+                roll: ids_of(&roll),
+            }),
             Judgement::Refused(_) => self.judged_wrongly(answers, pair, stored),
         }
     }
@@ -158,13 +180,7 @@ impl Inquiries {
         })
     }
 
-    fn confirmed(
-        &self,
-        mut answers: Answers,
-        views: Views,
-        pair: Pair,
-        listed: Ids,
-    ) -> Confirmed {
+    fn confirmed(&self, mut answers: Answers, views: Views, pair: Pair, listed: Ids) -> Confirmed {
         if self.check.breaks(NamedMutation::ServerConfirms) {
             for code in &mut answers.named {
                 if Pair::of(*code).is_some_and(|named| named.server == pair.server) {
@@ -183,10 +199,11 @@ impl Inquiries {
             earlier.former &= !answers.young;
         }
         let earlier: Vec<_> = ids(earlier).collect();
-        let extended = if confirms == Confirms::Same && self.check.breaks(NamedMutation::StrangerJoins)
-            || is_supported && self.check.breaks(NamedMutation::JoinsUnconfirmed)
-        {
-            Some(Roll::new(roll.count(), roll.ids().iter().copied().chain(earlier)))
+        let extended = if is_supported && self.check.breaks(NamedMutation::JoinsUnconfirmed) {
+            Some(Roll::new(
+                roll.count(),
+                roll.ids().iter().copied().chain(earlier),
+            ))
         } else {
             hearing.extended(&pair, &roll, &earlier)
         };
@@ -211,12 +228,11 @@ impl Inquiries {
         let mut servers = [0; 2];
         pairs.for_each(|pair| servers[usize::from(pair.server)] += 1);
         let server = (0..2).find(|server| servers[usize::from(*server)] >= needed)?;
-        let pair = Pair { server, epoch: 0 };
-        let roll = Ids::default();
-        Some(match session {
-            None => Outcome::Counts { pair, roll },
-            Some(session) if session.pair.server == server => Outcome::Confirms { roll },
-            Some(_) => Outcome::Closes,
+        let is_closed = session.is_some_and(|session| session.pair.server != server);
+        Some(if is_closed {
+            Outcome::Closes
+        } else {
+            Outcome::Follows { server }
         })
     }
 
@@ -249,8 +265,15 @@ impl Inquiries {
                 let Some(Pair { server, .. }) = Pair::of(*code) else {
                     continue;
                 };
-                let epochs = pairs.iter().filter(|it| it.server == server).map(|it| it.epoch);
-                let epoch = if bends(greatest) { epochs.max() } else { epochs.min() };
+                let epochs = pairs
+                    .iter()
+                    .filter(|it| it.server == server)
+                    .map(|it| it.epoch);
+                let epoch = if bends(greatest) {
+                    epochs.max()
+                } else {
+                    epochs.min()
+                };
                 *code = epoch.map_or(0, |epoch| Pair { server, epoch }.code());
             }
         }

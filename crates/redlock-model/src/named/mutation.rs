@@ -32,17 +32,19 @@ pub enum NamedMutation {
     RelistsUnderSmaller,
     /// A roll is replaced, and the server goes on voting.
     RelistsInPlace,
-    /// An informant joins the roll that may be younger than the answers of the others.
+    /// A session begins with answers of different moments.
+    BeginsUnsteady,
+    /// An informant joins the roll by answers of different moments, all of ids that are older than the inquiry.
+    JoinsUnsteady,
+    /// An informant joins the roll by answers of different moments, and may be younger than the others.
     YoungJoins,
     /// Informants join the roll without a majority of it.
     JoinsUnconfirmed,
-    /// An informant joins the roll that names another pair.
-    StrangerJoins,
 }
 
 impl NamedMutation {
     /// All there are.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NoEpochInMark,
         Self::GreatestEpoch,
         Self::LeastEpoch,
@@ -55,9 +57,10 @@ impl NamedMutation {
         Self::RelistsUnheard,
         Self::RelistsUnderSmaller,
         Self::RelistsInPlace,
+        Self::BeginsUnsteady,
+        Self::JoinsUnsteady,
         Self::YoungJoins,
         Self::JoinsUnconfirmed,
-        Self::StrangerJoins,
     ];
 
     /// Its name on the command line.
@@ -75,9 +78,10 @@ impl NamedMutation {
             Self::RelistsUnheard => "relists-unheard",
             Self::RelistsUnderSmaller => "relists-under-smaller",
             Self::RelistsInPlace => "relists-in-place",
+            Self::BeginsUnsteady => "begins-unsteady",
+            Self::JoinsUnsteady => "joins-unsteady",
             Self::YoungJoins => "young-joins",
             Self::JoinsUnconfirmed => "joins-unconfirmed",
-            Self::StrangerJoins => "stranger-joins",
         }
     }
 }

@@ -7,8 +7,8 @@
 use super::{
     NamedCheck, NamedRules,
     state::{
-        CLIENTS, Client, Failover, INFORMANTS, Ids, Inquiry, Mark, MarkKind, Pair, Request, SERVERS,
-        Server, Session, State,
+        CLIENTS, Client, Failover, INFORMANTS, Ids, Inquiry, Mark, MarkKind, Pair, Request,
+        SERVERS, Server, Session, State,
     },
 };
 
@@ -165,13 +165,11 @@ impl Layout {
             }
         }
         if self.has_inquiries {
-            for client in &mut state.clients {
-                let mut none = Inquiry::default();
-                let answers = &mut client.inquiry.as_mut().unwrap_or(&mut none).answers;
-                digits.digit(&mut answers.named[place], 2 * self.epochs + 1);
-                digits.bit(&mut answers.former, place, self.has_former);
-                digits.bit(&mut answers.young, place, self.has_former);
-            }
+            let mut none = Inquiry::default();
+            let answers = &mut state.inquiry.as_mut().unwrap_or(&mut none).answers;
+            digits.digit(&mut answers.named[place], 2 * self.epochs + 1);
+            digits.bit(&mut answers.former, place, self.has_former);
+            digits.bit(&mut answers.young, place, self.has_former);
         }
     }
 
@@ -198,6 +196,9 @@ impl Layout {
         }
         for client in &mut state.clients {
             self.visit_client(digits, client);
+        }
+        if self.has_inquiries {
+            self.visit_inquiry(digits, &mut state.inquiry);
         }
         digits.digit(&mut state.lost, self.lost + 1);
         digits.digit(&mut state.replaced, self.replaced + 1);
@@ -248,12 +249,18 @@ impl Layout {
             let roll = request.roll;
             client.request = Pair::of(pair).map(|pair| Request { pair, roll, age });
         }
-        if self.has_inquiries {
-            let answers = client.inquiry.unwrap_or_default().answers;
-            let mut age = client.inquiry.map_or(0, |it| it.age + 1);
-            digits.digit(&mut age, self.freshness + 2);
-            client.inquiry = age.checked_sub(1).map(|age| Inquiry { age, answers });
-        }
+    }
+
+    /// Writes or reads which client asks, if one does, and since when; its answers are in the columns.
+    fn visit_inquiry(&self, digits: &mut impl Digits, inquiry: &mut Option<Inquiry>) {
+        let mut known = inquiry.unwrap_or_default();
+        let mut code = inquiry.map_or(0, |it| 1 + it.by + 2 * it.age);
+        digits.digit(&mut code, 1 + 2 * (self.freshness + 1));
+        digits.flag(&mut known.is_steady, true);
+        *inquiry = code.checked_sub(1).map(|code| {
+            (known.by, known.age) = (code % 2, code / 2);
+            known
+        });
     }
 }
 
@@ -261,6 +268,9 @@ impl Layout {
 fn swapped(state: &State) -> State {
     let mut swapped = *state;
     swapped.clients.swap(0, 1);
+    if let Some(inquiry) = &mut swapped.inquiry {
+        inquiry.by = super::state::other(inquiry.by);
+    }
     for server in &mut swapped.servers {
         server.key = server.key.map(super::state::other);
     }
@@ -272,8 +282,7 @@ fn client_rank(client: &Client) -> u64 {
     let pair = client.session.map_or(0, |it| it.pair.code());
     let age = client.session.map_or(0, |it| it.age);
     let request = client.request.map_or(0, |it| it.pair.code());
-    let inquiry = client.inquiry.map_or(0, |it| it.age + 1);
-    u64::from_le_bytes([client.lease, pair, age, request, inquiry, 0, 0, 0])
+    u64::from_le_bytes([client.lease, pair, age, request, 0, 0, 0, 0])
 }
 
 /// The digits of a number, the least first, each with a base of its own.
@@ -307,7 +316,10 @@ struct Writer {
 
 impl Default for Writer {
     fn default() -> Self {
-        Self { number: 0, scale: 1 }
+        Self {
+            number: 0,
+            scale: 1,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     inquiry::Inquiries,
     number::Layout,
     state::{
-        Answers, CLIENTS, Failover, Informant, Inquiry, Mark, MarkKind, Request,
+        Answers, CLIENTS, Failover, Ids, Informant, Inquiry, Mark, MarkKind, Pair, Request,
         SERVERS, Session, State, other,
     },
     step::{Breach, Outcome, Reply, Step},
@@ -32,37 +32,45 @@ impl Rules {
     fn steps_of_server(&self, state: &State, server: usize, tell: &mut impl FnMut(Step)) {
         let [own, other] = [server, 1 - server].map(|it| state.servers[it]);
         let have_mark = [own, other].iter().any(|it| it.mark.kind != MarkKind::None);
-        if !own.is_master && other.is_master && have_mark {
+        if !self.check.world.is_plain && !own.is_master && other.is_master && have_mark {
             tell(Step::Replicate { to: server });
         }
         if state.restarts < self.check.world.restarts {
-            tell(Step::Restart { server, keeps: true });
-            tell(Step::Restart { server, keeps: false });
+            tell(Step::Restart {
+                server,
+                keeps: true,
+            });
+            tell(Step::Restart {
+                server,
+                keeps: false,
+            });
         }
     }
 
     fn steps_of_client(&self, state: &State, by: usize, tell: &mut impl FnMut(Step)) {
         let client = &state.clients[by];
+        self.inquiry(state, by, tell);
         if self.check.world.has_slow_answers {
             self.slow_inquiry(state, by, tell);
-        } else {
-            self.inquiry(state, by, tell);
         }
         if let Some(session) = client.session {
-            tell(Step::Leave { by });
+            if !self.check.world.is_plain {
+                tell(Step::Leave { by });
+            }
             if session.age <= self.check.world.freshness {
                 let (pair, roll, age) = (session.pair, session.roll, 0);
-                let request = Request { pair, roll, age };
+                let (server, request) = (pair.server, Request { pair, roll, age });
                 let reply = self.reply(state, by, request);
-                tell(Step::Call { by, pair, reply });
+                tell(Step::Call { by, server, reply });
                 if self.check.world.has_late_requests {
-                    tell(Step::Send { by, pair });
+                    tell(Step::Send { by, server });
                 }
             }
         }
         if let Some(request) = client.request {
             let reply = self.reply(state, by, request);
-            tell(Step::Arrive { by, pair: request.pair, reply });
+            let server = request.pair.server;
+            tell(Step::Arrive { by, server, reply });
         }
     }
 
@@ -73,7 +81,7 @@ impl Rules {
         // Where more of them answer, there is more to decide by, and less that others do as well.
         for heard in (1..=url).rev().filter(|heard| heard & !url == 0) {
             let answers = answers(state, heard);
-            let outcomes = self.inquiries.outcomes(state, by, answers);
+            let outcomes = self.inquiries.outcomes(state, by, answers, true);
             for outcome in outcomes.into_iter().flatten() {
                 if told.contains(&Some(outcome)) {
                     continue;
@@ -81,26 +89,68 @@ impl Rules {
                 if let Some(free) = told.iter_mut().find(|it| it.is_none()) {
                     *free = Some(outcome);
                 }
-                tell(Step::Inquire { by, answers, outcome });
+                tell(Step::Inquire {
+                    by,
+                    answers,
+                    outcome,
+                });
             }
         }
     }
 
     /// Tells what a client can do whose informants answer one after the other.
+    ///
+    /// Answers that confirm nothing are left out, because an informant need not answer.
     fn slow_inquiry(&self, state: &State, by: usize, tell: &mut impl FnMut(Step)) {
-        let Some(inquiry) = state.clients[by].inquiry else {
-            tell(Step::Ask { by });
+        let session = state.clients[by].session;
+        let hears_unsteady = session.is_some() || self.check.breaks(NamedMutation::BeginsUnsteady);
+        let Some(inquiry) = state.inquiry else {
+            if hears_unsteady {
+                tell(Step::Ask { by });
+            }
+            self.steady(state, by, tell);
             return;
         };
-        let heard = inquiry.answers.heard();
-        for from in members(self.check.url(by) & !heard) {
-            let pair = state.informants[from].tells();
-            tell(Step::Hear { by, from, pair });
+        if usize::from(inquiry.by) != by {
+            return;
         }
-        let answers = inquiry.answers;
-        let outcomes = self.inquiries.outcomes(state, by, answers);
+        let (answers, is_steady) = (inquiry.answers, inquiry.is_steady);
+        if !is_steady && hears_unsteady {
+            for from in members(self.check.url(by) & !answers.heard()) {
+                let pair = state.informants[from].tells();
+                if session.is_none_or(|session| session.pair == pair) {
+                    tell(Step::Hear { by, from, pair });
+                }
+            }
+        }
+        let outcomes = self.inquiries.outcomes(state, by, answers, is_steady);
         for outcome in outcomes.into_iter().flatten() {
-            tell(Step::Conclude { by, answers, outcome });
+            tell(Step::Conclude {
+                by,
+                answers,
+                outcome,
+            });
+        }
+    }
+
+    /// Tells which answers of one moment a client may act on later.
+    fn steady(&self, state: &State, by: usize, tell: &mut impl FnMut(Step)) {
+        let url = self.check.url(by);
+        let all = answers(state, url);
+        let session = state.clients[by].session;
+        if session.is_none() {
+            tell(Step::HearSteady { by, answers: all });
+        }
+        for code in all.named.into_iter().filter(|code| *code > 0) {
+            let is_its = session.is_none_or(|session| session.pair.code() == code);
+            let mut answers = all;
+            for other in &mut answers.named {
+                *other = if *other == code { code } else { 0 };
+            }
+            let is_told = session.is_none() && answers == all;
+            if is_its && !is_told && answers.heard().count_ones() > url.count_ones() / 2 {
+                tell(Step::HearSteady { by, answers });
+            }
         }
     }
 
@@ -138,6 +188,10 @@ impl Rules {
                 let Some(session) = session else { return };
                 session.roll = roll;
             }
+            Outcome::Follows { server } => {
+                let (pair, roll) = (Pair { server, epoch: 0 }, Ids::default());
+                *session = Some(Session { pair, roll, age });
+            }
             Outcome::Closes => *session = None,
         }
     }
@@ -158,11 +212,11 @@ impl Rules {
             if let Some(request) = &mut client.request {
                 request.age = (request.age + 1).min(ttl);
             }
-            if let Some(inquiry) = &mut client.inquiry {
-                inquiry.age += 1;
-            }
-            client.inquiry = client.inquiry.filter(|it| it.age <= freshness);
         }
+        if let Some(inquiry) = &mut state.inquiry {
+            inquiry.age += 1;
+        }
+        state.inquiry = state.inquiry.filter(|it| it.age <= freshness);
         for server in &mut state.servers {
             if server.mark.kind == MarkKind::Quarantined {
                 server.mark.age = (server.mark.age + 1).min(self.check.quarantine());
@@ -214,7 +268,13 @@ impl World for Rules {
         let mut next = *state;
         match step {
             Step::Tick => self.tick(&mut next),
-            Step::Elect { leader, voters, epoch, promotes, .. } => {
+            Step::Elect {
+                leader,
+                voters,
+                epoch,
+                promotes,
+                ..
+            } => {
                 members(voters).for_each(|it| next.informants[it].seen = epoch);
                 if promotes {
                     self.check.promote(&mut next, leader, epoch);
@@ -233,7 +293,9 @@ impl World for Rules {
                 informant.server = other(informant.server);
                 informant.failover = Failover::None;
             }
-            Step::Hello { to, server, epoch, .. } => {
+            Step::Hello {
+                to, server, epoch, ..
+            } => {
                 hello(&mut next.informants[to], server, epoch);
             }
             Step::Demote { server, .. } => {
@@ -264,18 +326,28 @@ impl World for Rules {
                 }
             }
             Step::Inquire { by, outcome, .. } => self.conclude(&mut next, by, 0, outcome),
-            Step::Ask { by } => next.clients[by].inquiry = Some(Inquiry::default()),
-            Step::Hear { by, from, pair } => {
-                if let Some(inquiry) = &mut next.clients[by].inquiry {
+            Step::Ask { by } => next.inquiry = Some(Inquiry::of(by)),
+            Step::Hear { from, pair, .. } => {
+                if let Some(inquiry) = &mut next.inquiry {
                     inquiry.answers.named[from] = pair.code();
                 }
             }
+            Step::HearSteady { by, answers } => {
+                next.inquiry = Some(Inquiry {
+                    answers,
+                    is_steady: true,
+                    ..Inquiry::of(by)
+                });
+            }
             Step::Conclude { by, outcome, .. } => {
-                if let Some(inquiry) = next.clients[by].inquiry.take() {
+                if let Some(inquiry) = next.inquiry.take() {
                     self.conclude(&mut next, by, inquiry.age, outcome);
                 }
             }
-            Step::Leave { by } => next.clients[by].session = None,
+            Step::Leave { by } => {
+                next.clients[by].session = None;
+                next.inquiry = next.inquiry.filter(|it| usize::from(it.by) != by);
+            }
             Step::Call { by, .. } | Step::Send { by, .. } => {
                 if let Some(Session { pair, roll, .. }) = state.clients[by].session {
                     let request = Request { pair, roll, age: 0 };

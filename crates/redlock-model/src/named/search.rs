@@ -14,12 +14,14 @@ pub struct NamedReport {
     granted: u64,
     quarantines: u64,
     relisted: u64,
+    extended: u64,
 }
 
 impl NamedCheck {
     /// Explores all that can happen, up to the first breach.
     pub fn run(&self) -> NamedReport {
-        let (mut granted, mut quarantines, mut relisted) = (0, 0, 0);
+        let (mut granted, mut quarantines) = (0, 0);
+        let (mut relisted, mut extended) = (0, 0);
         let told = Told::of(&Rules::new(*self), |step| match step {
             Step::Call { reply, .. } | Step::Arrive { reply, .. } => match reply {
                 Reply::Granted => granted += 1,
@@ -28,6 +30,7 @@ impl NamedCheck {
             },
             Step::Inquire { outcome, .. } | Step::Conclude { outcome, .. } => {
                 relisted += u64::from(matches!(outcome, Outcome::Relists { .. }));
+                extended += u64::from(matches!(outcome, Outcome::Extends { .. }));
             }
             _ => {}
         });
@@ -36,6 +39,7 @@ impl NamedCheck {
             granted,
             quarantines,
             relisted,
+            extended,
         }
     }
 }
@@ -69,6 +73,11 @@ impl NamedReport {
     /// How many of the steps replaced a roll.
     pub const fn relisted(&self) -> u64 {
         self.relisted
+    }
+
+    /// How many of the steps let informants join a roll.
+    pub const fn extended(&self) -> u64 {
+        self.extended
     }
 
     /// Whether nothing goes wrong in any state that can be reached.

@@ -37,7 +37,11 @@ impl NamedCheck {
         let left = self.world.ttl.saturating_sub(age);
         let lease = &mut state.clients[by].lease;
         *lease = left.max(*lease);
-        if left > 0 { Reply::Granted } else { Reply::GrantedLate }
+        if left > 0 {
+            Reply::Granted
+        } else {
+            Reply::GrantedLate
+        }
     }
 
     /// Returns how long a quarantine lasts.

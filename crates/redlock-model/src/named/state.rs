@@ -12,6 +12,8 @@ pub(super) struct State {
     pub(super) informants: [Informant; INFORMANTS],
     pub(super) servers: [Server; SERVERS],
     pub(super) clients: [Client; CLIENTS],
+    /// The inquiry that is going on, if one is.
+    pub(super) inquiry: Option<Inquiry>,
     /// How often informants have lost their files.
     pub(super) lost: u8,
     /// How often informants were replaced.
@@ -80,8 +82,6 @@ pub(super) struct Client {
     pub(super) lease: u8,
     /// A request on its way.
     pub(super) request: Option<Request>,
-    /// An inquiry that is not over yet.
-    pub(super) inquiry: Option<Inquiry>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -102,9 +102,13 @@ pub(super) struct Request {
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Inquiry {
+    /// The client that asks.
+    pub(super) by: u8,
     /// How long ago it was begun.
     pub(super) age: u8,
     pub(super) answers: Answers,
+    /// Whether the informants have answered at the same moment.
+    pub(super) is_steady: bool,
 }
 
 /// A server, and the epoch under which it is named.
@@ -153,6 +157,7 @@ impl Default for State {
             informants: [Informant::default(); INFORMANTS],
             servers,
             clients: [Client::default(); CLIENTS],
+            inquiry: None,
             lost: 0,
             replaced: 0,
             restarts: 0,
@@ -168,30 +173,20 @@ impl State {
     }
 
     /// Gives an informant another id: the present one is in no set.
-    ///
-    /// What an inquiry has heard of an id before that is forgotten, as if it had not answered.
     pub(super) fn renew_id(&mut self, informant: usize) {
         let bit = 1 << informant;
-        let has_answered =
-            |answers: &Answers| answers.named[informant] > 0 && answers.former & bit == 0;
-        let is_heard = self.inquiries().any(|it| has_answered(&it.answers));
-        for inquiry in self.clients.iter_mut().filter_map(|it| it.inquiry.as_mut()) {
-            let answers = &mut inquiry.answers;
-            if has_answered(answers) {
-                answers.former |= bit;
-                continue;
-            }
-            if is_heard && answers.former & bit != 0 {
-                answers.named[informant] = 0;
-                answers.former &= !bit;
-            }
+        let mut is_heard = false;
+        if let Some(Inquiry { answers, .. }) = &mut self.inquiry {
             if answers.named[informant] == 0 {
                 answers.young |= bit;
+            } else if answers.former & bit == 0 {
+                answers.former |= bit;
+                is_heard = true;
             }
         }
         for ids in self.sets() {
             if is_heard {
-                ids.former = ids.former & !bit | ids.present & bit;
+                ids.former |= ids.present & bit;
             }
             ids.present &= !bit;
         }
@@ -199,7 +194,7 @@ impl State {
 
     /// Forgets former ids of which no answer is left.
     pub(super) fn forget_former(&mut self) {
-        let former = self.inquiries().fold(0, |all, it| all | it.answers.former);
+        let former = self.inquiry.map_or(0, |it| it.answers.former);
         for ids in self.sets() {
             ids.former &= former;
         }
@@ -215,9 +210,15 @@ impl State {
         });
         marks.chain(clients)
     }
+}
 
-    fn inquiries(&self) -> impl Iterator<Item = &Inquiry> {
-        self.clients.iter().filter_map(|it| it.inquiry.as_ref())
+impl Inquiry {
+    /// Returns the inquiry of a client that begins.
+    pub(super) fn of(by: usize) -> Self {
+        Self {
+            by: u8::from(by == 1),
+            ..Self::default()
+        }
     }
 }
 

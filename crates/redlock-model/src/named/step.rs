@@ -10,7 +10,13 @@ pub(super) enum Step {
     /// All clocks go on.
     Tick,
     /// An informant is elected to make the other server the master.
-    Elect { leader: usize, voters: u8, epoch: u8, server: u8, promotes: bool },
+    Elect {
+        leader: usize,
+        voters: u8,
+        epoch: u8,
+        server: u8,
+        promotes: bool,
+    },
     /// It does so.
     Promote { leader: usize },
     /// It gives up before it has done so.
@@ -18,7 +24,12 @@ pub(super) enum Step {
     /// Its failover is over.
     End { leader: usize },
     /// An informant takes the pair of another one.
-    Hello { from: usize, to: usize, server: u8, epoch: u8 },
+    Hello {
+        from: usize,
+        to: usize,
+        server: u8,
+        epoch: u8,
+    },
     /// An informant makes the server a replica that it does not name.
     Demote { informant: usize, server: u8 },
     /// An informant loses its file.
@@ -32,26 +43,38 @@ pub(super) enum Step {
     /// A server restarts.
     Restart { server: usize, keeps: bool },
     /// A client asks all informants, and acts on the answers at once.
-    Inquire { by: usize, answers: Answers, outcome: Outcome },
+    Inquire {
+        by: usize,
+        answers: Answers,
+        outcome: Outcome,
+    },
     /// A client asks all informants.
     Ask { by: usize },
     /// An answer reaches it.
     Hear { by: usize, from: usize, pair: Pair },
+    /// It knows what these informants named at the same moment, because they name it before and after.
+    HearSteady { by: usize, answers: Answers },
     /// It acts on the answers that it has.
-    Conclude { by: usize, answers: Answers, outcome: Outcome },
+    Conclude {
+        by: usize,
+        answers: Answers,
+        outcome: Outcome,
+    },
     /// A client ends its session.
     Leave { by: usize },
     /// A client sends a request, which is carried out at once.
-    Call { by: usize, pair: Pair, reply: Reply },
+    Call { by: usize, server: u8, reply: Reply },
     /// A client sends a request, which takes its time.
-    Send { by: usize, pair: Pair },
+    Send { by: usize, server: u8 },
     /// Such a request is carried out.
-    Arrive { by: usize, pair: Pair, reply: Reply },
+    Arrive { by: usize, server: u8, reply: Reply },
 }
 
 /// What a client does with the answers of an inquiry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Outcome {
+    /// It counts on a server, by rules without terms.
+    Follows { server: u8 },
     /// It counts on a server by the roll of its mark.
     Counts { pair: Pair, roll: Ids },
     /// It counts on a server without a mark.
@@ -93,11 +116,20 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Tick => f.write_str("a step of the clocks"),
-            Self::Elect { leader, voters, epoch, server, promotes } => {
+            Self::Elect {
+                leader,
+                voters,
+                epoch,
+                server,
+                promotes,
+            } => {
                 let (leader, server) = (Informant(leader), Server(server));
                 let does = if promotes { "promotes" } else { "will promote" };
                 let voters = Set(voters);
-                write!(f, "{leader} is elected by {voters} for epoch {epoch}, and {does} {server}")
+                write!(
+                    f,
+                    "{leader} is elected by {voters} for epoch {epoch}, and {does} {server}"
+                )
             }
             Self::Promote { leader } => {
                 write!(f, "{} promotes the server", Informant(leader))
@@ -106,7 +138,12 @@ impl fmt::Display for Step {
             Self::End { leader } => {
                 write!(f, "the failover of {} is over", Informant(leader))
             }
-            Self::Hello { from, to, server, epoch } => {
+            Self::Hello {
+                from,
+                to,
+                server,
+                epoch,
+            } => {
                 let (from, to, pair) = (Informant(from), Informant(to), Pair { server, epoch });
                 write!(f, "{to} takes {pair} from {from}")
             }
@@ -116,14 +153,22 @@ impl fmt::Display for Step {
             }
             Self::Lose { informant } => {
                 let pair = Pair::default();
-                write!(f, "{} loses its file: {pair}, another id", Informant(informant))
+                write!(
+                    f,
+                    "{} loses its file: {pair}, another id",
+                    Informant(informant)
+                )
             }
             Self::Replace { informant, server } => {
                 let (informant, pair) = (Informant(informant), Pair { server, epoch: 0 });
                 write!(f, "{informant} is replaced: {pair}, another id")
             }
             Self::Reset { informant } => {
-                write!(f, "{} forgets those that were not reset", Informant(informant))
+                write!(
+                    f,
+                    "{} forgets those that were not reset",
+                    Informant(informant)
+                )
             }
             Self::Replicate { to } => {
                 let (to, from) = (Server::at(to), Server::at(1 - to));
@@ -133,7 +178,11 @@ impl fmt::Display for Step {
                 let how = if keeps { "with" } else { "without" };
                 write!(f, "{} restarts {how} its data", Server::at(server))
             }
-            Self::Inquire { by, answers, outcome } => {
+            Self::Inquire {
+                by,
+                answers,
+                outcome,
+            } => {
                 write!(f, "{} hears {answers}: it {outcome}", Client(by))
             }
             Self::Ask { by } => write!(f, "{} asks all informants", Client(by)),
@@ -141,21 +190,26 @@ impl fmt::Display for Step {
                 let (by, from) = (Client(by), Informant(from));
                 write!(f, "{by} hears {pair} from {from}")
             }
-            Self::Conclude { by, answers, outcome } => {
+            Self::HearSteady { by, answers } => {
+                write!(f, "{} hears {answers}, twice", Client(by))
+            }
+            Self::Conclude {
+                by,
+                answers,
+                outcome,
+            } => {
                 write!(f, "{} has heard {answers}: it {outcome}", Client(by))
             }
             Self::Leave { by } => write!(f, "{} ends its session", Client(by)),
-            Self::Call { by, pair, reply } => {
-                let (by, server) = (Client(by), Server(pair.server));
-                write!(f, "{by} calls {server} for {pair}: {reply}")
+            Self::Call { by, server, reply } => {
+                write!(f, "{} calls {}: {reply}", Client(by), Server(server))
             }
-            Self::Send { by, pair } => {
-                let (by, server) = (Client(by), Server(pair.server));
-                write!(f, "{by} sends a request to {server} for {pair}")
+            Self::Send { by, server } => {
+                write!(f, "{} sends a request to {}", Client(by), Server(server))
             }
-            Self::Arrive { by, pair, reply } => {
-                let (by, server) = (Client(by), Server(pair.server));
-                write!(f, "the request of {by} for {pair} reaches {server}: {reply}")
+            Self::Arrive { by, server, reply } => {
+                let (by, server) = (Client(by), Server(server));
+                write!(f, "the request of {by} reaches {server}: {reply}")
             }
         }
     }
@@ -164,14 +218,18 @@ impl fmt::Display for Step {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Counts { pair, .. } => write!(f, "counts on {pair}"),
+            Self::Follows { server } => write!(f, "counts on {}", Server(server)),
+            Self::Counts { pair, roll } => write!(f, "counts on {pair}, by the roll {roll}"),
             Self::Lists { pair, roll } => {
-                write!(f, "counts on {pair}, which has no mark, with the roll {roll}")
+                write!(f, "counts on {pair}, which has no mark, by the roll {roll}")
             }
             Self::Relists { pair, roll } => {
-                write!(f, "deletes the mark of {pair}, for the roll {roll}")
+                write!(
+                    f,
+                    "deletes the mark and counts on {pair}, by the roll {roll}"
+                )
             }
-            Self::Confirms { roll } => write!(f, "goes on, with the roll {roll}"),
+            Self::Confirms { roll } => write!(f, "goes on, by the roll {roll}"),
             Self::Extends { roll } => write!(f, "goes on, and extends the roll to {roll}"),
             Self::Adopts { roll } => write!(f, "takes the roll {roll} from the mark"),
             Self::Closes => f.write_str("ends its session"),
@@ -218,7 +276,11 @@ impl fmt::Display for Answers {
 
 impl fmt::Display for Ids {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Set(self.present).fmt(f)
+        write!(f, "[{}", Set(self.present))?;
+        if self.former != 0 {
+            write!(f, ", ended {}", Set(self.former))?;
+        }
+        f.write_str("]")
     }
 }
 
