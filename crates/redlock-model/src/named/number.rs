@@ -156,11 +156,12 @@ impl Layout {
                 self.visit_ids(digits, &mut server.mark.roll, place);
             }
             for client in &mut state.clients {
+                let mut none = Ids::default();
                 let roll = client.session.as_mut().map(|it| &mut it.roll);
-                self.visit_ids(digits, roll.unwrap_or(&mut Ids::default()), place);
+                self.visit_ids(digits, roll.unwrap_or(&mut none), place);
                 if self.has_requests {
                     let roll = client.request.as_mut().map(|it| &mut it.roll);
-                    self.visit_ids(digits, roll.unwrap_or(&mut Ids::default()), place);
+                    self.visit_ids(digits, roll.unwrap_or(&mut none), place);
                 }
             }
         }
@@ -363,3 +364,117 @@ impl Digits for Radix {
 }
 
 const _: () = assert!(CLIENTS == 2 && SERVERS == 2, "both are coded as bits");
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            NamedWorld,
+            state::{Answers, Informant},
+        },
+        *,
+    };
+
+    /// A world that has one of everything.
+    fn full() -> State {
+        let ids = |present, former| Ids { present, former };
+        let pair = |server, epoch| Pair { server, epoch };
+        let mut state = State::default();
+        state.informants[0].failover = Failover::Elected(2);
+        state.informants[1] = Informant {
+            server: 1,
+            epoch: 1,
+            seen: 2,
+            failover: Failover::Promoted,
+            was_reset: false,
+        };
+        state.servers[0].mark.roll = ids(0b101, 0);
+        state.servers[1] = Server {
+            is_master: true,
+            mark: Mark {
+                kind: MarkKind::Quarantined,
+                epoch: 2,
+                roll: ids(0b011, 0b100),
+                age: 2,
+            },
+            key: Some(1),
+            ttl: 1,
+        };
+        state.clients[0] = Client {
+            session: Some(Session {
+                pair: pair(1, 2),
+                roll: ids(0b110, 0b100),
+                age: 2,
+            }),
+            lease: 1,
+            request: None,
+        };
+        state.clients[1].request = Some(Request {
+            pair: pair(0, 1),
+            roll: ids(0b001, 0b100),
+            age: 1,
+        });
+        state.inquiry = Some(Inquiry {
+            answers: Answers {
+                named: [0, pair(0, 0).code(), pair(1, 2).code(), 0, 0],
+                former: 0b100,
+                young: 0b010,
+            },
+            age: 1,
+            ..Inquiry::of(1)
+        });
+        state.lost = 1;
+        state
+    }
+
+    fn layout() -> Layout {
+        let world = NamedWorld::of(2).lost(1).late_promotions().late_requests();
+        let check = NamedCheck::new(NamedRules::Term, world.slow_answers());
+        Layout::new(&check.expect("the world is small"))
+    }
+
+    #[test]
+    fn a_world_has_one_number_whichever_client_and_informant_is_which() {
+        let layout = layout();
+        let number = layout.number(&full());
+        assert_eq!(layout.number(&swapped(&full())), number);
+        assert_eq!(layout.number(&layout.state(number)), number);
+        let mut turned = full();
+        turned.informants[..3].rotate_left(1);
+        assert_ne!(layout.number(&turned), number, "rolls are as before");
+    }
+
+    #[test]
+    fn nothing_of_a_world_is_left_out_of_its_number() {
+        let layout = layout();
+        let state = layout.state(layout.number(&full()));
+        let names = |state: &State| {
+            let mut names: Vec<_> = state.informants[..3].iter().map(Informant::tells).collect();
+            names.sort_by_key(|pair| pair.code());
+            names
+        };
+        assert_eq!(names(&state), names(&full()));
+        let [a, b] = state.servers;
+        assert_eq!(
+            (a.mark.kind, a.mark.roll.present.count_ones()),
+            (MarkKind::Voting, 2)
+        );
+        assert_eq!(
+            (b.mark.kind, b.mark.age, b.mark.epoch),
+            (MarkKind::Quarantined, 2, 2)
+        );
+        assert!(b.key.is_some() && b.ttl == 1 && state.lost == 1);
+        let inquiry = state.inquiry.unwrap();
+        assert_eq!(inquiry.answers.former.count_ones(), 1);
+        assert_eq!(inquiry.answers.young.count_ones(), 1);
+        let former = inquiry.answers.former;
+        assert_eq!(b.mark.roll.former, former, "it is the same informant");
+        let asks = state.clients[usize::from(inquiry.by)];
+        assert!(
+            asks.request
+                .is_some_and(|it| it.roll.former == former && it.age == 1)
+        );
+        let session = state.clients[usize::from(1 - inquiry.by)].session;
+        assert!(session.is_some_and(|it| it.age == 2 && it.roll.present.count_ones() == 2));
+    }
+}
