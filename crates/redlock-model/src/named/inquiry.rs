@@ -53,10 +53,10 @@ impl Inquiries {
             return [self.by_servers(state, session, answers), None];
         }
         match session {
-            None if is_steady || self.check.breaks(NamedMutation::BeginsUnsteady) => {
-                [self.judge(state, answers), None]
+            None => {
+                let is_steady = is_steady || self.check.breaks(NamedMutation::BeginsUnsteady);
+                [self.judge(state, answers, is_steady), None]
             }
-            None => [None, None],
             Some(session) => {
                 let [outcome, extends] = self.watch(state, session, answers);
                 let (old, young) = (NamedMutation::JoinsUnsteady, NamedMutation::YoungJoins);
@@ -108,7 +108,7 @@ impl Inquiries {
     }
 
     /// Returns what a client without a session does.
-    fn judge(&self, state: &State, answers: Answers) -> Option<Outcome> {
+    fn judge(&self, state: &State, answers: Answers, is_steady: bool) -> Option<Outcome> {
         let views = self.views(state);
         let number = number(answers, views);
         let pair = known(&self.candidates, number, || {
@@ -117,19 +117,22 @@ impl Inquiries {
         let mark = state.servers[usize::from(pair.server)].mark;
         let stored = (mark.kind != MarkKind::None).then(|| self.masked(mark.roll));
         let number = number << 11 | stored.map_or(0, |roll| 1 << 10 | ids_number(roll));
-        known(&self.judged, number, || {
-            self.judged(answers, views, pair, stored)
+        known(&self.judged, number << 1 | u64::from(is_steady), || {
+            let mut hearing = self.hearing(answers, views);
+            if is_steady {
+                hearing = hearing.steady(&hearing);
+            }
+            self.judged(&hearing, (answers, views), pair, stored)
         })
     }
 
     fn judged(
         &self,
-        answers: Answers,
-        views: Views,
+        hearing: &Hearing<u8>,
+        (answers, views): (Answers, Views),
         pair: Pair,
         stored: Option<Ids>,
     ) -> Option<Outcome> {
-        let hearing = self.hearing(answers, views);
         let roll = stored.map(|roll| self.roll(roll, answers, views));
         match hearing.judge(&named(pair), roll.as_ref()) {
             Judgement::Counts(_) => stored.map(|roll| Outcome::Counts { pair, roll }),
@@ -141,6 +144,7 @@ impl Inquiries {
                 pair,
                 roll: ids_of(&roll),
             }),
+            Judgement::AsksAgain => None,
             Judgement::Refused(_) => self.judged_wrongly(answers, pair, stored),
         }
     }
@@ -193,19 +197,19 @@ impl Inquiries {
         let pair = named(pair);
         let confirms = hearing.confirms(&pair, &roll);
         let is_supported = hearing.support(&pair) >= roll.majority();
-        let mut earlier = all(answers);
+        let mut earlier = answers;
         if !self.check.breaks(NamedMutation::YoungJoins) {
-            earlier.present &= !answers.young;
-            earlier.former &= !answers.young;
+            // Their ids did not answer the inquiry before.
+            for (place, code) in earlier.named.iter_mut().enumerate() {
+                *code *= u8::from(answers.young >> place & 1 == 0);
+            }
         }
-        let earlier: Vec<_> = ids(earlier).collect();
+        let earlier = self.hearing(earlier, views);
         let extended = if is_supported && self.check.breaks(NamedMutation::JoinsUnconfirmed) {
-            Some(Roll::new(
-                roll.count(),
-                roll.ids().iter().copied().chain(earlier),
-            ))
+            let joined = roll.ids().iter().copied().chain(earlier.ids());
+            Some(Roll::new(roll.count(), joined))
         } else {
-            hearing.extended(&pair, &roll, &earlier)
+            hearing.steady(&earlier).extended(&pair, &roll)
         };
         let extended = extended.filter(|extended| *extended != roll);
         Confirmed {

@@ -186,6 +186,7 @@ impl RedisNode {
                     informants: polls.of(*directory, credentials, connect_timeout),
                     slot: tag.as_deref().map(slot_of).unwrap_or_default(),
                     keyspace: Arc::new(keyspace),
+                    last_roll: Arc::default(),
                 };
                 (name, identity, Place::Named(Arc::new(named)))
             }

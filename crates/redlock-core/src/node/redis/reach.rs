@@ -14,7 +14,7 @@ use super::{
     Address, RedisNodeError,
     error::{NotOpened, reason},
     messages::Messages,
-    naming::{Informants, Named},
+    naming::{Informants, LastRoll, Named},
     probe::Probe,
     session::{RedisSession, SessionParts},
     transport::Direct,
@@ -39,6 +39,7 @@ pub(super) struct NamedPlace {
     pub(super) slot: u16,
     /// Of the client, as the node has it; the term of a session is put into it.
     pub(super) keyspace: Arc<Keyspace>,
+    pub(super) last_roll: LastRoll,
 }
 
 /// A server that wants credentials which a provider gives.
@@ -84,8 +85,9 @@ impl Place {
                     informants,
                     slot,
                     keyspace,
+                    last_roll,
                 } = &**place;
-                let named = Named::ask(informants, *slot).await?;
+                let named = Named::ask(informants, *slot, last_roll).await?;
                 let info = named.info();
                 let address = Address::of(&info);
                 let (credentials, limit) = (&informants.credentials, informants.connect_timeout);

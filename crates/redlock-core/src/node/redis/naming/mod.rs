@@ -28,5 +28,5 @@ pub(super) use self::testimony::{Testimony, View};
 pub(crate) use self::{directory::Directory, poll::Polls};
 pub(super) use self::{
     poll::Informants,
-    tenure::{Named, Tenure},
+    tenure::{LastRoll, Named, Tenure},
 };

@@ -144,7 +144,7 @@ pub(super) struct Rounds {
     rounds: watch::Receiver<Arc<Round>>,
     since: Instant,
     /// They end with it.
-    _poll: Arc<Poll>,
+    poll: Arc<Poll>,
 }
 
 impl Poll {
@@ -183,7 +183,7 @@ impl Poll {
         Rounds {
             rounds,
             since,
-            _poll: self,
+            poll: self,
         }
     }
 }
@@ -211,6 +211,17 @@ impl Rounds {
                 return Ok(round);
             }
         }
+    }
+
+    /// Waits until another inquiry is complete, which begins at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    pub(super) async fn again(&mut self) -> Result<Arc<Round>, Arc<str>> {
+        self.since = CLOCK.now();
+        self.poll.wanted.notify_one();
+        self.complete().await
     }
 
     /// Waits until an inquiry is complete.

@@ -7,8 +7,7 @@ use std::{
 
 use deadpool_redis::redis::{Cmd, ConnectionInfo, RedisError, Value, cmd, from_redis_value};
 use redlock_proto::{
-    Confirms, InformantId, Instant, Judgement, Keyspace, Mark, Pair, Quarantine, Roll, Shortfall,
-    Term,
+    Confirms, Hearing, Instant, Judgement, Keyspace, Mark, Pair, Quarantine, Roll, Shortfall, Term,
 };
 use tokio::{task::AbortHandle, time::timeout};
 
@@ -54,13 +53,19 @@ pub(in super::super) struct Named {
     rounds: Rounds,
     round: Arc<Round>,
     pair: Pair<NamedServer>,
+    last_roll: LastRoll,
 }
+
+/// The roll by which a client has gone last, for a server that has lost its mark: it was the node's once, so it is safe to
+/// go by.
+pub(in super::super) type LastRoll = Arc<Mutex<Option<Roll>>>;
 
 impl Named {
     /// Asks the informants for the server, and returns the one that most of them name.
     pub(in super::super) async fn ask(
         informants: &Arc<Informants>,
         slot: u16,
+        last_roll: &LastRoll,
     ) -> Result<Self, Arc<str>> {
         let mut rounds = informants.poll().rounds().await;
         loop {
@@ -77,6 +82,7 @@ impl Named {
                     rounds,
                     round,
                     pair,
+                    last_roll: Arc::clone(last_roll),
                 });
             }
             if round.is_complete {
@@ -109,14 +115,17 @@ impl Named {
         };
         let mut text = marks.read().await?;
         let mut judgement = self.judge(&marks, text.as_deref());
-        if !matches!(judgement, Judgement::Counts(_)) {
+        if !matches!(judgement, Judgement::Counts(_)) && !self.round.is_complete {
             // The others may be on the roll, or belong there.
-            if !self.round.is_complete {
-                self.round = self.rounds.complete().await?;
-            }
+            self.round = self.rounds.complete().await?;
+            judgement = self.judge(&marks, text.as_deref());
+        }
+        if judgement == Judgement::AsksAgain {
+            let earlier = std::mem::replace(&mut self.round, self.rounds.again().await?);
             // A mark that another client has begun meanwhile may list fewer than have answered by now.
             text = marks.read().await?;
-            judgement = self.judge(&marks, text.as_deref());
+            let steady = self.hearing().steady(&earlier.hearing(self.slot));
+            judgement = self.judge_by(&steady, &marks, text.as_deref());
         }
         let roll = match judgement {
             Judgement::Counts(roll) | Judgement::Lists(roll) => roll,
@@ -127,6 +136,7 @@ impl Named {
                 }
                 roll
             }
+            Judgement::AsksAgain => return Err("its informants do not agree yet".into()),
             Judgement::Refused(shortfall) => {
                 if shortfall == Shortfall::Moving {
                     // Keys go with the slot, and do not come back if the move is given up.
@@ -139,10 +149,31 @@ impl Named {
         Ok(Tenure::start(self, marks, roll))
     }
 
-    /// Judges the server by its mark.
+    fn hearing(&self) -> Hearing<NamedServer> {
+        self.round.hearing(self.slot)
+    }
+
     fn judge(&self, marks: &Marks, text: Option<&str>) -> Judgement {
+        self.judge_by(&self.hearing(), marks, text)
+    }
+
+    /// Judges the server by its mark; without one, by the roll that this client has gone by last, if that is enough.
+    fn judge_by(
+        &self,
+        hearing: &Hearing<NamedServer>,
+        marks: &Marks,
+        text: Option<&str>,
+    ) -> Judgement {
         let stored = text.and_then(|text| marks.roll_of(text));
-        let hearing = self.round.hearing(self.slot);
+        let known = self
+            .last_roll
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let (None, Some(known)) = (text, &*known)
+            && let Judgement::Counts(roll) = hearing.judge(&self.pair, Some(known))
+        {
+            return Judgement::Counts(roll);
+        }
         hearing.judge(&self.pair, stored.as_ref())
     }
 }
@@ -159,7 +190,9 @@ impl Tenure {
             rounds,
             round,
             pair,
+            last_roll,
         } = named;
+        *last_roll.lock().unwrap_or_else(PoisonError::into_inner) = Some(roll.clone());
         let keyspace = Arc::new(marks.keyspace.in_term(Term {
             epoch: pair.epoch,
             roll,
@@ -173,7 +206,8 @@ impl Tenure {
             marks,
             pair,
             slot,
-            earlier: Vec::new(),
+            earlier: None,
+            last_roll,
         };
         let task = tokio::spawn(watch.go_on(rounds));
         Self {
@@ -219,8 +253,9 @@ struct Watch {
     marks: Marks,
     pair: Pair<NamedServer>,
     slot: u16,
-    /// The informants that answered the inquiry before.
-    earlier: Vec<InformantId>,
+    /// The answers of the inquiry before.
+    earlier: Option<Hearing<NamedServer>>,
+    last_roll: LastRoll,
 }
 
 impl Watch {
@@ -229,8 +264,7 @@ impl Watch {
             if self.on_round(&round).await.is_none() {
                 return;
             }
-            let hearing = round.hearing(self.slot);
-            self.earlier = hearing.ids().collect();
+            self.earlier = Some(round.hearing(self.slot));
         }
     }
 
@@ -252,8 +286,11 @@ impl Watch {
         match confirms {
             Confirms::Same => {
                 lock(&self.state).confirmed = Confirmed::At(round.asked_at);
-                if hearing.extended(&self.pair, &roll, &self.earlier).is_some() {
-                    self.extend(round).await;
+                let steady = self.earlier.as_ref().map(|earlier| hearing.steady(earlier));
+                if let Some(steady) = steady
+                    && steady.extended(&self.pair, &roll).is_some()
+                {
+                    self.extend(&steady).await;
                 }
             }
             Confirms::Another => {
@@ -272,7 +309,7 @@ impl Watch {
     }
 
     /// Puts informants on the roll of the mark that have joined.
-    async fn extend(&self, round: &Round) {
+    async fn extend(&self, steady: &Hearing<NamedServer>) {
         let mut marks = self.marks.clone();
         let Ok(Some(text)) = marks.read().await else {
             return;
@@ -281,8 +318,7 @@ impl Watch {
             return;
         };
         let stored = mark.term().map(|term| &term.roll);
-        let hearing = round.hearing(self.slot);
-        let extended = stored.and_then(|roll| hearing.extended(&self.pair, roll, &self.earlier));
+        let extended = stored.and_then(|roll| steady.extended(&self.pair, roll));
         if let Some(roll) = extended
             && let Some(changed) = mark.with_roll(&roll)
             // A mark in quarantine changes with each look; the next inquiry tries again.
@@ -314,6 +350,10 @@ impl Watch {
 
     fn set_roll(&self, roll: Roll) {
         let epoch = self.pair.epoch;
+        *self
+            .last_roll
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(roll.clone());
         let keyspace = self.marks.keyspace.in_term(Term { epoch, roll });
         lock(&self.state).keyspace = Arc::new(keyspace);
     }

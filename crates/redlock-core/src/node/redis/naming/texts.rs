@@ -99,14 +99,12 @@ pub(super) fn refused(
     }
     let testimonies = round.testimonies.iter();
     let ownerless = testimonies.filter(|it| it.statement(slot).names.is_none());
-    match ownerless.count() {
-        0 => {}
-        count => {
-            _ = write!(
-                why,
-                ", {count} of those that answer name no owner of the slot"
-            )
-        }
+    let count = ownerless.count();
+    if count > 0 {
+        let _ = write!(
+            why,
+            ", {count} of those that answer name no owner of the slot"
+        );
     }
     for failed in &round.failed {
         let _ = write!(why, ", {failed}");
