@@ -158,7 +158,7 @@ impl Inquiries {
             return None;
         }
         let are_all = heard.count_ones() as usize == self.check.world.informants;
-        let is_greatest = pairs().all(|named| named.epoch <= pair.epoch);
+        let is_greatest = pairs().all(|named| named == pair || named.epoch < pair.epoch);
         let roll = all(answers);
         let mutations = match (are_all, is_greatest) {
             (false, true) => (NamedMutation::ListsUnheard, NamedMutation::RelistsUnheard),

@@ -60,6 +60,7 @@ mod search;
 mod server;
 mod state;
 mod step;
+mod valid_world;
 
 pub use self::{
     check::{NamedCheck, NamedRules, NamedWorld},

@@ -24,11 +24,11 @@ pub enum NamedMutation {
     AnyIdCounts,
     /// A roll begins although an informant did not answer.
     ListsUnheard,
-    /// A roll begins although an informant names a greater epoch.
+    /// A roll begins although an informant names another pair that is not older.
     ListsUnderSmaller,
     /// A roll is replaced although an informant did not answer.
     RelistsUnheard,
-    /// A roll is replaced although an informant names a greater epoch.
+    /// A roll is replaced although an informant names another pair that is not older.
     RelistsUnderSmaller,
     /// A roll is replaced, and the server goes on voting.
     RelistsInPlace,

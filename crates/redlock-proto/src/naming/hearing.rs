@@ -77,13 +77,13 @@ pub enum Shortfall {
         /// How many run.
         running: usize,
     },
-    /// A majority names the server, a roll must begin, and an informant is silent or names a greater epoch.
+    /// A majority names the server, a roll must begin, and an informant is silent or names another pair that is not older.
     Unsettled {
         /// How many have answered.
         heard: usize,
         /// How many there are.
         count: usize,
-        /// The greater epoch.
+        /// The greatest epoch of such a pair.
         greater: Option<u64>,
     },
     /// A majority names the server, and too few of it are on the roll of its mark.
@@ -292,14 +292,16 @@ impl<S: Clone + Eq> Hearing<S> {
     /// Returns why no roll may begin under a pair, if there are so many informants.
     ///
     /// A majority of another roll may have named a younger pair before.
-    /// If all have answered and none names a greater epoch, those of this majority have lost their files, and the rest of
-    /// its roll is no majority.
+    /// If all have answered and none names another pair that is not older, those of this majority have lost their files,
+    /// and the rest of its roll is no majority.
     /// One that is left out, or names the younger pair, may make it a majority again with one that hears of it only later.
     fn before_a_roll(&self, pair: &Pair<S>, count: usize) -> Option<Shortfall> {
         let heard = self.statements.len();
-        let epochs = self.statements.iter().filter_map(|it| it.names.as_ref());
-        let greatest = epochs.map(|named| named.epoch).max();
-        let greater = greatest.filter(|epoch| *epoch > pair.epoch);
+        let others = self.statements.iter().filter_map(|it| it.names.as_ref());
+        let others = others.filter(|other| *other != pair);
+        let greatest = others.map(|other| other.epoch).max();
+        // The leader of a failover may name the old server under the new epoch first.
+        let greater = greatest.filter(|epoch| *epoch >= pair.epoch);
         let may_begin = heard >= count && greater.is_none();
         (!may_begin).then_some(Shortfall::Unsettled {
             heard,
@@ -448,6 +450,8 @@ mod tests {
         let younger = heard(&[(8, 'A', 0), (3, 'A', 0), (2, 'B', 1)]);
         assert_eq!(younger.judge(&A0, None), unsettled(3, Some(1)));
         assert_eq!(younger.judge(&A0, Some(&all)), unsettled(3, Some(1)));
+        let as_young = heard(&[(8, 'A', 1), (9, 'B', 1), (3, 'B', 1)]);
+        assert_eq!(as_young.judge(&B1, Some(&all)), unsettled(3, Some(1)));
         let older = heard(&[(8, 'A', 0), (9, 'B', 1), (3, 'B', 1)]);
         let anew = Judgement::Relists(roll(&[3, 8, 9]));
         assert_eq!(twice(&older).judge(&B1, Some(&all)), anew, "A is older");

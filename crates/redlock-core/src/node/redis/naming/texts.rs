@@ -54,7 +54,7 @@ pub(super) fn refused(
             greater: Some(epoch),
             ..
         } => format!(
-            "one of {} names a server under epoch {epoch}, which is greater; a list of them in the server's mark begins once all of them agree",
+            "one of {} names another server or term, under epoch {epoch}; a list of them in the server's mark begins once all of them agree",
             subject.informants()
         ),
         Shortfall::Unlisted {
