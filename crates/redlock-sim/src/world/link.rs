@@ -75,7 +75,15 @@ pub(super) struct Connection {
     /// What its client was told and does not know yet.
     pub(super) news: VecDeque<News>,
     /// Its node is to be told to vote, and a wall clock stands in for the node's counters.
-    pub(super) degrades: bool,
+    pub(super) degrades: Option<Degraded>,
+}
+
+/// A node whose counters a wall clock stands in for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Degraded {
+    pub(super) node: usize,
+    /// How many nodes are the same server as another, as its client knows them.
+    pub(super) duplicates: usize,
 }
 
 impl Connection {
@@ -96,7 +104,7 @@ impl Connection {
             hole_out: 0,
             hole_back: 0,
             news: VecDeque::new(),
-            degrades: false,
+            degrades: None,
         }
     }
 
@@ -112,7 +120,7 @@ impl Connection {
         self.timer_at = Micros::MAX;
         self.shed = 0;
         self.news.clear();
-        self.degrades = false;
+        self.degrades = None;
         // Nothing that is due for the connection concerns the next process.
         self.conn += 1;
     }

@@ -19,14 +19,13 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, try_join},
 };
-use redlock_proto::{JobVerb, Verb};
 use tokio::sync::Mutex;
 
 use super::{
     error::{NotOpened, not_opened, reason},
     transport::Transport,
 };
-use crate::node::{Answer, CallError, CallResult, Keyspace, Reply, Request};
+use crate::node::{Answer, CallError, CallResult, Keyspace, Request};
 
 /// How many replicas must have a grant before it counts.
 #[derive(Clone)]
@@ -89,11 +88,11 @@ impl Replicas {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
-        let may_grant: Vec<bool> = requests.iter().map(may_grant).collect();
         let (replicas, keyspace) = (Arc::clone(self), Arc::clone(keyspace));
+        let requests = requests.to_vec();
         async move {
             let answer = answering.await?;
-            if grants(&may_grant, &answer) {
+            if grants(&requests, &answer) {
                 replicas.have_all(&keyspace).await?;
             }
             Ok(answer)
@@ -144,33 +143,10 @@ fn wait(count: u8, limit: Duration) -> Cmd {
     cmd("WAIT").arg(count).arg(millis).to_owned()
 }
 
-/// Returns whether an answer to a request may be what a lease rests on.
-fn may_grant(request: &Request) -> bool {
-    match request {
-        Request::Lock { verb, .. } => {
-            matches!(
-                verb,
-                Verb::Acquire { .. } | Verb::Extend { .. } | Verb::Heal { .. }
-            )
-        }
-        Request::Job { verb, .. } => {
-            matches!(verb, JobVerb::Claim { .. } | JobVerb::Commit { .. })
-        }
-        Request::Node(_) => false,
-    }
-}
-
-fn grants(may_grant: &[bool], answer: &Answer) -> bool {
-    let mut replies = answer.replies.iter().zip(may_grant);
-    replies.any(|(reply, may_grant)| {
-        let has_done = |reply: &Reply| {
-            matches!(
-                reply,
-                Reply::Done | Reply::Taken { .. } | Reply::Claimed { .. }
-            )
-        };
-        *may_grant && reply.as_ref().is_ok_and(has_done)
-    })
+/// Returns whether a lease or a claim may rest on an answer.
+fn grants(requests: &[Request], answer: &Answer) -> bool {
+    let mut replies = requests.iter().zip(&answer.replies);
+    replies.any(|(request, reply)| reply.as_ref().is_ok_and(|reply| reply.grants(request)))
 }
 
 /// Returns the line that names the run of a server.
