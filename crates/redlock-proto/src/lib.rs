@@ -43,6 +43,7 @@ mod lease;
 mod link;
 mod local;
 mod membership;
+mod naming;
 mod node;
 mod round;
 mod slab;
@@ -63,10 +64,11 @@ pub use self::{
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Ticket},
     membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
+    naming::{Confirms, Hearing, InformantId, Judgement, Pair, Roll, Shortfall, Statement, Term},
     node::{
         Answer, ClusterVote, Done, Gift, GiveBack, InLine, Keyspace, LineCaller, LinePlace, Lock,
-        Look, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request, RequestError, RunId,
-        ServerInfo, Standing, Store, Transaction, Unfit, Verb, last_of_block, slot_of,
+        Look, Mark, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request, RequestError,
+        RunId, ServerInfo, Standing, Store, Transaction, Unfit, Verb, last_of_block, slot_of,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,

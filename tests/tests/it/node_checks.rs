@@ -145,8 +145,8 @@ async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
 
     let redlock = client(nodes.urls(), TTL).await;
     let unlike = NotAVote::PolicyMismatch {
-        theirs: "90000ms,10000ppm,v3".into(),
-        ours: "60000ms,10000ppm,v3".into(),
+        theirs: "90000ms,10000ppm,v4".into(),
+        ours: "60000ms,10000ppm,v4".into(),
     };
     assert_eq!(reason(&redlock, 2).await, unlike);
     goes_on(&redlock).await;
@@ -166,8 +166,8 @@ async fn a_client_of_another_version_gets_nothing_and_is_told_why() {
     let token = first.token();
     first.release().await.unwrap();
     // What clients from before there were versions, and those of a later one, leave on a node.
-    let before = |mark: &str| mark.replace(",v3", "");
-    let later = |mark: &str| mark.replace(",v3", ",v4");
+    let before = |mark: &str| mark.replace(",v4", "");
+    let later = |mark: &str| mark.replace(",v4", ",v5");
     let mark = |node: usize| nodes.ask(node, &["GET", MARK]);
     let theirs = [before(&mark(0)), mark(1), later(&mark(2))];
     nodes.ask(2, &["SET", MARK, &theirs[2]]);

@@ -17,7 +17,7 @@ use crate::{
     engine::{self, EngineConfig, LinkState, Placement},
     keyspace::{KeyScheme, Namespace},
     meter::Meter,
-    node::{Node, RedisNode, RedisNodeError},
+    node::{Node, Polls, RedisNode, RedisNodeError},
 };
 
 impl RedlockBuilder {
@@ -240,9 +240,10 @@ impl RedlockBuilder {
         let encoder = Arc::default();
         let keyspace = Keyspace::new(&key_space.prefix(), settings.quarantine());
         let namespace = match key_space {
-            KeyScheme::Namespace(namespace) => Some((namespace.as_str(), &keyspace)),
+            KeyScheme::Namespace(namespace) => Some(namespace.as_str()),
             KeyScheme::Verbatim => None,
         };
+        let mut polls = Polls::default();
         let is_best_effort = self.config.guarantee == Some(Guarantee::BestEffort);
         let nodes_of_all = self.config.nodes.iter().flat_map(NodeConfig::votes);
         let configs: Vec<NodeConfig> = nodes_of_all.collect();
@@ -267,7 +268,9 @@ impl RedlockBuilder {
                     credentials,
                 } => {
                     let config = (&**config, credentials.as_ref());
-                    let made = RedisNode::new(config, namespace, settings.connect_timeout);
+                    let space = Some((namespace, &keyspace));
+                    let limit = settings.connect_timeout;
+                    let made = RedisNode::new(config, space, &mut polls, limit);
                     let (node, identity) = made
                         .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
                     let node = node.waiting_for(replicas, settings.node_timeout);

@@ -35,7 +35,7 @@ pub use redlock_proto::{
     Answer, Gift, Keyspace, NodeKey, NodeTime, Reply, Request, RunId, Standing, Store,
 };
 
-pub(crate) use self::redis::{Directory, Location, RedisNodeError};
+pub(crate) use self::redis::{Directory, Location, Polls, RedisNodeError};
 pub use self::{memory::MemoryNode, redis::RedisNode};
 
 /// The result of a call: the node's standing and a reply or an error for each request, or an error for all of them.

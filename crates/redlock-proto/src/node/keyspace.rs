@@ -1,4 +1,4 @@
-use crate::{NodeKey, OwnerId, Quarantine};
+use crate::{NodeKey, OwnerId, Quarantine, Term};
 
 /// The part that all requests of a client have in common: the node's own keys of its namespace, and the quarantine.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -12,6 +12,10 @@ pub struct Keyspace {
     /// What stands in place of the namespace on this node, with its braces, if there is something.
     place: Option<String>,
     quarantine: Quarantine,
+    /// Under which epoch the node's server is named, if others name it.
+    term: Option<Term>,
+    /// What the mark says of both.
+    policy: String,
 }
 
 impl Keyspace {
@@ -25,7 +29,9 @@ impl Keyspace {
             lines: format!("{prefix}:line:"),
             messages: format!("{prefix}:wake:"),
             place: None,
+            policy: quarantine.to_wire(),
             quarantine,
+            term: None,
         }
     }
 
@@ -34,8 +40,29 @@ impl Keyspace {
         let place = format!("{{{tag}}}");
         Self {
             place: Some(place.clone()),
+            term: self.term.clone(),
+            policy: self.policy.clone(),
             ..Self::new(&place, self.quarantine)
         }
+    }
+
+    /// Returns the keyspace for calls of a session with a server that others name.
+    pub fn in_term(&self, term: Term) -> Self {
+        Self {
+            policy: format!("{} {term}", self.quarantine.to_wire()),
+            term: Some(term),
+            ..self.clone()
+        }
+    }
+
+    /// Returns under which epoch the node's server is named, and by whom, if others name it.
+    pub const fn term(&self) -> Option<&Term> {
+        self.term.as_ref()
+    }
+
+    /// Returns the policy and the term, as a mark has them.
+    pub fn policy(&self) -> &str {
+        &self.policy
     }
 
     /// Returns the parts of which a resource's key consists on the node.

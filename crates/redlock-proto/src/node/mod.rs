@@ -3,6 +3,7 @@
 mod cluster_vote;
 mod keyspace;
 mod line;
+mod mark;
 mod outcome;
 mod quarantine;
 mod request;
@@ -14,6 +15,7 @@ pub use self::{
     cluster_vote::{ClusterVote, slot_of},
     keyspace::Keyspace,
     line::{Gift, InLine, LineCaller, LinePlace},
+    mark::Mark,
     outcome::{GiveBack, NodeOutcome, RequestError},
     quarantine::Quarantine,
     request::{Answer, Lock, NodeVerb, Reply, Request, Verb, last_of_block},

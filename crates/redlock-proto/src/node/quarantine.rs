@@ -165,7 +165,7 @@ impl Quarantine {
         self.accept_replicas
     }
 
-    /// Returns what nodes remember of it and compare, such as `30000ms,10000ppm,v3`: what its length rests on, and the
+    /// Returns what nodes remember of it and compare, such as `30000ms,10000ppm,v4`: what its length rests on, and the
     /// version of what nodes store.
     pub fn to_wire(self) -> String {
         let word = |is_set: bool, word: &'static str| if is_set { word } else { "" };
@@ -235,7 +235,7 @@ const SETTINGS: [&str; 6] = [
 ///
 /// It is raised with each change after which clients from before and after must not use one namespace at the same time;
 /// nodes refuse those of another version than the one they know.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -320,23 +320,23 @@ mod tests {
     #[test]
     fn its_version_is_told_from_what_a_client_has_written() {
         let quarantine = Quarantine::new(Duration::from_secs(30), 0.01);
-        assert_eq!(quarantine.to_wire(), "30000ms,10000ppm,v3");
+        assert_eq!(quarantine.to_wire(), "30000ms,10000ppm,v4");
         let trusting = quarantine.trusting_persistence().to_wire();
-        assert_eq!(trusting, "30000ms,10000ppm,trust_persistence,v3");
+        assert_eq!(trusting, "30000ms,10000ppm,trust_persistence,v4");
         assert_eq!(Quarantine::version_of(&trusting), VERSION);
         let delayed = quarantine.trusting_delayed_restarts();
-        assert_eq!(delayed.to_wire(), "30000ms,10000ppm,delayed_restarts,v3");
+        assert_eq!(delayed.to_wire(), "30000ms,10000ppm,delayed_restarts,v4");
         assert_eq!(Quarantine::version_of(&delayed.to_wire()), VERSION);
         let both = delayed.trusting_persistence().to_wire();
         assert_eq!(
             both,
-            "30000ms,10000ppm,trust_persistence,delayed_restarts,v3"
+            "30000ms,10000ppm,trust_persistence,delayed_restarts,v4"
         );
         assert_eq!(Quarantine::version_of("30000ms,10000ppm,v12"), 12);
         for before in ["30000ms,10000ppm", "30000ms,10000ppm,trust_persistence"] {
             assert_eq!(Quarantine::version_of(before), 0, "{before}");
         }
-        for wire in ["30000ms,10000ppm", "30000ms,10000ppm,v3"] {
+        for wire in ["30000ms,10000ppm", "30000ms,10000ppm,v4"] {
             assert_eq!(Quarantine::max_ttl_of(wire), Some(Duration::from_secs(30)));
         }
     }

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::Mark;
 use crate::{Answer, Keyspace, MarkState, NodeTime, Reply, Request, RunId, Standing, Verb};
 
 /// The node's answer to a transaction, read in the step in which it carried the requests out.
@@ -117,25 +118,18 @@ impl Look {
     ///
     /// The identity of a master's data names one run of its process, in which it was no replica since: so the run in the
     /// mark is the present one.
+    /// If others name the server, the epoch in the mark must be that of the session.
     fn standing(&self, keyspace: &Keyspace) -> Option<Standing> {
-        let mut words = self.mark.as_deref()?.split(' ');
-        let (word, run, data) = (words.next()?, words.next()?, words.next()?);
-        let policy = keyspace.quarantine().to_wire();
-        let votes = word == VOTING
-            && self.is_master
-            && *data == *self.data
-            && words.next() == Some(&policy)
-            && words.next().is_none();
+        let mark = Mark::read(self.mark.as_deref()?)?;
+        let votes =
+            mark.votes() && self.is_master && *mark.data == *self.data && mark.is_of(keyspace);
         votes.then(|| Standing {
             state: MarkState::Voting,
             time: self.time,
-            run: RunId::from(run),
+            run: RunId::from(mark.run),
         })
     }
 }
-
-/// The first word of a mark that says that the node votes; run, data and policy follow.
-pub(super) const VOTING: &str = "voting";
 
 fn verb(request: &Request) -> Option<&Verb> {
     match request {

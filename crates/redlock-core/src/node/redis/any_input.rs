@@ -7,13 +7,12 @@ use std::{sync::Arc, time::Duration};
 use deadpool_redis::redis::Value;
 use proptest::{collection::vec, prelude::*, sample::select};
 use redlock_proto::{
-    JobEntry, JobVerb, Keyspace, Lock, LockMode, NodeVerb, OwnerId, Quarantine, Verb,
+    JobEntry, JobVerb, Keyspace, Lock, LockMode, Mark, NodeVerb, OwnerId, Quarantine, Roll, Verb,
 };
 
 use super::{
-    directory::{Directory, Subject},
     error_texts::retold,
-    testimony::{Tally, Testimony},
+    naming::{Directory, Testimony, View},
     wire,
 };
 use crate::{NodeConfig, node::Request};
@@ -54,11 +53,11 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 }
 
 /// Words that mean something in an answer.
-const WORDS: [&str; 20] = [
+const WORDS: [&str; 21] = [
     "voting",
     "quarantined",
     "abababababababababababababababab",
-    "30000ms,10000ppm,v3",
+    "30000ms,10000ppm,v4",
     "role:master\r\nmaster_replid:abc\r\n",
     "run_id:x\r\nmaster_replid:",
     "0001795226400000 0000000000000077 a text",
@@ -68,8 +67,9 @@ const WORDS: [&str; 20] = [
     "ERR",
     "NOPERM",
     "MOVED 1 host:1",
-    "a:1@2 myself,master - 0 0 1 connected 0-16383",
-    "aaa",
+    "aaaaaaaaaaaaaaaa a:1@2 myself,master - 0 0 1 connected 0-16383",
+    "aaaaaaaaaaaaaaaa",
+    "7 3:00000000000000aa",
     "1.5e300",
     " ",
     "\r\n",
@@ -123,12 +123,19 @@ proptest! {
 
     #[test]
     fn any_testimony_is_read_or_refused(answer in vec(text(), 0..4), slot in any::<u16>(), with_tls in any::<bool>()) {
-        let read = Testimony::of_cluster_node(&answer.join("\n"), slot, "c1", with_tls);
-        if let Some(testimony) = read {
-            prop_assert!(testimony.known > 0);
-            let mut tally = Tally::of(1);
-            tally.count(testimony);
-            let _ = tally.failure(&Subject::Master("m".to_owned()));
+        if let Some(view) = View::read(&answer.join("\n"), "c1", with_tls) {
+            let testimony = Testimony::Member(view);
+            prop_assert!(testimony.statement(slot).known > 0);
+            let _ = (testimony.others().count(), testimony.failed_members().count());
+        }
+    }
+
+    #[test]
+    fn any_mark_is_read_or_refused(words in vec(text(), 0..10)) {
+        let text = words.join(" ");
+        if let Some(mark) = Mark::read(&text) {
+            let changed = mark.with_roll(&Roll::new(3, []));
+            prop_assert_eq!(changed.is_some(), mark.term().is_some());
         }
     }
 

@@ -4,20 +4,18 @@ mod address;
 #[cfg(test)]
 mod any_input;
 mod args;
-mod directory;
 mod error;
 mod error_texts;
 mod form;
 mod functions;
-mod inquiry;
 mod messages;
+mod naming;
 mod predecessor;
 mod probe;
 mod reach;
 mod replicas;
 mod script;
 mod session;
-mod testimony;
 mod transport;
 mod wire;
 
@@ -32,13 +30,16 @@ use redlock_proto::{Keyspace, slot_of};
 use self::{
     address::Address,
     form::Forms,
-    inquiry::Informants,
+    naming::Informants,
     predecessor::Predecessor,
-    reach::{Guarded, Place, Server},
+    reach::{Guarded, NamedPlace, Place, Server},
     replicas::WaitForReplicas,
     session::SessionParts,
 };
-pub(crate) use self::{directory::Directory, wire::Encoder};
+pub(crate) use self::{
+    naming::{Directory, Polls},
+    wire::Encoder,
+};
 use super::{Node, Session};
 use crate::{BuildError, credentials::CredentialsProvider};
 
@@ -118,7 +119,8 @@ impl RedisNode {
     ///
     /// # Errors
     ///
-    /// The URL is malformed, or names a Cluster, whose server depends on the namespace; the error does not repeat it.
+    /// The URL is malformed, or names Sentinels or a Cluster, whose mark depends on the namespace; the error does not
+    /// repeat it.
     ///
     /// # Examples
     ///
@@ -131,7 +133,8 @@ impl RedisNode {
     /// ```
     pub fn at(url: &str) -> Result<Self, BuildError> {
         let config = deadpool_redis::Config::from_url(url);
-        match Self::new((&config, None), None, Duration::from_secs(1)) {
+        let second = Duration::from_secs(1);
+        match Self::new((&config, None), None, &mut Polls::default(), second) {
             Ok((node, _)) => Ok(node),
             Err(RedisNodeError(message)) => Err(BuildError::misuse("url", message)),
         }
@@ -140,9 +143,11 @@ impl RedisNode {
     /// Makes a node at this URL or configuration; returns it with what no other node of the client may have.
     ///
     /// A Cluster has all keys of a namespace on one server, and has none for a client without one.
+    /// The nodes of a client have their `polls` in common.
     pub(crate) fn new(
         (config, credentials): (&deadpool_redis::Config, Option<&CredentialsProvider>),
-        namespace: Option<(&str, &Keyspace)>,
+        space: Option<(Option<&str>, &Keyspace)>,
+        polls: &mut Polls,
         connect_timeout: Duration,
     ) -> Result<(Self, String), RedisNodeError> {
         let mut encoder = Encoder::default();
@@ -163,21 +168,27 @@ impl RedisNode {
                 (address.clone(), address, place)
             }
             Location::Directory(directory) => {
+                let Some((namespace, keyspace)) = space else {
+                    return Err(RedisNodeError(NO_NAMESPACE.to_owned()));
+                };
                 let tag = match namespace {
-                    Some((namespace, _)) => directory.tag(namespace),
+                    Some(namespace) => directory.tag(namespace),
                     None if directory.is_cluster() => Err(NO_NAMESPACE.to_owned()),
                     None => Ok(None),
                 };
                 let tag = tag.map_err(RedisNodeError)?;
-                if let (Some(tag), Some(_), Some((_, keyspace))) =
-                    (&tag, directory.vote(), namespace)
-                {
-                    encoder = Encoder::under(tag, keyspace);
+                let mut keyspace = keyspace.clone();
+                if let (Some(tag), Some(_)) = (&tag, directory.vote()) {
+                    encoder = Encoder::under(tag, &keyspace);
+                    keyspace = keyspace.under(tag);
                 }
-                let slot = tag.as_deref().map(slot_of);
                 let (name, identity) = (directory.to_string(), directory.identity());
-                let informants = Informants::new(*directory, slot, credentials, connect_timeout);
-                (name, identity, Place::Named(Arc::new(informants)))
+                let named = NamedPlace {
+                    informants: polls.of(*directory, credentials, connect_timeout),
+                    slot: tag.as_deref().map(slot_of).unwrap_or_default(),
+                    keyspace: Arc::new(keyspace),
+                };
+                (name, identity, Place::Named(Arc::new(named)))
             }
         };
         let node = Self::of(name.into(), place, encoder);
@@ -316,8 +327,8 @@ impl Location {
             Self::Address(info) => *info,
             Self::Directory(directory) => {
                 let slot = directory.tag(namespace)?.as_deref().map(slot_of);
-                let informants = Informants::new(*directory, slot, credentials.cloned(), limit);
-                informants.located().await?
+                let informants = Informants::new(*directory, credentials.cloned(), limit);
+                informants.located(slot.unwrap_or_default()).await?
             }
         };
         CredentialsProvider::completed(credentials, info).await
@@ -399,7 +410,7 @@ fn refused_url(url: &str, has_tls: bool) -> &'static str {
     }
 }
 
-const NO_NAMESPACE: &str = "is a Cluster's, in which the server depends on the namespace: give it to the builder, and leave verbatim_keys out";
+const NO_NAMESPACE: &str = "is of a server that others name, whose mark depends on the namespace: give it to the builder, and for a Cluster leave verbatim_keys out";
 
 #[cfg(test)]
 mod tests {

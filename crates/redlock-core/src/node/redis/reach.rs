@@ -7,13 +7,14 @@ use deadpool_redis::{
     redis::{AsyncConnectionConfig, ConnectionInfo, io::tcp::TcpSettings},
 };
 use futures_util::future::{Either, select};
+use redlock_proto::Keyspace;
 use tokio::time::timeout;
 
 use super::{
     Address, RedisNodeError,
     error::{NotOpened, reason},
-    inquiry::Informants,
     messages::Messages,
+    naming::{Informants, Named},
     probe::Probe,
     session::{RedisSession, SessionParts},
     transport::Direct,
@@ -28,7 +29,16 @@ pub(super) enum Place {
     /// Always at the same address or name, with credentials that are asked for before each connection.
     Guarded(Arc<Guarded>),
     /// Where Sentinels or the nodes of a Cluster say; they are asked before each connection.
-    Named(Arc<Informants>),
+    Named(Arc<NamedPlace>),
+}
+
+/// A server that others name.
+pub(super) struct NamedPlace {
+    pub(super) informants: Arc<Informants>,
+    /// Whose owner is asked for, in a Cluster.
+    pub(super) slot: u16,
+    /// Of the client, as the node has it; the term of a session is put into it.
+    pub(super) keyspace: Arc<Keyspace>,
 }
 
 /// A server that wants credentials which a provider gives.
@@ -69,17 +79,25 @@ impl Place {
                     Server::with(Some(credentials), info.clone(), *connect_timeout).await?;
                 server.open(parts).await
             }
-            Self::Named(informants) => {
-                let (info, confirmation) = informants.server().await?;
+            Self::Named(place) => {
+                let NamedPlace {
+                    informants,
+                    slot,
+                    keyspace,
+                } = &**place;
+                let named = Named::ask(informants, *slot).await?;
+                let info = named.info();
                 let address = Address::of(&info);
                 let (credentials, limit) = (&informants.credentials, informants.connect_timeout);
-                let server = Server::with(credentials.as_ref(), info, limit).await?;
-                let opened = server.open(parts).await;
-                let session = opened.map_err(|why| {
-                    let names = confirmation.informants;
-                    Arc::from(format!("{names} say that its server is {address}: {why}"))
-                })?;
-                Ok(session.confirmed_by(confirmation))
+                let opening = async {
+                    let server = Server::with(credentials.as_ref(), info, limit).await?;
+                    let session = server.open(parts).await?;
+                    session.under(named, keyspace).await
+                };
+                opening.await.map_err(|why: Arc<str>| {
+                    let names = informants.names();
+                    format!("{names} say that its server is {address}: {why}").into()
+                })
             }
         }
     }

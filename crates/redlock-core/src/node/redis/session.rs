@@ -23,8 +23,8 @@ use super::{
         NONSENSE, NotOpened, call_error, is_refusal, is_unknown_command, not_opened, pool_error,
     },
     form::{Form, Forms},
-    inquiry::Confirmation,
     messages::Messages,
+    naming::{Named, Tenure},
     predecessor::Predecessor,
     replicas::{Replicas, WaitForReplicas},
     script,
@@ -46,8 +46,8 @@ pub(super) struct RedisSession {
     encoder: Arc<Encoder>,
     /// How many calls were begun.
     calls: Arc<AtomicU64>,
-    /// Whether the server is still the one that its Sentinels or its Cluster name, if they do.
-    confirmation: Option<Arc<Confirmation>>,
+    /// Under which term its Sentinels or its Cluster name the server, if they do.
+    tenure: Option<Arc<Tenure>>,
     /// The replicas that must have a grant, if any must.
     replicas: Option<Arc<Replicas>>,
     /// How to hear the server's messages, if that is known.
@@ -106,7 +106,7 @@ impl RedisSession {
             forms: Arc::new(forms),
             encoder,
             calls: Arc::default(),
-            confirmation: None,
+            tenure: None,
             replicas,
             messages: None,
             _token: token,
@@ -118,17 +118,30 @@ impl RedisSession {
         Self { messages, ..self }
     }
 
-    /// Returns the session, over which calls are sent only while a majority confirms the server.
-    pub(super) fn confirmed_by(self, confirmation: Confirmation) -> Self {
-        Self {
-            confirmation: Some(Arc::new(confirmation)),
+    /// Returns the session, over which calls are sent only while a majority confirms the server and its term.
+    pub(super) async fn under(
+        self,
+        named: Named,
+        keyspace: &Arc<Keyspace>,
+    ) -> Result<Self, Arc<str>> {
+        let tenure = named.begin(self.connection.clone(), keyspace).await?;
+        Ok(Self {
+            tenure: Some(Arc::new(tenure)),
             ..self
-        }
+        })
     }
 
     fn refusal(&self) -> Option<CallError> {
-        let refusal = self.confirmation.as_ref()?.refusal()?;
+        let refusal = self.tenure.as_ref()?.refusal()?;
         Some(CallError::wrong_server(refusal))
+    }
+
+    /// Returns the keyspace of the node, with the term of the session if it has one.
+    fn keyspace(&self, of_client: &Arc<Keyspace>) -> Arc<Keyspace> {
+        match &self.tenure {
+            Some(tenure) => tenure.keyspace(),
+            None => Arc::clone(self.encoder.keyspace(of_client)),
+        }
     }
 }
 
@@ -154,7 +167,7 @@ impl RedisSession {
         if let Some(refusal) = self.refusal() {
             return ready(Err(refusal)).boxed();
         }
-        let keyspace = Arc::clone(self.encoder.keyspace(keyspace));
+        let keyspace = self.keyspace(keyspace);
         if self.forms.wait_for_functions(&keyspace) {
             // Only a function can tell whether the first call over a connection is the first one that looks at the mark.
             let mut session = self.clone();
@@ -179,7 +192,7 @@ impl RedisSession {
             form,
         };
         let inspection = attempt.inspection();
-        let is_followed = self.confirmation.is_some();
+        let is_followed = self.tenure.is_some();
         // What is rare is in boxes of its own, because every call has to carry the room that its future takes.
         async move {
             let (answered, policy) = match inspection {
@@ -217,7 +230,7 @@ impl RedisSession {
             return self.answer_of_script(keyspace, requests);
         }
         let keep = self.forms.keep();
-        let keyspace = Arc::clone(self.encoder.keyspace(keyspace));
+        let keyspace = self.keyspace(keyspace);
         let block = Block::of(&keyspace, requests, keep);
         self.calls.fetch_add(1, Ordering::Relaxed);
         let requests = requests.to_vec();

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::Keyspace;
 use redlock_proto::{
-    HolderLabel, InLine, KeySet, LinePlace, NodeKey, NodeTime, OwnerId, Quarantine, Shard,
+    HolderLabel, InLine, InformantId, KeySet, LinePlace, NodeKey, NodeTime, OwnerId, Quarantine,
+    Roll, Shard, Term,
 };
 
 use crate::differential::step::{Place, Span};
@@ -13,25 +14,45 @@ pub(crate) const KEYS: usize = 4;
 pub(crate) const JOBS: usize = 2;
 pub(crate) const OWNERS: usize = 4;
 pub(crate) const SHARDS: usize = 3;
-pub(crate) const SPACES: usize = 5;
+pub(crate) const SPACES: usize = 8;
 /// The clients whose callers wait in line.
 pub(crate) const CLIENTS: u64 = 3;
 
 /// The prefix of each keyspace's own keys.
-pub(crate) const PREFIXES: [&str; SPACES] = ["{one}", "{one}", "{one}", "{one}", "{two}"];
+pub(crate) const PREFIXES: [&str; SPACES] = [
+    "{one}", "{one}", "{one}", "{one}", "{two}", "{named}", "{named}", "{named}",
+];
 
-/// Four spaces that share a namespace, and one of another.
+/// One space of each prefix.
+pub(crate) const ONE_OF_EACH: [usize; 3] = [0, 4, 5];
+
+/// Four spaces that share a namespace, one of another, and three of a server that others name.
 ///
 /// Nodes let the first two share it, for they differ in what nodes do not compare.
+/// The last three are of two epochs; two of them have the same one, and different rolls.
 pub(crate) fn keyspace(number: usize) -> Arc<Keyspace> {
     let short = Duration::from_millis(200);
     let quarantine = match number {
-        0 => Quarantine::new(short, 0.01),
+        0 | 5..=7 => Quarantine::new(short, 0.01),
         1 => Quarantine::new(short, 0.05),
         2 | 4 => Quarantine::new(short, 0.01).trusting_persistence(),
         _ => Quarantine::new(Duration::from_secs(60), 0.01),
     };
-    Arc::new(Keyspace::new(PREFIXES[number], quarantine))
+    let keyspace = Keyspace::new(PREFIXES[number], quarantine);
+    let in_term = |epoch, ids: &[u64]| {
+        let roll = Roll::new(3, ids.iter().copied().map(InformantId::new));
+        let keyspace = Keyspace::new(
+            PREFIXES[number],
+            keyspace.quarantine().following_failovers(),
+        );
+        keyspace.in_term(Term { epoch, roll })
+    };
+    Arc::new(match number {
+        5 => in_term(1, &[1, 2, 3]),
+        6 => in_term(1, &[2, 3]),
+        7 => in_term(2, &[1, 2, 3]),
+        _ => keyspace,
+    })
 }
 
 pub(crate) fn key(number: usize) -> NodeKey {

@@ -3,11 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use redlock_core::node::{Keyspace, NodeTime, Reply, Request, Store};
-use redlock_proto::{JobEntry, Lock, LockMode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
+use redlock_proto::{
+    JobEntry, Lock, LockMode, Mark, NodeKey, NodeVerb, OwnerId, Quarantine, Term, Verb,
+};
 use redlock_sandbox::Value;
 
 use crate::differential::{
-    cast::{self, JOBS, KEYS, OWNERS, SHARDS, SPACES},
+    cast::{self, JOBS, KEYS, ONE_OF_EACH, OWNERS, SHARDS, SPACES},
     messages::Messages,
     site::Site,
 };
@@ -43,7 +45,7 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
         expect(place.as_str(), kept.as_ref(), seen.keys.get(place.as_str()))?;
         others -= usize::from(kept.is_some());
     }
-    for number in [0, SPACES - 1] {
+    for number in ONE_OF_EACH {
         let keyspace = cast::keyspace(number);
         for tombstone in (0..OWNERS).map(|number| keyspace.tombstone(cast::owner(number))) {
             let held = held(store, &tombstone, time);
@@ -67,6 +69,10 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
         expect(name, horizon.as_ref(), seen.keys.get(name))?;
         others -= usize::from(horizon.is_some());
         compare_counters(&seen, store, &keyspace, time)?;
+        let mark = store.mark(&keyspace);
+        let name = keyspace.mark().as_str();
+        let terms = [mark.as_ref(), seen.marks.get(name)].map(|text| text.map(|it| term_of(it)));
+        expect(name, terms[0].as_ref(), terms[1].as_ref())?;
     }
     expect("the number of other keys", Some(&0), Some(&others))
 }
@@ -83,6 +89,7 @@ type Held = (String, i64);
 struct Seen {
     keys: BTreeMap<String, Held>,
     counters: BTreeMap<String, BTreeMap<String, u64>>,
+    marks: BTreeMap<String, String>,
 }
 
 impl Seen {
@@ -90,6 +97,7 @@ impl Seen {
         let mut seen = Self {
             keys: BTreeMap::new(),
             counters: BTreeMap::new(),
+            marks: BTreeMap::new(),
         };
         for entry in dump.as_array().expect("a list of keys") {
             let [name, left, value] = entry.as_array().expect("three for each key") else {
@@ -105,8 +113,11 @@ impl Seen {
                         .map(|(name, counter)| (name, counter.parse().expect("a whole number")));
                     seen.counters.insert(name, counters.collect());
                 }
-                // What a mark says comes with every answer.
-                None if name.ends_with(":mark") => assert_eq!(left, -1, "{name} never expires"),
+                // What a mark says comes with every answer, but for the term of a server that others name.
+                None if name.ends_with(":mark") => {
+                    assert_eq!(left, -1, "{name} never expires");
+                    seen.marks.insert(name, text(value));
+                }
                 None => {
                     seen.keys.insert(name, (text(value), left));
                 }
@@ -114,6 +125,11 @@ impl Seen {
         }
         seen
     }
+}
+
+/// Returns the term in a mark.
+fn term_of(mark: &str) -> Option<Term> {
+    Mark::read(mark).expect("it is not damaged").term().cloned()
 }
 
 fn text(value: &Value) -> String {

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream::BoxStream};
 use redlock_core::node::{Gift, NodeTime, Session};
 use tokio::time::timeout;
 
-use crate::differential::cast::{self, CLIENTS, SPACES};
+use crate::differential::cast::{self, CLIENTS, ONE_OF_EACH};
 
 /// The messages on each channel, the earliest first.
 pub(crate) type Messages = BTreeMap<String, Vec<Gift>>;
@@ -21,7 +21,7 @@ impl Listener {
     pub(crate) async fn start(session: &mut dyn Session) -> Self {
         let mut channels = BTreeMap::new();
         // The others have the same prefix as one of these.
-        for number in [0, SPACES - 1] {
+        for number in ONE_OF_EACH {
             let keyspace = cast::keyspace(number);
             for client in 0..CLIENTS {
                 let stream = session.listen(&keyspace, client).await;

@@ -87,4 +87,4 @@ fn number(variable: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-const OPERATIONS: u64 = 30_000;
+const OPERATIONS: u64 = 36_000;

@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{OWN, Store, check_range, millis};
 use crate::{
-    Keyspace, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, ServerInfo,
-    node::transaction::VOTING,
+    Keyspace, Mark, MarkState, NodeTime, NodeVerb, Quarantine, Reply, Roll, RunId, ServerInfo,
+    Term,
+    node::mark::{QUARANTINED, VOTING},
 };
 
 /// The mark: what a node remembers of its own past.
@@ -15,6 +16,8 @@ pub(super) struct StoredMark {
     /// Whose data it had.
     data: Arc<str>,
     policy: Arc<str>,
+    /// Under which epoch its server was named, if others name it.
+    term: Option<Term>,
     /// How long it has been looked at, and when last, while it does not vote.
     pub(super) quarantine: Option<Aging>,
 }
@@ -47,11 +50,13 @@ impl StoredMark {
             run, data, policy, ..
         } = self;
         let data = identity(run, data);
+        let term = self.term.as_ref();
+        let term = term.map_or_else(String::new, |term| format!(" {term}"));
         match self.quarantine {
-            None => format!("{VOTING} {run} {data} {policy}"),
+            None => format!("{VOTING} {run} {data} {policy}{term}"),
             Some(Aging { since, aged, last }) => {
                 let since = since.as_micros();
-                format!("quarantined {run} {data} {policy} {since} {aged} {last}")
+                format!("{QUARANTINED} {run} {data} {policy}{term} {since} {aged} {last}")
             }
         }
     }
@@ -93,6 +98,7 @@ impl Store {
                 run: self.run.clone(),
                 data: Arc::clone(&self.data),
                 policy: policy.into(),
+                term: keyspace.term().cloned(),
                 quarantine: (!self.vouched).then_some(begins(aged)),
             };
             let state = mark.state(quarantine);
@@ -105,11 +111,14 @@ impl Store {
             };
         }
         let is_another_run = mark.run != self.run;
-        if is_another_run || mark.data != self.data {
+        let epoch = |term: &Term| term.epoch;
+        let is_another_term = mark.term.as_ref().map(epoch) != keyspace.term().map(epoch);
+        if is_another_run || mark.data != self.data || is_another_term {
             mark.run = self.run.clone();
             mark.data = Arc::clone(&self.data);
             // What was written to disk is there after a restart; what another server had is not this one's.
             if !(is_another_run && quarantine.trusts_persistence()) {
+                mark.term = keyspace.term().cloned();
                 mark.quarantine = Some(begins(0));
                 return mark.state(quarantine);
             }
@@ -120,6 +129,29 @@ impl Store {
             aging.last = now;
         }
         mark.state(quarantine)
+    }
+
+    /// Returns the text of the mark, as a client reads it.
+    pub fn mark(&self, keyspace: &Keyspace) -> Option<String> {
+        self.marks.get(keyspace.mark()).map(StoredMark::to_wire)
+    }
+
+    /// Replaces the roll of a mark whose text is `expected`, or deletes the mark if there is no roll; returns whether it
+    /// was that mark.
+    pub fn swap_mark(&mut self, keyspace: &Keyspace, expected: &str, roll: Option<&Roll>) -> bool {
+        if self.mark(keyspace).as_deref() != Some(expected) {
+            return false;
+        }
+        let Some(roll) = roll else {
+            self.marks.remove(keyspace.mark());
+            return true;
+        };
+        let has_roll = Mark::read(expected).is_some_and(|mark| mark.term().is_some());
+        let mark = self.marks.get_mut(keyspace.mark());
+        if let Some(term) = mark.and_then(|mark| mark.term.as_mut()) {
+            term.roll = roll.clone();
+        }
+        has_roll
     }
 
     pub(super) fn node(

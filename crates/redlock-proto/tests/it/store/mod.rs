@@ -310,7 +310,7 @@ fn clients_with_another_longest_time_to_live_are_refused() {
     state(&mut store, at(0));
     let shorter = Keyspace::new("{test}", Quarantine::new(TTL, 0.01));
     let answer = store.call(&shorter, &[request(acquire(1), 1)], at(1));
-    let theirs = "20000ms,10000ppm,v3".into();
+    let theirs = "20000ms,10000ppm,v4".into();
     assert_eq!(
         answer.standing.map(|s| s.state),
         Some(MarkState::PolicyMismatch { theirs })

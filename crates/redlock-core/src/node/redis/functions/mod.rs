@@ -57,7 +57,7 @@ impl Library {
             "{told}local function script(KEYS, ARGV)\n{script}end\n\n{WITNESS}\n{REGISTER}"
         );
         let hash = Script::new(&body).get_hash()[..12].to_owned();
-        let name = format!("redlock_3_{hash}");
+        let name = format!("redlock_4_{hash}");
         Self {
             text: format!("#!lua name={name}\nlocal NAME = '{name}'\n{body}"),
             call: format!("{name}_call"),

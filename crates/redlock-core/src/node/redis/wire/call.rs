@@ -18,9 +18,8 @@ pub(crate) struct Encoder {
 #[derive(Default)]
 struct CallParts {
     memo: Memo,
-    /// What all calls say of the quarantine, as it was last: those that look at the mark, and those that look only if
-    /// callers wait in line.
-    policy: Option<(Quarantine, [Args; 2])>,
+    /// What all calls say of the quarantine, as it was last.
+    quarantine: Option<(Quarantine, Args)>,
     /// The parts of a call, which are kept for the room that they have.
     keys: Args,
     hashes: Vec<u64>,
@@ -108,8 +107,9 @@ impl CallParts {
         call.append(&self.keys);
         call.push(keyspace.fence().as_str());
         let only_releases = !requests.is_empty() && requests.iter().all(Request::is_release);
-        let [looks, lets_go] = self.policy(*keyspace.quarantine());
-        call.append(if only_releases { lets_go } else { looks });
+        // With a minus, the call looks at the mark only if callers wait in line.
+        call.push_parts([if only_releases { "-" } else { "" }, keyspace.policy()]);
+        call.append(self.quarantine(*keyspace.quarantine()));
         call.push(match (has_twins, have_twins_of(&self.counters)) {
             (true, true) => "both",
             (true, false) => "keys",
@@ -130,22 +130,18 @@ impl CallParts {
     }
 
     /// Returns what a call says of the quarantine.
-    fn policy(&mut self, quarantine: Quarantine) -> &[Args; 2] {
-        let known = self.policy.take().filter(|(known, _)| *known == quarantine);
-        let (_, policy) = self.policy.insert(known.unwrap_or_else(|| {
+    fn quarantine(&mut self, quarantine: Quarantine) -> &Args {
+        let known = self.quarantine.take();
+        let known = known.filter(|(known, _)| *known == quarantine);
+        let (_, args) = self.quarantine.insert(known.unwrap_or_else(|| {
             let (length, step) = (millis(quarantine.length()), millis(quarantine.step()));
             let trusts = u8::from(quarantine.trusts_persistence());
             let delays = u8::from(quarantine.trusts_delayed_restarts());
-            let policy = |sign: &str| {
-                let mut policy = Args::default();
-                policy
-                    .push(format!("{sign}{}", quarantine.to_wire()))
-                    .push(format!("{length} {step} {trusts} {delays}"));
-                policy
-            };
-            (quarantine, [policy(""), policy("-")])
+            let mut args = Args::default();
+            args.push(format!("{length} {step} {trusts} {delays}"));
+            (quarantine, args)
         }));
-        policy
+        args
     }
 }
 

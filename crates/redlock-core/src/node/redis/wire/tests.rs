@@ -68,7 +68,7 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
         "b",
         "{t}:line:b",
         "{t}:counters",
-        "30000ms,10000ppm,v3",
+        "30000ms,10000ppm,v4",
         "32480 937 0 0",
         "",
         "3",

@@ -24,7 +24,12 @@ const QUARANTINE_STEP: Duration = Duration::from_millis(50);
 
 /// Returns the steps of one sequence, which a server with these traits goes through.
 pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
-    let main = random.index(SPACES);
+    let (others, named) = (5, SPACES - 5);
+    let main = if random.percent(20) {
+        others + random.index(named)
+    } else {
+        random.index(others)
+    };
     // With one key or owner, operations of one call meet most often.
     let few = Few {
         keys: 1 + random.index(KEYS),
@@ -44,7 +49,11 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
         let keyspace = if random.percent(85) {
             main
         } else {
-            random.index(SPACES)
+            // Another space of the same prefix, or of any other.
+            match main >= others {
+                true => others + random.index(named),
+                false => random.index(others),
+            }
         };
         match random.below(100) {
             0..30 => {

@@ -5,21 +5,21 @@ use std::fmt;
 use deadpool_redis::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, parse_redis_url};
 use redlock_proto::ClusterVote;
 
-use super::{Address, address, refused_url, with_user};
+use super::super::{Address, address, refused_url, with_user};
 
 /// Servers that name the server of a node.
 #[derive(Clone)]
 pub(crate) struct Directory {
     /// Those of the URL, in its order.
-    pub(super) informants: Vec<ConnectionInfo>,
-    pub(super) subject: Subject,
+    pub(in super::super) informants: Vec<ConnectionInfo>,
+    pub(in super::super) subject: Subject,
     /// How to connect to the server that they name; its address is an informant's.
-    pub(super) settings: ConnectionInfo,
+    pub(in super::super) settings: ConnectionInfo,
 }
 
 /// The server that they are asked for.
 #[derive(Clone)]
-pub(super) enum Subject {
+pub(in super::super) enum Subject {
     /// The master that Sentinels call by this name.
     Master(String),
     /// The owner of the slot in which a Cluster has the keys of the namespace.
@@ -28,7 +28,7 @@ pub(super) enum Subject {
 
 /// The votes of a Cluster, as its URL says.
 #[derive(Clone, Copy)]
-pub(super) enum Votes {
+pub(in super::super) enum Votes {
     /// It is one node.
     One,
     /// It has this number of votes, and the URL means all of them.
@@ -39,7 +39,7 @@ pub(super) enum Votes {
 
 impl Subject {
     /// Returns which servers are asked for it.
-    pub(super) const fn informants(&self) -> &'static str {
+    pub(in super::super) const fn informants(&self) -> &'static str {
         match self {
             Self::Master(_) => "its Sentinels",
             Self::SlotOwner(_) => "the nodes of its Cluster",
@@ -51,7 +51,7 @@ impl Directory {
     /// Reads a URL of this kind; `None` if it is of another.
     ///
     /// The parts of the URL that it has in common with others are read as these are.
-    pub(super) fn read(url: &str) -> Option<Result<Self, String>> {
+    pub(in super::super) fn read(url: &str) -> Option<Result<Self, String>> {
         let (scheme, rest) = url.split_once("://")?;
         let scheme = scheme.to_ascii_lowercase();
         let (scheme, kind) = scheme.split_once('+')?;
@@ -124,7 +124,7 @@ impl Directory {
     }
 
     /// Returns what two nodes must not have in common: they would be one server with two votes.
-    pub(super) fn identity(&self) -> String {
+    pub(in super::super) fn identity(&self) -> String {
         let addresses = self
             .informants
             .iter()
@@ -133,7 +133,7 @@ impl Directory {
     }
 
     /// Returns how to connect to the server that they name, or to another node of their Cluster.
-    pub(super) fn at(&self, host: &str, port: u16) -> ConnectionInfo {
+    pub(in super::super) fn at(&self, host: &str, port: u16) -> ConnectionInfo {
         let host = host.to_owned();
         let address = match self.settings.addr().clone() {
             ConnectionAddr::TcpTls {
@@ -156,7 +156,7 @@ impl Directory {
     /// # Errors
     ///
     /// The URL means several nodes.
-    pub(super) fn tag(&self, namespace: &str) -> Result<Option<String>, String> {
+    pub(in super::super) fn tag(&self, namespace: &str) -> Result<Option<String>, String> {
         match self.subject {
             Subject::Master(_) => Ok(None),
             Subject::SlotOwner(Votes::One) => Ok(Some(namespace.to_owned())),
@@ -191,11 +191,28 @@ impl Directory {
         Some(ClusterVote::all(of)?.map(url_of).collect())
     }
 
-    pub(super) const fn is_cluster(&self) -> bool {
+    /// Returns whether two directories are of one Cluster, as which user the same, whose nodes can be asked for both.
+    pub(super) fn has_same_members(&self, other: &Self) -> bool {
+        let users = |directory: &Self| {
+            let settings = directory.settings.redis_settings();
+            let (user, password) = (settings.username(), settings.password());
+            (user.map(str::to_owned), password.map(str::to_owned))
+        };
+        let addresses = |directory: &Self| -> Vec<Address> {
+            directory.informants.iter().map(Address::of).collect()
+        };
+        self.is_cluster()
+            && other.is_cluster()
+            && self.has_tls() == other.has_tls()
+            && users(self) == users(other)
+            && addresses(self) == addresses(other)
+    }
+
+    pub(in super::super) const fn is_cluster(&self) -> bool {
         matches!(self.subject, Subject::SlotOwner(_))
     }
 
-    pub(super) fn has_tls(&self) -> bool {
+    pub(in super::super) fn has_tls(&self) -> bool {
         matches!(self.settings.addr(), ConnectionAddr::TcpTls { .. })
     }
 

@@ -1,0 +1,461 @@
+use super::{InformantId, Roll};
+
+/// A server, and the epoch under which it is named.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "an informant must say both of it"
+)]
+pub struct Pair<S> {
+    /// The server.
+    pub server: S,
+    /// The epoch.
+    pub epoch: u64,
+}
+
+/// The answer of one informant.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a client must fill in every part of it"
+)]
+pub struct Statement<S> {
+    /// The informant.
+    pub by: InformantId,
+    /// The pair that it names, if it names one.
+    pub names: Option<Pair<S>>,
+    /// How many informants there are, as far as this one knows, also those that are gone and were not forgotten.
+    pub known: usize,
+    /// How many of these run, as far as this one knows.
+    pub running: usize,
+    /// Whether the slot is on its way to or from this informant, if it names itself as the owner of the slot.
+    pub is_moving: Option<bool>,
+}
+
+/// The answers of one inquiry.
+#[derive(Clone, Debug)]
+pub struct Hearing<S> {
+    /// How many informants the client's configuration names; `None` if it need not name all, because they know each other.
+    named: Option<usize>,
+    // invariant: no informant twice
+    statements: Vec<Statement<S>>,
+}
+
+/// What a client does with the server of a pair, whose mark it has read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a client must handle every case")]
+pub enum Judgement {
+    /// It counts on the server, by the roll of its mark.
+    Counts(Roll),
+    /// It counts on the server, which has no mark; the quarantine that begins lists these informants.
+    Lists(Roll),
+    /// It deletes the mark first, if that is still the one that it has read; the rest as for [`Lists`](Self::Lists).
+    Relists(Roll),
+    /// It asks the server nothing.
+    Refused(Shortfall),
+}
+
+/// Why a server is not counted on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a client must say what to do")]
+pub enum Shortfall {
+    /// Fewer informants than are needed name one server under one epoch.
+    NoMajority {
+        /// How many are needed.
+        needed: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The server has no mark, and more informants run than the configuration names.
+    NotAllNamed {
+        /// How many it names.
+        named: usize,
+        /// How many run.
+        running: usize,
+    },
+    /// A majority names the server, and too few of it are on the roll of its mark.
+    Unlisted {
+        /// How many of them are listed.
+        listed: usize,
+        /// How many are needed.
+        needed: usize,
+        /// How many are known, which is more than the mark counts; `None` if the client has not heard all.
+        known: Option<usize>,
+    },
+    /// The slot is on its way from one server to another.
+    Moving,
+    /// The owner of the slot has not answered itself, so the slot may be on its way.
+    OwnerSilent,
+}
+
+/// What an inquiry says of the pair on which a client counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a client must handle every case")]
+pub enum Confirms {
+    /// A majority names the same pair.
+    Same,
+    /// A majority names another pair.
+    Another,
+    /// The slot is on its way: what the server grants is no vote.
+    Moving,
+    /// Neither is known.
+    Unknown,
+}
+
+impl<S: Clone + Eq> Hearing<S> {
+    /// Begins an inquiry of the informants that a configuration names, which are all that there are.
+    pub const fn of_all(named: usize) -> Self {
+        Self {
+            named: Some(named),
+            statements: Vec::new(),
+        }
+    }
+
+    /// Begins an inquiry of informants that know each other, each of which can be the server that is named.
+    pub const fn of_members() -> Self {
+        Self {
+            named: None,
+            statements: Vec::new(),
+        }
+    }
+
+    /// Takes in an answer; two answers of one informant count once.
+    pub fn hear(&mut self, statement: Statement<S>) {
+        if !self.ids().any(|id| id == statement.by) {
+            self.statements.push(statement);
+        }
+    }
+
+    /// Returns the informants that have answered.
+    pub fn ids(&self) -> impl Iterator<Item = InformantId> {
+        self.statements.iter().map(|statement| statement.by)
+    }
+
+    /// Returns how many informants there are, for a roll that begins.
+    pub fn count(&self) -> usize {
+        self.named
+            .unwrap_or_else(|| self.known().max(self.statements.len()))
+    }
+
+    /// Returns how many informants name a pair, listed or not.
+    pub fn support(&self, pair: &Pair<S>) -> usize {
+        self.supporters(pair).count()
+    }
+
+    /// Returns the pair that more informants name than any other; `None` if there are two of them.
+    pub fn candidate(&self) -> Option<Pair<S>> {
+        let pairs = self.statements.iter().filter_map(|it| it.names.as_ref());
+        let mut ranked: Vec<(&Pair<S>, usize)> = Vec::new();
+        for pair in pairs {
+            match ranked.iter_mut().find(|(other, _)| *other == pair) {
+                Some((_, votes)) => *votes += 1,
+                None => ranked.push((pair, 1)),
+            }
+        }
+        let most = ranked.iter().map(|(_, votes)| *votes).max()?;
+        let mut first = ranked.iter().filter(|(_, votes)| *votes == most);
+        match (first.next(), first.next()) {
+            (Some((pair, _)), None) => Some((*pair).clone()),
+            _ => None,
+        }
+    }
+
+    /// Returns what a client does with the server of a pair, whose mark has the roll `stored`.
+    pub fn judge(&self, pair: &Pair<S>, stored: Option<&Roll>) -> Judgement {
+        if let Some(shortfall) = self.of_slot(pair) {
+            return Judgement::Refused(shortfall);
+        }
+        let support = self.support(pair);
+        let all = |count| Roll::new(count, self.ids());
+        let Some(roll) = stored else {
+            let count = self.count();
+            let needed = count / 2 + 1;
+            let running = self.greatest(|it| it.running);
+            return if let Some(named) = self.named.filter(|named| running > *named) {
+                // Other clients may name the others.
+                Judgement::Refused(Shortfall::NotAllNamed { named, running })
+            } else if support >= needed {
+                Judgement::Lists(all(count))
+            } else {
+                Judgement::Refused(Shortfall::NoMajority { needed, count })
+            };
+        };
+        let (listed, needed, count) = (self.listed(pair, roll), roll.majority(), roll.count());
+        if listed >= needed {
+            return Judgement::Counts(roll.clone());
+        }
+        if support < needed {
+            return Judgement::Refused(Shortfall::NoMajority { needed, count });
+        }
+        let known = self.known().max(self.named.unwrap_or(0));
+        let has_heard_all = self.statements.len() >= known;
+        if has_heard_all && known <= count {
+            // No client has a majority of the roll, and those that had one have lost it when the quarantine ends.
+            return Judgement::Relists(all(count));
+        }
+        Judgement::Refused(Shortfall::Unlisted {
+            listed,
+            needed,
+            known: (known > count).then_some(known),
+        })
+    }
+
+    /// Returns what the answers say of the pair on which a client counts, by the roll of its session.
+    pub fn confirms(&self, pair: &Pair<S>, roll: &Roll) -> Confirms {
+        let listed = self.statements.iter().filter(|it| roll.has(it.by));
+        let mut others = listed.filter_map(|it| it.names.as_ref().filter(|other| *other != pair));
+        let is_another = others.any(|other| self.listed(other, roll) >= roll.majority());
+        match self.of_slot(pair) {
+            _ if is_another => Confirms::Another,
+            Some(Shortfall::Moving) => Confirms::Moving,
+            None if self.listed(pair, roll) >= roll.majority() => Confirms::Same,
+            Some(_) | None => Confirms::Unknown,
+        }
+    }
+
+    /// Returns the roll with the informants that joined: they name the pair with a majority of the roll, and are in
+    /// `earlier`, because they answered an inquiry before this one was begun.
+    ///
+    /// Informants that joined need no quarantine.
+    /// A majority that was counted before has an epoch that is not greater, because one of this majority was part of it.
+    /// One that is counted later has an epoch that is not smaller.
+    pub fn extended(&self, pair: &Pair<S>, roll: &Roll, earlier: &[InformantId]) -> Option<Roll> {
+        if self.confirms(pair, roll) != Confirms::Same || self.known() > roll.count() {
+            return None;
+        }
+        let mut joined = self
+            .supporters(pair)
+            .filter(|id| !roll.has(*id) && earlier.contains(id))
+            .peekable();
+        joined.peek()?;
+        let is_here = |id: &InformantId| self.ids().any(|heard| heard == *id);
+        let (here, away): (Vec<_>, Vec<_>) = roll.ids().iter().partition(|id| is_here(id));
+        let mut ids: Vec<InformantId> = here;
+        ids.extend(joined);
+        // One that is away may come back with its file; of those that never do there would be ever more.
+        let room = (2 * roll.count()).saturating_sub(ids.len());
+        ids.extend(away.into_iter().take(room));
+        Some(Roll::new(roll.count(), ids))
+    }
+
+    /// Returns why the slot has no vote, if it has none; only its owner shows that it is on its way.
+    fn of_slot(&self, pair: &Pair<S>) -> Option<Shortfall> {
+        let named = self.statements.iter();
+        let mut own = named
+            .filter(|it| it.names.as_ref() == Some(pair))
+            .filter_map(|it| it.is_moving);
+        match (self.named, own.next()) {
+            (Some(_), _) | (None, Some(false)) => None,
+            (None, Some(true)) => Some(Shortfall::Moving),
+            (None, None) => Some(Shortfall::OwnerSilent),
+        }
+    }
+
+    fn supporters(&self, pair: &Pair<S>) -> impl Iterator<Item = InformantId> {
+        let named = self.statements.iter();
+        let named = named.filter(move |it| it.names.as_ref() == Some(pair));
+        named.map(|it| it.by)
+    }
+
+    fn listed(&self, pair: &Pair<S>, roll: &Roll) -> usize {
+        self.supporters(pair).filter(|id| roll.has(*id)).count()
+    }
+
+    /// Returns the greatest number of informants of which one of them knows.
+    fn known(&self) -> usize {
+        self.greatest(|it| it.known)
+    }
+
+    fn greatest(&self, number: impl FnMut(&Statement<S>) -> usize) -> usize {
+        self.statements.iter().map(number).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The informant `by` names `server` under `epoch`, and knows of `known` informants.
+    fn says(by: u64, server: char, epoch: u64, known: usize) -> Statement<char> {
+        Statement {
+            by: InformantId::new(by),
+            names: Some(Pair { server, epoch }),
+            known,
+            running: known.min(3),
+            is_moving: None,
+        }
+    }
+
+    fn heard(statements: &[(u64, char, u64)]) -> Hearing<char> {
+        let mut hearing = Hearing::of_all(3);
+        for &(by, server, epoch) in statements {
+            hearing.hear(says(by, server, epoch, 3));
+        }
+        hearing
+    }
+
+    fn roll(ids: &[u64]) -> Roll {
+        Roll::new(3, ids.iter().copied().map(InformantId::new))
+    }
+
+    const A0: Pair<char> = Pair {
+        server: 'A',
+        epoch: 0,
+    };
+    const B1: Pair<char> = Pair {
+        server: 'B',
+        epoch: 1,
+    };
+
+    // Shows: R7.1.
+    #[test]
+    fn a_majority_names_one_server_under_one_epoch() {
+        let mixed = heard(&[(1, 'A', 2), (2, 'B', 1), (3, 'A', 0)]);
+        assert_eq!(mixed.candidate(), None, "two of three name A");
+        let needed = Judgement::Refused(Shortfall::NoMajority {
+            needed: 2,
+            count: 3,
+        });
+        assert_eq!(mixed.judge(&A0, None), needed);
+        assert_eq!(mixed.judge(&A0, Some(&roll(&[1, 2, 3]))), needed);
+        let agreed = heard(&[(1, 'B', 1), (1, 'B', 1), (2, 'B', 1), (3, 'A', 0)]);
+        assert_eq!(agreed.candidate(), Some(B1));
+        let all = Judgement::Lists(roll(&[1, 2, 3]));
+        assert_eq!(agreed.judge(&B1, None), all, "all that it has heard");
+        let twice = heard(&[(1, 'B', 1), (1, 'B', 1)]);
+        assert_eq!(twice.judge(&B1, None), needed, "one of them counts once");
+    }
+
+    // Shows: R7.2, R7.3.
+    #[test]
+    fn a_confirmation_is_of_the_same_server_and_the_same_epoch() {
+        let all = roll(&[1, 2, 3]);
+        for (statements, confirms) in [
+            ([(1, 'A', 0), (2, 'A', 0)], Confirms::Same),
+            ([(1, 'A', 2), (2, 'A', 2)], Confirms::Another),
+            ([(1, 'B', 1), (2, 'B', 1)], Confirms::Another),
+            ([(1, 'A', 0), (2, 'A', 2)], Confirms::Unknown),
+            ([(1, 'A', 0), (9, 'A', 0)], Confirms::Unknown),
+            ([(8, 'B', 1), (9, 'B', 1)], Confirms::Unknown),
+        ] {
+            let hearing = heard(&statements);
+            assert_eq!(hearing.confirms(&A0, &all), confirms, "{statements:?}");
+        }
+    }
+
+    // Shows: R7.11.
+    #[test]
+    fn informants_that_lost_their_files_do_not_count_by_the_roll_of_a_mark() {
+        let all = roll(&[1, 2, 3]);
+        let two_lost = heard(&[(8, 'A', 0), (9, 'A', 0)]);
+        let unlisted = Judgement::Refused(Shortfall::Unlisted {
+            listed: 0,
+            needed: 2,
+            known: None,
+        });
+        assert_eq!(two_lost.judge(&A0, Some(&all)), unlisted);
+        let third = heard(&[(8, 'A', 0), (9, 'A', 0), (3, 'B', 1)]);
+        let anew = Judgement::Relists(roll(&[3, 8, 9]));
+        assert_eq!(third.judge(&A0, Some(&all)), anew, "all were heard");
+        let one_lost = heard(&[(1, 'B', 1), (2, 'B', 1), (9, 'A', 0)]);
+        assert_eq!(
+            one_lost.judge(&B1, Some(&all)),
+            Judgement::Counts(all.clone())
+        );
+    }
+
+    // Shows: R7.13.
+    #[test]
+    fn a_roll_ends_only_where_no_more_informants_are_known_than_it_counts() {
+        let mut side = Hearing::of_members();
+        for by in [1, 2] {
+            side.hear(Statement {
+                is_moving: (by == 1).then_some(false),
+                ..says(by, 'A', 0, 2)
+            });
+        }
+        let nine = Roll::new(9, (1..=9).map(InformantId::new));
+        let shrunk = side.judge(&A0, Some(&nine));
+        let needed = Judgement::Refused(Shortfall::NoMajority {
+            needed: 5,
+            count: 9,
+        });
+        assert_eq!(shrunk, needed, "seven were forgotten");
+        let mut other = Hearing::of_all(3);
+        for by in [3, 4, 5] {
+            other.hear(says(by, 'A', 0, 5));
+        }
+        let unlisted = Judgement::Refused(Shortfall::Unlisted {
+            listed: 1,
+            needed: 2,
+            known: Some(5),
+        });
+        assert_eq!(other.judge(&A0, Some(&roll(&[1, 2, 3]))), unlisted);
+    }
+
+    // Shows: R7.11.
+    #[test]
+    fn a_roll_begins_with_all_informants_that_run() {
+        let mut some = Hearing::of_all(1);
+        some.hear(Statement {
+            running: 3,
+            ..says(1, 'A', 0, 3)
+        });
+        let refused = Judgement::Refused(Shortfall::NotAllNamed {
+            named: 1,
+            running: 3,
+        });
+        assert_eq!(some.judge(&A0, None), refused);
+        let mut ghosts = Hearing::of_all(3);
+        for by in [1, 2, 3] {
+            ghosts.hear(says(by, 'A', 0, 7));
+        }
+        assert_eq!(ghosts.judge(&A0, None), Judgement::Lists(roll(&[1, 2, 3])));
+    }
+
+    // Shows: R7.12.
+    #[test]
+    fn an_informant_joins_the_roll_that_was_there_before_the_others_were_asked() {
+        let all = roll(&[1, 2, 3]);
+        let hearing = heard(&[(1, 'A', 0), (2, 'A', 0), (9, 'A', 0)]);
+        let id = InformantId::new;
+        assert_eq!(hearing.extended(&A0, &all, &[id(1), id(2)]), None);
+        let extended = hearing.extended(&A0, &all, &[id(1), id(9)]);
+        assert_eq!(extended, Some(roll(&[1, 2, 3, 9])), "3 may come back");
+        let full = roll(&[1, 2, 4, 5, 6, 7]);
+        let extended = hearing.extended(&A0, &full, &[id(9)]).unwrap();
+        assert_eq!(extended.ids().len(), 6);
+        assert!([1, 2, 9].iter().all(|by| extended.has(id(*by))));
+        let disagree = heard(&[(1, 'A', 0), (2, 'A', 0), (9, 'A', 1)]);
+        assert_eq!(disagree.extended(&A0, &all, &[id(9)]), None);
+        let no_majority = heard(&[(1, 'A', 0), (8, 'A', 0), (9, 'A', 0)]);
+        assert_eq!(no_majority.extended(&A0, &all, &[id(8), id(9)]), None);
+        let mut ghost = heard(&[(1, 'A', 0), (9, 'A', 0)]);
+        ghost.hear(says(2, 'A', 0, 4));
+        assert_eq!(ghost.extended(&A0, &all, &[id(9)]), None);
+    }
+
+    // Shows: R7.10.
+    #[test]
+    fn a_slot_on_its_way_has_no_vote() {
+        let hearing = |is_moving| {
+            let mut hearing = Hearing::of_members();
+            for by in [1, 2, 3] {
+                let is_moving = if by == 1 { is_moving } else { None };
+                hearing.hear(Statement {
+                    is_moving,
+                    ..says(by, 'A', 0, 3)
+                });
+            }
+            hearing
+        };
+        let all = roll(&[1, 2, 3]);
+        let judge = |is_moving| hearing(is_moving).judge(&A0, Some(&all));
+        assert_eq!(judge(Some(false)), Judgement::Counts(all.clone()));
+        assert_eq!(judge(Some(true)), Judgement::Refused(Shortfall::Moving));
+        assert_eq!(judge(None), Judgement::Refused(Shortfall::OwnerSilent));
+        let confirms = |is_moving| hearing(is_moving).confirms(&A0, &all);
+        assert_eq!(confirms(Some(true)), Confirms::Moving);
+        assert_eq!(confirms(None), Confirms::Unknown);
+    }
+}
