@@ -280,13 +280,17 @@ impl ClusterNodes {
         }
     }
 
-    /// Waits until another server has the slot of this tag than the one at `port`; returns the port of that.
+    /// Waits until another server has the slot of this tag than the one at `port`, as the others say; returns the port of
+    /// that.
     ///
     /// # Panics
     ///
     /// If it still has the slot after half a minute.
     pub async fn succeeded(&self, tag: &str, port: u16) -> u16 {
-        let owner = || self.set.owner(tag).ok();
+        let owner = || {
+            let mut others = self.set.servers().filter(|server| server.port() != port);
+            others.find_map(|server| self.set.owner_as_of(server.port(), tag).ok())
+        };
         let is_another = |owner: &Option<u16>| owner.is_some_and(|owner| owner != port);
         let owner = eventually("a failover", FAILOVER, owner, is_another).await;
         owner.expect("it is another")

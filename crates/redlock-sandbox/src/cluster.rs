@@ -71,6 +71,19 @@ impl ClusterSet {
         first.or_else(|error| said.find_map(Result::ok).ok_or(error))
     }
 
+    /// Returns the port of the server that has the slot of this key, as the server at `port` says.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if that does not answer.
+    ///
+    /// # Panics
+    ///
+    /// If no server of the Cluster has this port.
+    pub fn owner_as_of(&self, port: u16, key: &str) -> Result<u16, CommandError> {
+        owner_by(self.at(port), key)
+    }
+
     /// Has the replica of the master at this port take its place, and returns at once: the old master becomes a replica,
     /// and keeps its connections.
     ///

@@ -1,7 +1,7 @@
 //! Failovers of a Cluster.
 
 use redlock_core::{NodeConfig, Redlock};
-use redlock_tests::{ClusterNodes, eventually};
+use redlock_tests::{Bus, ClusterNodes, eventually};
 
 use super::{
     FOLLOWED,
@@ -11,6 +11,7 @@ use super::{
 /// A Cluster of three masters with a replica each, which has one vote or three.
 pub(super) struct ClusterForm {
     nodes: ClusterNodes,
+    bus: Bus,
     url: String,
     /// The hash tag of each vote.
     tags: Vec<String>,
@@ -26,8 +27,9 @@ struct Old {
 
 impl ClusterForm {
     /// Starts a Cluster with this number of votes.
-    pub(super) fn start(votes: usize) -> Self {
+    pub(super) async fn start(votes: usize) -> Self {
         let nodes = ClusterNodes::start(3);
+        let bus = Bus::of(&nodes).await;
         let url = match votes {
             1 => nodes.url(),
             _ => format!("{}?votes={votes}", nodes.url()),
@@ -36,6 +38,7 @@ impl ClusterForm {
         assert_eq!(tags.len(), votes);
         Self {
             nodes,
+            bus,
             url,
             tags,
             old: (0..votes).map(|_| None).collect(),
@@ -62,8 +65,6 @@ impl Form for ClusterForm {
     fn at_once(&self, way: Way) -> usize {
         match way {
             Way::Planned => self.tags.len() / 2 + 1,
-            // Clients reach a node by the network over which the other nodes reach it.
-            Way::Cut => 0,
             // A majority of the masters elects the replica.
             _ => 1,
         }
@@ -75,7 +76,7 @@ impl Form for ClusterForm {
             Way::Freeze => self.nodes.at(port).freeze().unwrap(),
             Way::Kill => self.nodes.at_mut(port).kill().unwrap(),
             Way::Planned => self.nodes.fail_over(port).unwrap(),
-            Way::Cut => unreachable!("none at once"),
+            Way::Cut => self.bus.cut_off(&[port]),
         }
         let is_back = false;
         self.old[vote] = Some(Old { port, way, is_back });
@@ -94,8 +95,13 @@ impl Form for ClusterForm {
         old.is_back = true;
         match old.way {
             Way::Freeze => self.nodes.at(old.port).thaw().unwrap(),
-            Way::Kill => self.nodes.at_mut(old.port).restart().unwrap(),
-            Way::Planned | Way::Cut => {}
+            Way::Kill => {
+                let server = self.nodes.at_mut(old.port);
+                server.restart().unwrap();
+                self.bus.announce(server);
+            }
+            Way::Cut => self.bus.let_through(),
+            Way::Planned => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_core::{NodeAnswer, Redlock};
 use redlock_sandbox::{Server, ServerOptions};
-use redlock_tests::{ClusterNodes, WatchedNodes, eventually, voting};
+use redlock_tests::{Bus, ClusterNodes, WatchedNodes, eventually, voting};
 use tokio::time::sleep;
 
 use super::{
@@ -64,37 +64,42 @@ async fn sentinels_that_forget_the_other_side_of_a_cut_give_it_no_second_vote() 
 
 /// An owner is cut off with another's replica, and an operator on that side has both forget the other nodes.
 ///
-/// A side is frozen while the other one runs, which is a cut at which both sides run in turn.
+/// The client of that side cannot reach the others.
 // Shows: E11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_forget_the_other_side_of_a_cut_give_it_no_second_vote() {
     let longest = Duration::from_secs(8);
     let nodes = ClusterNodes::start(3);
+    let bus = Bus::of(&nodes).await;
     for server in nodes.servers() {
         let setting = ["CONFIG", "SET", "cluster-require-full-coverage", "no"];
         server.command(&setting).unwrap();
     }
-    let urls = || vec![nodes.url()];
-    let [one, other] = clients([urls(), urls()], longest).await;
-    lock_and_release(&one).await;
     let owner = nodes.owner(NAMESPACE);
     let shard = nodes.masters.iter().position(|it| it.port() == owner);
     let shard = shard.expect("it is a master");
     let of_other = (shard + 1) % nodes.masters.len();
     let left = [&nodes.masters[shard], &nodes.replicas[of_other]];
+    let of_left = left.map(|it| it.address().to_string()).join(",");
+    let urls = [nodes.url(), format!("redis+cluster://{of_left}")];
+    let [one, other] = clients(urls.map(|url| vec![url]), longest).await;
+    lock_and_release(&one).await;
+    lock_and_release(&other).await;
     let is_right = |server: &&Server| left.iter().all(|it| it.port() != server.port());
     let right: Vec<&Server> = nodes.servers().filter(is_right).collect();
     let ids: Vec<String> = right.iter().map(|it| id(it)).collect();
-    each(&left, Server::freeze);
-    let named = || nodes.owner(NAMESPACE);
+    bus.cut_off(&left.map(Server::port));
+    let promoted = nodes.replicas[shard].port();
+    let named = || nodes.owner_as_of(promoted, NAMESPACE).ok();
     eventually("a failover", FOLLOWED, named, |named| {
-        *named != owner && *named != 0
+        *named == Some(promoted)
     })
     .await;
+    // A moment later, the client has learned of it.
+    voting(&one, 0, FOLLOWED).await;
     let held = locked(&one).await;
     held.extend().await.expect("its server votes");
     each(&right, Server::freeze);
-    each(&left, Server::thaw);
     for server in left {
         for id in &ids {
             // A replica cannot forget its master.

@@ -98,31 +98,26 @@ async fn until_lost(held: LockGuard) {
     within("the end of a lease", FOLLOWED, held.lost()).await;
 }
 
-/// Waits until all Sentinels that answer take a server for a replica that can be promoted.
+/// Waits until all Sentinels take a server for a replica that can be promoted.
 async fn can_be_promoted(nodes: &WatchedNodes, master: usize, port: u16) {
-    let can_be = || {
-        nodes
-            .sentinels
-            .iter()
-            .all(|it| has_replica(it, master, port) != Some(false))
+    let flags = || -> Vec<String> {
+        let sentinels = nodes.sentinels.iter();
+        sentinels.map(|it| flags_of(it, master, port)).collect()
     };
-    eventually(
-        "a replica that can be promoted",
-        FOLLOWED,
-        can_be,
-        |can_be| *can_be,
-    )
-    .await;
+    let can_be = |flags: &Vec<String>| flags.iter().all(|flags| flags == "slave");
+    eventually("a replica that can be promoted", FOLLOWED, flags, can_be).await;
 }
 
-/// Whether a Sentinel takes a server for a replica that is up; `None` if it does not answer.
-fn has_replica(sentinel: &Server, master: usize, port: u16) -> Option<bool> {
+/// What a Sentinel says of a replica; nothing if it does not know it, or does not answer.
+fn flags_of(sentinel: &Server, master: usize, port: u16) -> String {
     let question = ["SENTINEL", "REPLICAS", &format!("lock-{master}")];
-    let answer = sentinel.command_within(SILENT, &question).ok()?;
+    let answer = sentinel.command_within(SILENT, &question).ok();
+    let replicas = answer.as_ref().and_then(|answer| answer.as_array());
     let port = port.to_string();
     let is_it = |replica: &&Value| field(replica, "port") == Some(&*port);
-    let replica = answer.as_array()?.iter().find(is_it);
-    Some(replica.is_some_and(|it| field(it, "flags") == Some("slave")))
+    let replica = replicas.and_then(|replicas| replicas.iter().find(is_it));
+    let flags = replica.and_then(|replica| field(replica, "flags"));
+    flags.unwrap_or_default().to_owned()
 }
 
 /// A field of an answer that has the name of each field before its text.
