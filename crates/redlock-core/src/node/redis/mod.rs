@@ -30,7 +30,6 @@ use redlock_proto::{Keyspace, slot_of};
 use self::{
     address::Address,
     form::Forms,
-    naming::Informants,
     predecessor::Predecessor,
     reach::{Guarded, NamedPlace, Place, Server},
     replicas::WaitForReplicas,
@@ -327,7 +326,7 @@ impl Location {
             Self::Address(info) => *info,
             Self::Directory(directory) => {
                 let slot = directory.tag(namespace)?.as_deref().map(slot_of);
-                let informants = Informants::new(*directory, credentials.cloned(), limit);
+                let informants = naming::Informants::new(*directory, credentials.cloned(), limit);
                 informants.located(slot.unwrap_or_default()).await?
             }
         };

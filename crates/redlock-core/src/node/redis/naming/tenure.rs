@@ -107,17 +107,16 @@ impl Named {
             keyspace: Arc::clone(keyspace),
             limit: self.informants.limit(),
         };
-        let text = marks.read().await?;
-        let stored = text.as_deref().and_then(|text| marks.roll_of(text));
-        let judge = |named: &Self| {
-            let hearing = named.round.hearing(named.slot);
-            hearing.judge(&named.pair, stored.as_ref())
-        };
-        let mut judgement = judge(&self);
-        if !matches!(judgement, Judgement::Counts(_)) && !self.round.is_complete {
+        let mut text = marks.read().await?;
+        let mut judgement = self.judge(&marks, text.as_deref());
+        if !matches!(judgement, Judgement::Counts(_)) {
             // The others may be on the roll, or belong there.
-            self.round = self.rounds.complete().await?;
-            judgement = judge(&self);
+            if !self.round.is_complete {
+                self.round = self.rounds.complete().await?;
+            }
+            // A mark that another client has begun meanwhile may list fewer than have answered by now.
+            text = marks.read().await?;
+            judgement = self.judge(&marks, text.as_deref());
         }
         let roll = match judgement {
             Judgement::Counts(roll) | Judgement::Lists(roll) => roll,
@@ -134,10 +133,17 @@ impl Named {
                     drop(marks.delete().await);
                 }
                 let subject = &self.informants.directory.subject;
-                return Err(texts::refused(&shortfall, subject, &self.round).into());
+                return Err(texts::refused(&shortfall, subject, &self.round, self.slot).into());
             }
         };
         Ok(Tenure::start(self, marks, roll))
+    }
+
+    /// Judges the server by its mark.
+    fn judge(&self, marks: &Marks, text: Option<&str>) -> Judgement {
+        let stored = text.and_then(|text| marks.roll_of(text));
+        let hearing = self.round.hearing(self.slot);
+        hearing.judge(&self.pair, stored.as_ref())
     }
 }
 

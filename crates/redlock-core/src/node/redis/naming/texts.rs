@@ -15,11 +15,21 @@ use super::{
 pub(super) fn no_majority(subject: &Subject, round: &Round, slot: u16) -> String {
     let count = round.hearing(slot).count();
     let needed = count / 2 + 1;
-    refused(&Shortfall::NoMajority { needed, count }, subject, round)
+    refused(
+        &Shortfall::NoMajority { needed, count },
+        subject,
+        round,
+        slot,
+    )
 }
 
 /// Returns why the server that most informants name is not counted on, and what to do.
-pub(super) fn refused(shortfall: &Shortfall, subject: &Subject, round: &Round) -> String {
+pub(super) fn refused(
+    shortfall: &Shortfall,
+    subject: &Subject,
+    round: &Round,
+    slot: u16,
+) -> String {
     let mut why = match shortfall {
         Shortfall::NoMajority { needed, count } => match subject {
             Subject::Master(name) => format!(
@@ -71,6 +81,17 @@ pub(super) fn refused(shortfall: &Shortfall, subject: &Subject, round: &Round) -
         Shortfall::NoMajority { .. } | Shortfall::Unlisted { .. }
     ) {
         forgotten(round, &mut why);
+    }
+    let testimonies = round.testimonies.iter();
+    let ownerless = testimonies.filter(|it| it.statement(slot).names.is_none());
+    match ownerless.count() {
+        0 => {}
+        count => {
+            _ = write!(
+                why,
+                ", {count} of those that answer name no owner of the slot"
+            )
+        }
     }
     for failed in &round.failed {
         let _ = write!(why, ", {failed}");
