@@ -16,7 +16,7 @@ use super::{FOLLOWED, POLL, cluster_form::ClusterForm, sentinel_form::SentinelFo
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const MAX_TTL: Duration = Duration::from_secs(2);
 /// The number of masters that are replaced in each form, if the environment does not say it.
-const FAILOVERS: usize = 3;
+const FAILOVERS: usize = 2;
 
 /// How a master is replaced.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -72,6 +72,9 @@ pub(super) trait Form {
 
     /// Waits until the server that came back can be the master again.
     async fn can_be_promoted(&self, vote: usize);
+
+    /// Has one of those that name the servers lose its file, if that can be.
+    async fn lose_file(&mut self);
 
     /// The locks on all servers, old masters and replicas among them.
     fn keys(&self) -> Vec<String>;
@@ -134,7 +137,8 @@ async fn under_load(mut form: impl Form) -> String {
     let (mut counts, mut replaced, mut first_vote) = (BTreeMap::new(), 0, 0);
     let mut unnoticed = Vec::new();
     for (step, way) in WAYS.iter().copied().cycle().enumerate() {
-        if replaced >= wanted {
+        // The second way leads back.
+        if replaced >= wanted && step > 1 {
             break;
         }
         let count = if step % 2 == 0 { form.at_once(way) } else { 1 };
@@ -146,6 +150,10 @@ async fn under_load(mut form: impl Form) -> String {
         for vote in &votes {
             form.bring_back(*vote);
             form.can_be_promoted(*vote).await;
+        }
+        if step % 3 == 2 {
+            // It wakes with requests that it has not sent yet, to servers that were replaced.
+            clients[0].freeze();
         }
         for vote in &votes {
             form.replace(*vote, way).await;
@@ -162,7 +170,11 @@ async fn under_load(mut form: impl Form) -> String {
         if !are_quarantined(&watch, &votes).await {
             unnoticed.push(format!("{way:?} of {votes:?} after {replaced}"));
         }
+        clients[0].thaw();
         voting(&watch, form.votes(), FOLLOWED).await;
+        if step % 4 == 1 {
+            form.lose_file().await;
+        }
         eprintln!(
             "{}: {way:?} of {votes:?} in {:?}",
             form.name(),

@@ -116,6 +116,10 @@ impl Form for ClusterForm {
         eventually("the old owner follows", FOLLOWED, is_copy, |is| *is).await;
     }
 
+    async fn lose_file(&mut self) {
+        // A node without its file is a new member, and the old one has to be forgotten.
+    }
+
     fn keys(&self) -> Vec<String> {
         self.nodes.keys()
     }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use redlock_tests::WatchedNodes;
+use redlock_tests::{WatchedNodes, for_as_long_as};
 
 use super::{
-    FOLLOWED, assert_held_alone, clients, lock_and_release, locked, named_by, replaced, until_lost,
+    FOLLOWED, agreed, assert_held_alone, clients, lock_and_release, locked, named_by, replaced,
+    until_lost,
 };
 
 /// Two of three lose their files, and the third does not answer; the old master wakes.
@@ -62,4 +63,24 @@ async fn one_sentinel_without_its_file_makes_no_majority_with_one_that_has_not_h
     let sentinels: Vec<_> = nodes.sentinels.iter().collect();
     assert_eq!(replaced(&sentinels, old).await, new);
     lock_and_release(&other).await;
+}
+
+/// In the end, none of those is left that the mark of the server has listed at first.
+// Shows: R7.12.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_that_lose_their_files_one_after_the_other_take_no_lease_away() {
+    let longest = Duration::from_secs(2);
+    let mut nodes = WatchedNodes::start(1);
+    let [redlock] = clients([nodes.urls()], longest).await;
+    let held = locked(&redlock).await;
+    for sentinel in 0..3 {
+        nodes.reinstall(sentinel).unwrap();
+        agreed(&nodes, 0).await;
+        // Without a majority of those on the list, the client sends nothing after five seconds, and the lease ends.
+        for_as_long_as(longest + Duration::from_secs(6), || {
+            assert!(held.is_held(), "lost with Sentinel {sentinel}");
+        })
+        .await;
+    }
+    held.release().await.unwrap();
 }

@@ -167,6 +167,21 @@ async fn named_alike(sentinels: &[&Server], master: usize, port: u16) -> u16 {
     named[0].expect("it is another")
 }
 
+/// Waits until all Sentinels name one server as this master under one epoch.
+async fn agreed(nodes: &WatchedNodes, master: usize) {
+    let pair_of = |sentinel: &Server| {
+        let question = ["SENTINEL", "MASTER", &format!("lock-{master}")];
+        let answer = sentinel.command_within(SILENT, &question).ok();
+        let pair = ["port", "config-epoch"];
+        answer.map(|it| pair.map(|name| field(&it, name).map(str::to_owned)))
+    };
+    let pairs = || nodes.sentinels.iter().map(pair_of).collect::<Vec<_>>();
+    let is_one = |pairs: &Vec<Option<[Option<String>; 2]>>| {
+        pairs.iter().all(|it| it.is_some() && *it == pairs[0])
+    };
+    eventually("Sentinels that agree", FOLLOWED, pairs, is_one).await;
+}
+
 const POLL: Duration = Duration::from_millis(20);
 /// A server that is frozen does not answer.
 const SILENT: Duration = Duration::from_millis(500);

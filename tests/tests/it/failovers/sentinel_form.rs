@@ -4,7 +4,7 @@ use redlock_sandbox::ServerOptions;
 use redlock_tests::{WatchedNodes, eventually};
 
 use super::{
-    FOLLOWED,
+    FOLLOWED, agreed,
     back_and_forth::{Form, Way},
     can_be_promoted, named_by, replaced_by_all,
 };
@@ -14,6 +14,8 @@ pub(super) struct SentinelForm {
     nodes: WatchedNodes,
     /// The server of each vote that was replaced last, how it was, and whether it has come back.
     old: Vec<Option<Old>>,
+    /// How many files of Sentinels were lost.
+    lost: usize,
 }
 
 struct Old {
@@ -29,6 +31,7 @@ impl SentinelForm {
         Self {
             nodes: WatchedNodes::start_with(count, 3, &options),
             old: (0..count).map(|_| None).collect(),
+            lost: 0,
         }
     }
 }
@@ -98,6 +101,14 @@ impl Form for SentinelForm {
     async fn can_be_promoted(&self, vote: usize) {
         if let Some(old) = &self.old[vote] {
             can_be_promoted(&self.nodes, vote, old.port).await;
+        }
+    }
+
+    async fn lose_file(&mut self) {
+        self.nodes.reinstall(self.lost % 3).unwrap();
+        self.lost += 1;
+        for vote in 0..self.votes() {
+            agreed(&self.nodes, vote).await;
         }
     }
 
