@@ -73,6 +73,15 @@ pub enum Shortfall {
         /// How many run.
         running: usize,
     },
+    /// A majority names the server, a roll must begin, and an informant is silent or names a greater epoch.
+    Unsettled {
+        /// How many have answered.
+        heard: usize,
+        /// How many there are.
+        count: usize,
+        /// The greater epoch.
+        greater: Option<u64>,
+    },
     /// A majority names the server, and too few of it are on the roll of its mark.
     Unlisted {
         /// How many of them are listed.
@@ -174,10 +183,12 @@ impl<S: Clone + Eq> Hearing<S> {
             return if let Some(named) = self.named.filter(|named| running > *named) {
                 // Other clients may name the others.
                 Judgement::Refused(Shortfall::NotAllNamed { named, running })
-            } else if support >= needed {
-                Judgement::Lists(all(count))
-            } else {
+            } else if support < needed {
                 Judgement::Refused(Shortfall::NoMajority { needed, count })
+            } else if let Some(shortfall) = self.before_a_roll(pair, count) {
+                Judgement::Refused(shortfall)
+            } else {
+                Judgement::Lists(all(count))
             };
         };
         let (listed, needed, count) = (self.listed(pair, roll), roll.majority(), roll.count());
@@ -190,8 +201,10 @@ impl<S: Clone + Eq> Hearing<S> {
         let known = self.known().max(self.named.unwrap_or(0));
         let has_heard_all = self.statements.len() >= known;
         if has_heard_all && known <= count {
-            // No client has a majority of the roll, and those that had one have lost it when the quarantine ends.
-            return Judgement::Relists(all(count));
+            return match self.before_a_roll(pair, known) {
+                Some(shortfall) => Judgement::Refused(shortfall),
+                None => Judgement::Relists(all(count)),
+            };
         }
         Judgement::Refused(Shortfall::Unlisted {
             listed,
@@ -249,6 +262,25 @@ impl<S: Clone + Eq> Hearing<S> {
             (None, Some(true)) => Some(Shortfall::Moving),
             (None, None) => Some(Shortfall::OwnerSilent),
         }
+    }
+
+    /// Returns why no roll may begin under a pair, if there are so many informants.
+    ///
+    /// A majority of another roll may have named a younger pair before.
+    /// If all have answered and none names a greater epoch, those of this majority have lost their files, and the rest of
+    /// its roll is no majority.
+    /// One that is left out, or names the younger pair, may make it a majority again with one that hears of it only later.
+    fn before_a_roll(&self, pair: &Pair<S>, count: usize) -> Option<Shortfall> {
+        let heard = self.statements.len();
+        let epochs = self.statements.iter().filter_map(|it| it.names.as_ref());
+        let greatest = epochs.map(|named| named.epoch).max();
+        let greater = greatest.filter(|epoch| *epoch > pair.epoch);
+        let may_begin = heard >= count && greater.is_none();
+        (!may_begin).then_some(Shortfall::Unsettled {
+            heard,
+            count,
+            greater,
+        })
     }
 
     fn supporters(&self, pair: &Pair<S>) -> impl Iterator<Item = InformantId> {
@@ -354,7 +386,7 @@ mod tests {
             known: None,
         });
         assert_eq!(two_lost.judge(&A0, Some(&all)), unlisted);
-        let third = heard(&[(8, 'A', 0), (9, 'A', 0), (3, 'B', 1)]);
+        let third = heard(&[(8, 'A', 0), (9, 'A', 0), (3, 'A', 0)]);
         let anew = Judgement::Relists(roll(&[3, 8, 9]));
         assert_eq!(third.judge(&A0, Some(&all)), anew, "all were heard");
         let one_lost = heard(&[(1, 'B', 1), (2, 'B', 1), (9, 'A', 0)]);
@@ -362,6 +394,27 @@ mod tests {
             one_lost.judge(&B1, Some(&all)),
             Judgement::Counts(all.clone())
         );
+    }
+
+    // Shows: R7.11, R7.13.
+    #[test]
+    fn a_roll_begins_only_where_all_have_answered_and_none_names_a_greater_epoch() {
+        let unsettled = |heard, greater| {
+            Judgement::Refused(Shortfall::Unsettled {
+                heard,
+                count: 3,
+                greater,
+            })
+        };
+        let all = roll(&[1, 2, 3]);
+        let silent = heard(&[(8, 'A', 0), (3, 'A', 0)]);
+        assert_eq!(silent.judge(&A0, None), unsettled(2, None));
+        let younger = heard(&[(8, 'A', 0), (3, 'A', 0), (2, 'B', 1)]);
+        assert_eq!(younger.judge(&A0, None), unsettled(3, Some(1)));
+        assert_eq!(younger.judge(&A0, Some(&all)), unsettled(3, Some(1)));
+        let older = heard(&[(8, 'A', 0), (9, 'B', 1), (3, 'B', 1)]);
+        let anew = Judgement::Relists(roll(&[3, 8, 9]));
+        assert_eq!(older.judge(&B1, Some(&all)), anew, "A is older");
     }
 
     // Shows: R7.13.

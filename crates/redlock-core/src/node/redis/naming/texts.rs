@@ -42,6 +42,21 @@ pub(super) fn refused(
         Shortfall::NotAllNamed { named, running } => format!(
             "{running} Sentinels watch this master and the URL names {named}; the URL of each client must name all of them"
         ),
+        Shortfall::Unsettled {
+            heard,
+            count,
+            greater: None,
+        } => format!(
+            "{heard} of {count} {} have answered; a list of them in the server's mark begins once all have",
+            subject.informants()
+        ),
+        Shortfall::Unsettled {
+            greater: Some(epoch),
+            ..
+        } => format!(
+            "one of {} names a server under epoch {epoch}, which is greater; a list of them in the server's mark begins once all of them agree",
+            subject.informants()
+        ),
         Shortfall::Unlisted {
             listed,
             needed,
