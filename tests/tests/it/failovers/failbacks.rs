@@ -22,7 +22,7 @@ async fn a_server_that_wakes_and_is_named_again_grants_no_key_that_is_held() {
     nodes.succeeded(0, old.port()).await;
     let held = locked(&one).await;
     old.thaw().unwrap();
-    can_be_promoted(&nodes, 0, old.port()).await;
+    can_be_promoted(&nodes, 0, || old.port()).await;
     held.extend().await.expect("its server votes");
     new.freeze().unwrap();
     assert_held_alone(&held, &[&other], FOLLOWED).await;

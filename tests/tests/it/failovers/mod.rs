@@ -99,9 +99,9 @@ async fn until_lost(held: LockGuard) {
 }
 
 /// Waits until all Sentinels take a server for a replica that can be promoted.
-async fn can_be_promoted(nodes: &WatchedNodes, master: usize, port: u16) {
+async fn can_be_promoted(nodes: &WatchedNodes, master: usize, port: impl Fn() -> u16) {
     let flags = || -> Vec<String> {
-        let sentinels = nodes.sentinels.iter();
+        let (sentinels, port) = (nodes.sentinels.iter(), port());
         sentinels.map(|it| flags_of(it, master, port)).collect()
     };
     let can_be = |flags: &Vec<String>| flags.iter().all(|flags| flags == "slave");

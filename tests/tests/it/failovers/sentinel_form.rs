@@ -99,9 +99,14 @@ impl Form for SentinelForm {
     }
 
     async fn can_be_promoted(&self, vote: usize) {
-        if let Some(old) = &self.old[vote] {
-            can_be_promoted(&self.nodes, vote, old.port).await;
-        }
+        // Sentinels may go back by themselves, so the old server may be the master again.
+        let other = || {
+            let named = named_by(&self.nodes.sentinels[0], vote);
+            let [master, replica] = [&self.nodes.masters, &self.nodes.replicas];
+            let pair = [master[vote].port(), replica[vote].port()];
+            pair.into_iter().find(|port| Some(*port) != named)
+        };
+        can_be_promoted(&self.nodes, vote, || other().unwrap_or_default()).await;
     }
 
     async fn lose_file(&mut self) {
