@@ -76,6 +76,10 @@ fn text(server: &Server, command: &[&str]) -> String {
     answer.as_text().unwrap().to_owned()
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a patience limit, not the deadline of a lease"
+)]
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {

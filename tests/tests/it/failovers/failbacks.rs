@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The old master hangs, and wakes when the other one votes; then that one hangs. No operator does anything.
-// Shows: E11.
+// Shows: E11, R7.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_wakes_and_is_named_again_grants_no_key_that_is_held() {
     let longest = Duration::from_secs(5);
@@ -32,7 +32,7 @@ async fn a_server_that_wakes_and_is_named_again_grants_no_key_that_is_held() {
 }
 
 /// An operator has the master of the moment replaced, and once more when the other one votes.
-// Shows: E11.
+// Shows: E11, R7.5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_to_which_an_operator_goes_back_grants_no_key_that_is_held() {
     let longest = Duration::from_secs(2);

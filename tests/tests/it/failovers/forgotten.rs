@@ -15,7 +15,7 @@ use super::{
 /// On each side of a cut between five Sentinels there are clients that name three of them.
 ///
 /// The sides run in turn, so that neither hears the other one.
-// Shows: E11.
+// Shows: R7.11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_that_forget_the_other_side_of_a_cut_give_it_no_second_vote() {
     let longest = Duration::from_secs(6);
@@ -65,7 +65,7 @@ async fn sentinels_that_forget_the_other_side_of_a_cut_give_it_no_second_vote() 
 /// An owner is cut off with another's replica, and an operator on that side has both forget the other nodes.
 ///
 /// The client of that side cannot reach the others.
-// Shows: E11.
+// Shows: R7.11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_forget_the_other_side_of_a_cut_give_it_no_second_vote() {
     let longest = Duration::from_secs(8);
@@ -111,7 +111,7 @@ async fn nodes_that_forget_the_other_side_of_a_cut_give_it_no_second_vote() {
 }
 
 /// Two of three are replaced twice, each time at another address; the third remembers the four that are gone.
-// Shows: E11.
+// Shows: R7.13.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_that_are_gone_do_not_keep_a_vote_from_those_that_took_their_place() {
     let longest = Duration::from_secs(2);
@@ -137,7 +137,7 @@ async fn sentinels_that_are_gone_do_not_keep_a_vote_from_those_that_took_their_p
 }
 
 /// Each replica is replaced twice, and no node forgets those that are gone.
-// Shows: E11.
+// Shows: R7.13.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_that_remembers_replaced_replicas_has_its_votes_back_once_it_forgets_them() {
     let longest = Duration::from_secs(2);

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Two of three lose their files, and the third does not answer; the old master wakes.
-// Shows: E11.
+// Shows: R7.11, R7.13.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_sentinels_without_their_files_give_the_vote_to_no_replaced_server() {
     let longest = Duration::from_secs(4);
@@ -38,7 +38,7 @@ async fn two_sentinels_without_their_files_give_the_vote_to_no_replaced_server()
 }
 
 /// One loses its file, another was down during the failover, and the third does not answer.
-// Shows: E11.
+// Shows: R7.11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_sentinel_without_its_file_makes_no_majority_with_one_that_has_not_heard() {
     let longest = Duration::from_secs(4);

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{FOLLOWED, assert_held_alone, clients, lock_and_release};
 
-// Shows: E11.
+// Shows: R7.10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slot_that_stays_after_keys_have_gone_grants_no_key_that_is_held() {
     let longest = Duration::from_secs(8);
