@@ -50,7 +50,7 @@ impl SentinelSet {
     /// Sentinels know all of them.
     ///
     /// If the options have a password, the clients and this crate use it.
-    /// The Sentinels and the replicas then log in as users of their own, whom [`cut_off`](Self::cut_off) locks out.
+    /// The Sentinels and the replicas then log in as users of their own: [`cut_off`](Self::cut_off) locks these out.
     ///
     /// # Errors
     ///
