@@ -151,6 +151,7 @@ async fn under_load(mut form: impl Form) -> String {
             form.bring_back(*vote);
             form.can_be_promoted(*vote).await;
         }
+        let can_be_promoted = now();
         if step % 3 == 2 {
             // It wakes with requests that it has not sent yet, to servers that were replaced.
             clients[0].freeze();
@@ -161,6 +162,7 @@ async fn under_load(mut form: impl Form) -> String {
         for vote in &votes {
             form.is_replaced(*vote).await;
         }
+        let is_replaced = now();
         if step / WAYS.len() % 2 == 1 {
             // The old servers are replicas again before they are named again.
             votes.iter().for_each(|vote| form.bring_back(*vote));
@@ -172,13 +174,18 @@ async fn under_load(mut form: impl Form) -> String {
         }
         clients[0].thaw();
         voting(&watch, form.votes(), FOLLOWED).await;
+        let votes_again = now();
         if step % 4 == 1 {
             form.lose_file().await;
         }
+        let [ready, named, voted] = [
+            can_be_promoted - begun,
+            is_replaced - can_be_promoted,
+            votes_again - is_replaced,
+        ];
         eprintln!(
-            "{}: {way:?} of {votes:?} in {:?}",
-            form.name(),
-            now() - begun
+            "{}: {way:?} of {votes:?}: ready after {ready:?}, replaced after {named:?}, votes after {voted:?}",
+            form.name()
         );
     }
     for vote in 0..form.votes() {

@@ -1,7 +1,10 @@
 //! Failovers by Sentinels.
 
+use std::time::Duration;
+
 use redlock_sandbox::ServerOptions;
-use redlock_tests::{WatchedNodes, eventually};
+use redlock_tests::{WatchedNodes, eventually, within};
+use tokio::time::timeout;
 
 use super::{
     FOLLOWED, agreed,
@@ -80,9 +83,19 @@ impl Form for SentinelForm {
     }
 
     async fn is_replaced(&self, vote: usize) {
-        if let Some(old) = &self.old[vote] {
+        let Some(old) = &self.old[vote] else { return };
+        let replaced = async {
+            // A planned failover that a Sentinel has given up is not begun again by itself.
+            while old.way == Way::Planned
+                && timeout(GIVEN_UP, replaced_by_all(&self.nodes, vote, old.port))
+                    .await
+                    .is_err()
+            {
+                drop(self.nodes.fail_over(vote));
+            }
             replaced_by_all(&self.nodes, vote, old.port).await;
-        }
+        };
+        within("a failover", 2 * FOLLOWED, replaced).await;
     }
 
     fn bring_back(&mut self, vote: usize) {
@@ -121,3 +134,6 @@ impl Form for SentinelForm {
         self.nodes.keys()
     }
 }
+
+/// Longer than a failover takes, and than a Sentinel tries it.
+const GIVEN_UP: Duration = Duration::from_secs(12);
