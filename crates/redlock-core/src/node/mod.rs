@@ -36,6 +36,8 @@ pub use redlock_proto::{
 };
 
 pub(crate) use self::redis::{Directory, Location, Polls, RedisNodeError};
+#[cfg(feature = "deadpool-redis")]
+pub use self::redis::{InformantAnswer, InformantReport, NamingReport};
 pub use self::{memory::MemoryNode, redis::RedisNode};
 
 /// The result of a call: the node's standing and a reply or an error for each request, or an error for all of them.
