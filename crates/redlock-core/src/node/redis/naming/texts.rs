@@ -9,7 +9,7 @@ use super::{
     super::{
         Address, RedisNode,
         error::{AUTHENTICATION, NotOpened, TLS_SERVER, is_unknown_command, reason},
-        probe::NO_TLS,
+        probe::{HANGS_UP, NO_TLS},
     },
     directory::{Directory, Subject},
     poll::Round,
@@ -173,6 +173,10 @@ pub(super) fn no_informant(why: &str, directory: &Directory) -> Arc<str> {
     match why {
         TLS_SERVER if is_sentinel => "it speaks TLS; write ?sentinel_tls=yes, or rediss+sentinel:// if the master does, too",
         TLS_SERVER => "it speaks TLS; write rediss+cluster://",
+        HANGS_UP if is_sentinel => {
+            "it hangs up without an answer, as a TLS port does; write ?sentinel_tls=yes, or rediss+sentinel:// if the master speaks TLS, too"
+        }
+        HANGS_UP => "it hangs up without an answer, as a TLS port does; write rediss+cluster://",
         NO_TLS if is_sentinel => "it does not speak TLS; write ?sentinel_tls=no, or redis+sentinel:// if the master does not, either",
         NO_TLS => "it does not speak TLS; write redis+cluster://",
         AUTHENTICATION if is_sentinel && directory.has_sentinel_password() => "it refuses ?sentinel_user= or ?sentinel_password=; write those that it knows, or neither if it wants none",
@@ -307,6 +311,18 @@ mod tests {
                 directory(SENTINELS),
                 "speaks TLS",
                 "?sentinel_tls=yes",
+            ),
+            (
+                HANGS_UP,
+                directory(SENTINELS),
+                "as a TLS port does",
+                "?sentinel_tls=yes",
+            ),
+            (
+                HANGS_UP,
+                directory(CLUSTER),
+                "as a TLS port does",
+                "rediss+cluster://",
             ),
             (
                 NO_TLS,
