@@ -22,7 +22,7 @@ use futures_util::{
 use tokio::sync::Mutex;
 
 use super::{
-    error::{NotOpened, not_opened, reason},
+    error::{NotOpened, is_unknown_command, not_opened, reason},
     transport::Transport,
 };
 use crate::node::{Answer, CallError, CallResult, Keyspace, Request};
@@ -58,19 +58,14 @@ impl Replicas {
         let (one, two) = asked.map_err(|error| not_opened(&error))?;
         if run_of(&one) != run_of(&two) {
             // Its name has moved in between.
-            return Err(NotOpened {
-                reason: "its name leads to one server, and then to another".into(),
-                is_vague: false,
-            });
+            let reason = "its name leads to one server, and then to another";
+            return Err(NotOpened::clear(reason));
         }
         // Whether the user may ask for it shows at once.
         let asked = other.ask(&wait(0, wanted.limit)).await;
         asked.map_err(|error| match error.code() {
-            Some("NOPERM") => NotOpened {
-                reason: "its user may not run WAIT, which wait_for_replicas needs: give it +wait"
-                    .into(),
-                is_vague: false,
-            },
+            Some("NOPERM") => NotOpened::clear(NO_RIGHT_TO_WAIT),
+            _ if is_unknown_command(&error) => NotOpened::clear(NO_WAIT),
             _ => not_opened(&error),
         })?;
         Ok(Self {
@@ -148,6 +143,10 @@ fn grants(requests: &[Request], answer: &Answer) -> bool {
     let mut replies = requests.iter().zip(&answer.replies);
     replies.any(|(request, reply)| reply.as_ref().is_ok_and(|reply| reply.grants(request)))
 }
+
+const NO_RIGHT_TO_WAIT: &str =
+    "its user may not run WAIT, which wait_for_replicas needs; give this user +wait";
+const NO_WAIT: &str = "it does not know WAIT, which wait_for_replicas needs; give the command its name back there (rename-command), or leave wait_for_replicas out in all clients";
 
 /// Returns the line that names the run of a server.
 fn run_of(info: &Value) -> Option<String> {

@@ -12,7 +12,7 @@ use redlock_proto::{
 use tokio::{task::AbortHandle, time::timeout};
 
 use super::{
-    super::{error::reason, transport::Transport},
+    super::{Address, error::reason, transport::Transport},
     poll::{CLOCK, Informants, Round, Rounds},
     testimony::NamedServer,
     texts,
@@ -25,6 +25,8 @@ use super::{
 /// [`FOLLOWED_WITHIN`].
 pub(in super::super) struct Tenure {
     state: Arc<Mutex<State>>,
+    /// The address of the server.
+    server: Arc<str>,
     /// Which servers are asked.
     informants: &'static str,
     task: AbortHandle,
@@ -193,6 +195,17 @@ impl Tenure {
             last_roll,
         } = named;
         *last_roll.lock().unwrap_or_else(PoisonError::into_inner) = Some(roll.clone());
+        let NamedServer { host, port, .. } = &pair.server;
+        let info = informants.directory.at(host, *port);
+        if let Some(vote) = informants
+            .directory
+            .vote()
+            .filter(|vote| vote.number() == 1)
+            && let Some(why) = texts::too_many_votes(vote.of(), round.masters())
+        {
+            let node = informants.directory.to_string();
+            tracing::warn!(target: "redlock::node", node, "{why}");
+        }
         let keyspace = Arc::new(marks.keyspace.in_term(Term {
             epoch: pair.epoch,
             roll,
@@ -212,6 +225,7 @@ impl Tenure {
         let task = tokio::spawn(watch.go_on(rounds));
         Self {
             state,
+            server: Address::of(&info).to_string().into(),
             informants: informants.directory.subject.informants(),
             task: task.abort_handle(),
         }
@@ -220,6 +234,11 @@ impl Tenure {
     /// Returns the keyspace with the term of the session.
     pub(in super::super) fn keyspace(&self) -> Arc<Keyspace> {
         Arc::clone(&lock(&self.state).keyspace)
+    }
+
+    /// Returns the address of the server.
+    pub(in super::super) fn server(&self) -> Arc<str> {
+        Arc::clone(&self.server)
     }
 
     /// Returns why a call must not be sent to the server, if it must not.

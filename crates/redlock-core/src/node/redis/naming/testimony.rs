@@ -20,6 +20,8 @@ pub(in super::super) struct SentinelAnswer {
     pub(super) known: usize,
     /// How many of these are not down.
     pub(super) running: usize,
+    /// The addresses of those that are, as far as it was asked.
+    pub(super) gone: Vec<String>,
 }
 
 /// The Cluster, as one of its nodes sees it.
@@ -75,6 +77,29 @@ impl Testimony {
         others.map(|member| (&*member.host, member.port))
     }
 
+    /// Returns the informants that have failed and were not forgotten: the addresses of Sentinels, or the ids of nodes of a
+    /// Cluster.
+    #[cfg(feature = "deadpool-redis")]
+    pub(super) fn gone(&self) -> impl Iterator<Item = &str> {
+        let sentinels = match self {
+            Self::Sentinel(answer) => &*answer.gone,
+            Self::Member(_) => &[],
+        };
+        let sentinels = sentinels.iter().map(String::as_str);
+        sentinels.chain(self.failed_members())
+    }
+
+    /// Returns how many members have slots.
+    pub(super) fn masters(&self) -> usize {
+        match self {
+            Self::Sentinel(_) => 0,
+            Self::Member(view) => {
+                let members = view.members.iter();
+                members.filter(|member| !member.slots.is_empty()).count()
+            }
+        }
+    }
+
     /// Returns the members that the Cluster has found to have failed, and has not forgotten.
     pub(in super::super) fn failed_members(&self) -> impl Iterator<Item = &str> {
         let members = match self {
@@ -104,6 +129,7 @@ impl SentinelAnswer {
             },
             known: others + 1,
             running: others + 1,
+            gone: Vec::new(),
         })
     }
 }
@@ -206,7 +232,7 @@ impl Member {
 }
 
 /// Returns whether a host may be shown to operators.
-fn is_shown(host: &str) -> bool {
+pub(super) fn is_shown(host: &str) -> bool {
     let is_shown = |c: char| c.is_ascii_alphanumeric() || ".:_-".contains(c);
     host.chars().all(is_shown)
 }
