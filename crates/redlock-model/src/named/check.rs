@@ -30,6 +30,7 @@ pub struct NamedWorld {
     pub(super) ttl: u8,
     pub(super) freshness: u8,
     pub(super) has_false_pair: bool,
+    pub(super) is_flagged: bool,
     pub(super) has_late_promotions: bool,
     pub(super) has_new_data: bool,
     pub(super) has_late_requests: bool,
@@ -52,6 +53,7 @@ impl NamedWorld {
             ttl: 1,
             freshness: 1,
             has_false_pair: false,
+            is_flagged: false,
             has_late_promotions: false,
             has_new_data: false,
             has_late_requests: false,
@@ -98,6 +100,12 @@ impl NamedWorld {
     /// Lets the leader of a failover tell clients of the old server under the new epoch until the failover is over.
     pub const fn false_pair(mut self) -> Self {
         self.has_false_pair = true;
+        self
+    }
+
+    /// Lets the leader of a failover say that the failover goes on, so that it names no server to clients meanwhile.
+    pub const fn flagged(mut self) -> Self {
+        self.is_flagged = true;
         self
     }
 
@@ -234,6 +242,7 @@ impl fmt::Display for NamedCheck {
         }
         let flags = [
             (world.has_false_pair, "false pair"),
+            (world.is_flagged, "flagged"),
             (world.has_late_promotions, "late promotions"),
             (world.has_new_data, "new data"),
             (world.has_late_requests, "late requests"),

@@ -2,7 +2,7 @@
 
 use super::{
     NamedCheck,
-    state::{Failover, Informant, State, other},
+    state::{Failover, Informant, Pair, State, other},
     step::Step,
 };
 
@@ -57,6 +57,12 @@ impl NamedCheck {
         if state.resets() < self.world.resets && !own.was_reset {
             tell(Step::Reset { informant });
         }
+    }
+
+    /// Returns what an informant names to clients, if it does.
+    pub(super) fn named_by(&self, informant: &Informant) -> Option<Pair> {
+        let is_silent = self.world.is_flagged && informant.failover == Failover::Promoted;
+        (!is_silent).then(|| informant.tells())
     }
 
     /// Tells all elections of an informant, each by the least majority of those it knows.

@@ -23,6 +23,9 @@
 //!   Its epoch follows the greatest one of which the voters know.
 //! - **A promotion** makes a replica a master with other data and no keys.
 //!   It does nothing on a server that takes itself for a master: run, data and mark stay as they are.
+//! - **A leader** that has promoted a server may name the old one under the new epoch until its failover is over.
+//!   With a lost file, one epoch may be elected twice, and two such leaders then make majorities for both servers.
+//!   So a client counts no leader that says that its failover goes on: the worlds with `flagged` leaders.
 //! - **A hello** lets an informant take the pair of another one, if the epoch is greater. It comes at any time or never.
 //! - **The old master** becomes a replica at any time or never. A replica gets the mark of its master at any time or never.
 //! - **A lost file** makes an informant name A under epoch 0, with another id.

@@ -80,7 +80,7 @@ impl Rules {
         let mut told: [Option<Outcome>; MOST_OUTCOMES] = [None; MOST_OUTCOMES];
         // Where more of them answer, there is more to decide by, and less that others do as well.
         for heard in (1..=url).rev().filter(|heard| heard & !url == 0) {
-            let answers = answers(state, heard);
+            let answers = self.answers(state, heard);
             let outcomes = self.inquiries.outcomes(state, by, answers, true);
             for outcome in outcomes.into_iter().flatten() {
                 if told.contains(&Some(outcome)) {
@@ -117,7 +117,9 @@ impl Rules {
         let (answers, is_steady) = (inquiry.answers, inquiry.is_steady);
         if !is_steady && hears_unsteady {
             for from in members(self.check.url(by) & !answers.heard()) {
-                let pair = state.informants[from].tells();
+                let Some(pair) = self.check.named_by(&state.informants[from]) else {
+                    continue;
+                };
                 if session.is_none_or(|session| session.pair == pair) {
                     tell(Step::Hear { by, from, pair });
                 }
@@ -136,7 +138,7 @@ impl Rules {
     /// Tells which answers of one moment a client may act on later.
     fn steady(&self, state: &State, by: usize, tell: &mut impl FnMut(Step)) {
         let url = self.check.url(by);
-        let all = answers(state, url);
+        let all = self.answers(state, url);
         let session = state.clients[by].session;
         if session.is_none() {
             tell(Step::HearSteady { by, answers: all });
@@ -152,6 +154,16 @@ impl Rules {
                 tell(Step::HearSteady { by, answers });
             }
         }
+    }
+
+    /// Returns what these informants answer; one that names no server is as one that does not answer.
+    fn answers(&self, state: &State, heard: u8) -> Answers {
+        let mut answers = Answers::default();
+        for place in members(heard) {
+            let pair = self.check.named_by(&state.informants[place]);
+            answers.named[place] = pair.map_or(0, Pair::code);
+        }
+        answers
     }
 
     /// A client acts on the answers of an inquiry that it began `age` steps of the clocks ago.
@@ -384,15 +396,6 @@ fn forget_what_does_not_matter(state: &mut State) {
         }
     }
     state.forget_former();
-}
-
-/// Returns what these informants answer.
-fn answers(state: &State, heard: u8) -> Answers {
-    let mut answers = Answers::default();
-    for place in members(heard) {
-        answers.named[place] = state.informants[place].tells().code();
-    }
-    answers
 }
 
 /// The most outcomes that the answers of one moment have for one client.

@@ -296,7 +296,9 @@ impl<S: Clone + Eq> Hearing<S> {
     /// and the rest of its roll is no majority.
     /// One that is left out, or names the younger pair, may make it a majority again with one that hears of it only later.
     fn before_a_roll(&self, pair: &Pair<S>, count: usize) -> Option<Shortfall> {
-        let heard = self.statements.len();
+        // One that leads a failover, and names nothing meanwhile, may have named a younger pair.
+        let heard = self.statements.iter().filter(|it| it.names.is_some());
+        let heard = heard.count();
         let others = self.statements.iter().filter_map(|it| it.names.as_ref());
         let others = others.filter(|other| *other != pair);
         let greatest = others.map(|other| other.epoch).max();
@@ -445,6 +447,12 @@ mod tests {
             })
         };
         let all = roll(&[1, 2, 3]);
+        let mut leading = heard(&[(8, 'A', 0), (3, 'A', 0)]);
+        leading.hear(Statement {
+            names: None,
+            ..says(1, 'A', 0, 3)
+        });
+        assert_eq!(leading.judge(&A0, None), unsettled(2, None));
         let silent = heard(&[(8, 'A', 0), (3, 'A', 0)]);
         assert_eq!(silent.judge(&A0, None), unsettled(2, None));
         let younger = heard(&[(8, 'A', 0), (3, 'A', 0), (2, 'B', 1)]);

@@ -238,6 +238,7 @@ fn named(words: &[&str]) -> Result<NamedCheck, BadArguments> {
                 larger.push(Box::new(move |world| world.five(resets)));
             }
             "--false-pair" => larger.push(Box::new(NamedWorld::false_pair)),
+            "--flagged" => larger.push(Box::new(NamedWorld::flagged)),
             "--late-promotions" => larger.push(Box::new(NamedWorld::late_promotions)),
             "--new-data" => larger.push(Box::new(NamedWorld::new_data)),
             "--late-requests" => larger.push(Box::new(NamedWorld::late_requests)),
@@ -351,6 +352,7 @@ options of named servers:
   --lease N         how long a lease lasts, in steps of the clocks, 1 unless given, 3 at most
   --freshness N     how long a confirmation lasts, 1 unless given, 3 at most
   --false-pair      the leader of a failover names the old server under the new epoch until that is over
+  --flagged         the leader says that its failover goes on, so it names no server to clients
   --late-promotions a leader promotes a server late, or never
   --late-requests   requests take any time
   --slow-answers    the answers of an inquiry come one after the other

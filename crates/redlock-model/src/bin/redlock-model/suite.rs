@@ -128,8 +128,19 @@ pub(crate) fn nightly() -> Vec<Case> {
         named_hold(NamedWorld::of(2).late_requests()),
         named_hold(NamedWorld::of(3).false_pair()),
         named_hold(NamedWorld::of(3).late_promotions()),
+        Case {
+            holds: false,
+            ..named_hold(NamedWorld::of(2).lost(1).false_pair().late_promotions())
+        },
         named_hold(NamedWorld::of(2).lost(1).restarts(1)),
         named_hold(NamedWorld::of(2).lost(2)),
+        named_hold(
+            NamedWorld::of(2)
+                .lost(1)
+                .false_pair()
+                .flagged()
+                .late_promotions(),
+        ),
         named_hold(NamedWorld::of(1).lost(3).restarts(1)),
         named_hold(NamedWorld::of(1).lost(1).slow_answers()),
         named_hold(NamedWorld::of(1).lost(2).slow_answers().plain()),
