@@ -197,7 +197,7 @@ impl DoctorReport {
             let clock = facts.and_then(|facts| facts.clock);
             json!({
                 "node": &*report.node,
-                "server": report.server().or(naming.as_ref().and_then(Naming::server)),
+                "server": report.server().or_else(|| naming.as_ref()?.server()),
                 "informants": naming.as_ref().map(Naming::to_json),
                 "votes": votes(report),
                 "version": facts.map(|facts| facts.info.version()),

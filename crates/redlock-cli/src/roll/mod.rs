@@ -42,8 +42,8 @@ pub(crate) struct RollArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
 
-    /// The command that restarts one node; {node} stands for its name, which is its address or one such as
-    /// orders@s1:26379, and {host} and {port} for the address of its server at that moment, a host of IPv6 without
+    /// The command that restarts one node; {node} stands for its name, which is its address unless Sentinels or a Cluster
+    /// name its server, and {host} and {port} for the address of its server at that moment, a host of IPv6 without
     /// brackets; REDLOCK_ROLL_NODE has the name, too, and REDLOCK_ROLL_SERVER the address
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,

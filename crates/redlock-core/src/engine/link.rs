@@ -20,7 +20,7 @@ use super::{
     call_metrics::watched,
     hearing::{Heard, Hearing},
     log::Origin,
-    names::{NodeName, NodeNames},
+    names::NodeName,
 };
 use crate::{
     clock::Clock,
@@ -40,9 +40,7 @@ pub(crate) enum LinkState {
 /// A node, the connection to it, and what is on its way.
 pub(super) struct NodeLink {
     node: Arc<dyn Node>,
-    names: NodeNames,
-    /// Its place among the names.
-    index: usize,
+    name: Arc<NodeName>,
     link: redlock_proto::Link,
     origin: Origin,
     meter: NodeMeter,
@@ -91,8 +89,7 @@ type Connected = (Box<dyn Session>, Answer, Instant);
 
 impl NodeLink {
     pub(super) fn new(
-        (node, index): (Arc<dyn Node>, usize),
-        names: NodeNames,
+        (node, name): (Arc<dyn Node>, Arc<NodeName>),
         link: redlock_proto::Link,
         origin: Origin,
         meter: NodeMeter,
@@ -102,8 +99,7 @@ impl NodeLink {
     ) -> Self {
         Self {
             node,
-            names,
-            index,
+            name,
             link,
             origin,
             meter,
@@ -226,7 +222,7 @@ impl NodeLink {
             let_go(self.hearing.end());
             self.heard.clear();
             let_go(self.session.take());
-            self.name().set_server(None);
+            self.name.set_server(None);
             let_go(std::mem::take(&mut self.calls));
         }
         if let Some(session) = &mut self.session {
@@ -254,7 +250,7 @@ impl NodeLink {
         let event = self.link.poll_event()?;
         if let LinkEvent::Connected { .. } = &event {
             let before = self.state.send_replace(LinkState::Up);
-            let server = self.name().server();
+            let server = self.name.server();
             let is_news = server.is_some() && server != self.told;
             if before == LinkState::Down || is_news {
                 let is_back = before == LinkState::Down;
@@ -272,11 +268,6 @@ impl NodeLink {
             }
         }
         Some(event)
-    }
-
-    fn name(&self) -> &NodeName {
-        // invariant: each link is of one of the names
-        &self.names[self.index]
     }
 
     pub(super) fn state(&self) -> LinkState {
@@ -344,7 +335,7 @@ impl NodeLink {
             Ok((session, answer, sent)) => {
                 self.link.on_connected(answer, sent, now);
                 let server = guarded(|| session.server()).unwrap_or_default();
-                self.name().set_server(server);
+                self.name.set_server(server);
                 self.session = Some(session);
             }
             Err(reason) => self.link.on_lost(reason, now),

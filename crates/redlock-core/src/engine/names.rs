@@ -11,7 +11,7 @@ use crate::node::Node;
 ///
 /// Clones share the servers: the driver notes them, and reports show them.
 #[derive(Clone, Debug)]
-pub(crate) struct NodeNames(Arc<[NodeName]>);
+pub(crate) struct NodeNames(Arc<[Arc<NodeName>]>);
 
 /// A node by name.
 #[derive(Debug)]
@@ -24,18 +24,20 @@ pub(crate) struct NodeName {
 
 impl NodeNames {
     pub(crate) fn of(nodes: &[Arc<dyn Node>]) -> Self {
-        let name = |node: &Arc<dyn Node>| NodeName {
-            name: node.name(),
-            server: Mutex::default(),
+        let name = |node: &Arc<dyn Node>| {
+            Arc::new(NodeName {
+                name: node.name(),
+                server: Mutex::default(),
+            })
         };
         Self(nodes.iter().map(name).collect())
     }
 }
 
 impl Deref for NodeNames {
-    type Target = [NodeName];
+    type Target = [Arc<NodeName>];
 
-    fn deref(&self) -> &[NodeName] {
+    fn deref(&self) -> &[Arc<NodeName>] {
         &self.0
     }
 }

@@ -54,8 +54,7 @@ pub(crate) fn start(
             .map_or(Source::System, |seed| Source::Seed(!seed ^ index as u64));
         let link = Link::new(links, entropy);
         ends.push(NodeLink::new(
-            (node, index),
-            names.clone(),
+            (node, Arc::clone(&names[index])),
             link,
             origin.clone(),
             config.meter.node(index),

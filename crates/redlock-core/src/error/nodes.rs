@@ -41,7 +41,7 @@ impl NodeReport {
     /// Names the nodes that gave these answers.
     pub(crate) fn of_all(names: &NodeNames, answers: Vec<NodeAnswer>) -> Vec<Self> {
         let named = names.iter().zip(answers);
-        let report = |(node, answer): (&NodeName, NodeAnswer)| Self {
+        let report = |(node, answer): (&Arc<NodeName>, NodeAnswer)| Self {
             node: Arc::clone(&node.name),
             answer,
             server: node.server(),

@@ -489,7 +489,7 @@ async fn ask_sentinel(
                 flags.is_some_and(|flags| flags.contains("down") || flags.contains("disconnected"))
             };
             let gone = others.iter().filter(|other| is_down(other));
-            answer.gone = gone.filter_map(|other| address_of(other)).collect();
+            answer.gone = gone.filter_map(address_of).collect();
             answer.running = 1 + others.iter().filter(|other| !is_down(other)).count();
         }
     }
