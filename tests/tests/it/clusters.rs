@@ -329,7 +329,7 @@ async fn what_a_cluster_does_not_say_is_said() {
     let first = nodes.masters[0].address();
     let ownerless = line(&format!("redis+cluster://{first}")).await;
     assert!(
-        ownerless.contains("name no owner of the slot"),
+        ownerless.contains("names no owner of the slot"),
         "{ownerless}"
     );
     nodes.replicas[0].kill().unwrap();

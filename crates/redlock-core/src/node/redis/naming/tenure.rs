@@ -145,7 +145,7 @@ impl Named {
                     drop(marks.delete().await);
                 }
                 let subject = &self.informants.directory.subject;
-                return Err(texts::refused(&shortfall, subject, &self.round, self.slot).into());
+                return Err(texts::refused(&shortfall, subject, &self.round).into());
             }
         };
         Ok(Tenure::start(self, marks, roll))

@@ -26,21 +26,11 @@ pub(super) fn no_majority(subject: &Subject, round: &Round, slot: u16) -> String
     }
     let count = round.hearing(slot).count();
     let needed = count / 2 + 1;
-    refused(
-        &Shortfall::NoMajority { needed, count },
-        subject,
-        round,
-        slot,
-    )
+    refused(&Shortfall::NoMajority { needed, count }, subject, round)
 }
 
 /// Returns why the server that most informants name is not counted on, and what to do.
-pub(super) fn refused(
-    shortfall: &Shortfall,
-    subject: &Subject,
-    round: &Round,
-    slot: u16,
-) -> String {
+pub(super) fn refused(shortfall: &Shortfall, subject: &Subject, round: &Round) -> String {
     let mut why = match shortfall {
         Shortfall::NoMajority { needed, count } => match subject {
             Subject::Master(name) => format!(
@@ -107,15 +97,6 @@ pub(super) fn refused(
         Shortfall::NoMajority { .. } | Shortfall::Unlisted { .. }
     ) {
         forgotten(round, &mut why);
-    }
-    let testimonies = round.testimonies.iter();
-    let ownerless = testimonies.filter(|it| it.statement(slot).names.is_none());
-    let count = ownerless.count();
-    if count > 0 {
-        let _ = write!(
-            why,
-            ", {count} of those that answer name no owner of the slot"
-        );
     }
     silent(round, &mut why);
     why
