@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 use redlock_core::{
-    deadpool_redis::redis::{ConnectionAddr, ConnectionInfo, cmd, from_redis_value},
+    deadpool_redis::redis::{cmd, from_redis_value},
     node::{InformantAnswer, NamingReport},
 };
 use redlock_proto::{InformantId, Mark, Roll};
@@ -22,8 +22,6 @@ pub(super) struct Naming {
     report: NamingReport,
     /// The roll of the mark of the server, if that can be read.
     roll: Option<Roll>,
-    /// The command that deletes the mark.
-    delete: Option<String>,
 }
 
 /// Asks all of them at once; `None` for a node that no others name, or of which that is not known.
@@ -35,13 +33,8 @@ pub(super) async fn gather(places: &[ProbedNode], settings: &NodeSettings) -> Ve
         let limit = settings.connect_timeout();
         let report = node.naming(settings.namespace(), limit).await.ok()??;
         let mark = settings.mark_of(&place.keys);
-        let delete = place.info.as_ref().map(|info| delete(info, &mark));
         let roll = roll(place, &mark).await;
-        Some(Naming {
-            report,
-            roll,
-            delete,
-        })
+        Some(Naming { report, roll })
     });
     join_all(all).await
 }
@@ -53,26 +46,6 @@ async fn roll(place: &ProbedNode, mark: &str) -> Option<Roll> {
     let text = text?;
     let mark = Mark::read(&text)?;
     mark.term().map(|term| term.roll.clone())
-}
-
-/// Returns the command that deletes a mark at a server; it asks for the password.
-fn delete(info: &ConnectionInfo, mark: &str) -> String {
-    let (place, tls) = match info.addr() {
-        ConnectionAddr::Tcp(host, port) => (format!("-h {host} -p {port}"), ""),
-        ConnectionAddr::TcpTls { host, port, .. } => (format!("-h {host} -p {port}"), " --tls"),
-        other => (format!("-s {other}"), ""),
-    };
-    let settings = info.redis_settings();
-    let database = match settings.db() {
-        0 => String::new(),
-        database => format!(" -n {database}"),
-    };
-    let user = match (settings.username(), settings.password()) {
-        (Some(user), _) => format!(" --user {user} --askpass"),
-        (None, Some(_)) => " --askpass".to_owned(),
-        (None, None) => String::new(),
-    };
-    format!("redis-cli {place}{tls}{database}{user} DEL '{mark}'")
 }
 
 /// Adds what is wrong with those that name the server of each node.
@@ -223,13 +196,7 @@ impl Naming {
         }
         let whom = self.whom();
         let found = format!("its mark counts {count} {whom}, and {running} run");
-        let advice = match (&self.delete, self.server()) {
-            (Some(delete), Some(server)) => format!(
-                "delete the mark on {server}, one vote at a time: {delete}; a quarantine begins, and the mark lists those that run"
-            ),
-            _ => "delete the mark on its server, one vote at a time, so that a quarantine begins"
-                .to_owned(),
-        };
+        let advice = "only as many as it counts are needed for a majority, and the others never count; to count all, move to a new namespace, as for another policy".to_owned();
         findings.warn(Some(node), "roll", found, advice);
         true
     }
