@@ -21,6 +21,8 @@ pub(crate) enum NamingFault {
     StandStill { informant: usize, length: Micros },
     /// An informant loses its file.
     LoseFile { informant: usize },
+    /// The informants are told to forget those that are gone.
+    Reset,
     /// An informant makes the server that it does not name a replica of the one that it names.
     Demote { informant: usize },
     /// A client hears nothing of some informants.
@@ -133,6 +135,9 @@ fn trouble(
         let informant = random.pick(&[leader, voter, voter, third]);
         let at = at + random.below(gap);
         add(at, NamingFault::LoseFile { informant });
+        if random.chance(500) {
+            add(at + random.below(gap), NamingFault::Reset);
+        }
     }
     if random.chance(150) {
         let (informant, length) = (random.index(INFORMANTS), random.between(MS, 3 * SECOND));

@@ -19,6 +19,8 @@ pub(crate) struct Named {
     pub(crate) lost: u64,
     /// How many in a thousand messages between informants are lost.
     pub(crate) unheard: u64,
+    /// Whether informants count those that lost their file until they are told to forget them.
+    pub(crate) ghosts: bool,
     /// How many in a thousand failovers come within the time for which a session may send without a confirmation.
     pub(crate) hasty: u64,
 }
@@ -70,6 +72,7 @@ impl Setup {
             hello: random.pick(&[100 * MS, 500 * MS, SECOND]),
             lost: random.pick(&[0, 50, 300]),
             unheard: random.pick(&[0, 100, 700]),
+            ghosts: random.chance(200),
             hasty: random.pick(&[100, 300, 600]),
         });
     }

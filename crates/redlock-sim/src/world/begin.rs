@@ -162,6 +162,7 @@ impl World {
                 setup.odd,
                 setup.fan_outs,
             ) + &setup.jobs.map_or(String::new(), |jobs| format!(", {jobs:?}"))
+                + &setup.named.map_or(String::new(), |named| format!(", {named:?}"))
         });
     }
 

@@ -39,6 +39,7 @@ impl World {
                 *until = (*until).max(now + length);
             }
             NamingFault::LoseFile { informant } => self.lose_file(node, informant),
+            NamingFault::Reset => informants.ghosts = 0,
             NamingFault::Demote { informant } => self.demote(node, informant),
             NamingFault::Deaf { client, of, length } => {
                 let deaf = informants.deaf[client].iter_mut().zip(of);
@@ -173,7 +174,7 @@ impl World {
         let other = 1 - named;
         let server = node + other * self.setup.nodes;
         // Nothing undoes what informants that know less do once everything is repaired.
-        let may = self.phase.is_faulty() || by.pair.epoch == informants.newest().pair.epoch;
+        let may = self.phase.is_faulty() || by.advertised() == informants.newest().advertised();
         if !may || informants.are_masters != [true; 2] || !self.servers[server].is_up {
             return;
         }
@@ -209,17 +210,20 @@ impl World {
                 informant.still_until = 0;
             }
             informants.deaf.fill([0; INFORMANTS]);
-            let Pair { server, epoch } = informants.newest().advertised();
-            if informants.are_masters[server] {
+            informants.ghosts = 0;
+            let pair = informants.newest().advertised();
+            let Pair { server, epoch } = pair;
+            let mut newest = informants.all.iter().filter(|it| it.pair.epoch == epoch);
+            let agree = newest.all(|informant| informant.advertised() == pair);
+            if agree && informants.are_masters[server] {
                 continue;
             }
-            // The others find that the master has become a replica, and elect a leader for that.
+            // A majority finds that its master is a replica, and elects a leader for that; so it does where one that
+            // lost its file has elected a leader for this epoch again, for the other server.
             let seen = informants.all.map(|informant| informant.seen);
             let epoch: u64 = seen.into_iter().fold(epoch, u64::max) + 1;
-            let pair = Pair {
-                server: 1 - server,
-                epoch,
-            };
+            let server = usize::from(informants.are_masters[1]);
+            let pair = Pair { server, epoch };
             let leader = &mut informants.all[0];
             leader.pair = pair;
             leader.promoted = None;

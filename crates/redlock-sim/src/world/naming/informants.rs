@@ -11,6 +11,8 @@ pub(super) struct Informants {
     pub(super) are_masters: [bool; 2],
     /// Until when each client hears nothing of each informant.
     pub(super) deaf: Vec<[Micros; INFORMANTS]>,
+    /// How many that are gone the informants still count.
+    pub(super) ghosts: usize,
     node: usize,
     /// How many ids were given.
     ids: u64,
@@ -38,6 +40,7 @@ impl Informants {
             all: [Informant::new(InformantId::new(0)); INFORMANTS],
             are_masters: [true, false],
             deaf: vec![[0; INFORMANTS]; clients],
+            ghosts: 0,
             node,
             ids: 0,
         };
@@ -48,7 +51,7 @@ impl Informants {
     /// Makes an informant one that was installed just now.
     pub(super) fn lose_file(&mut self, informant: usize) {
         self.ids += 1;
-        let id = InformantId::new(1_000 * (self.node as u64 + 1) + self.ids);
+        let id = InformantId::new(((self.node as u64 + 1) << 12) + self.ids);
         let old = self.all[informant];
         self.all[informant] = Informant {
             apart_until: old.apart_until,
@@ -155,6 +158,7 @@ impl World {
         let informants = &mut self.naming.nodes[node];
         let old = informants.all[informant].id;
         informants.lose_file(informant);
+        informants.ghosts += usize::from(self.setup.named.is_some_and(|named| named.ghosts));
         let new = informants.all[informant].id;
         self.trace.line(self.now, || {
             format!("informant {informant} of node {node} has lost its file: {old} is {new} now")
@@ -170,7 +174,7 @@ impl World {
                 server: node + pair.server * self.setup.nodes,
                 epoch: pair.epoch,
             }),
-            known: INFORMANTS,
+            known: INFORMANTS + self.naming.nodes[node].ghosts,
             running: INFORMANTS,
             is_moving: None,
         }
