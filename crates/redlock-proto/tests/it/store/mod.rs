@@ -4,6 +4,7 @@ mod delayed;
 mod jobs;
 mod sets;
 mod shared;
+mod terms;
 mod transactions;
 
 use std::time::Duration;
