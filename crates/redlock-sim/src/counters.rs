@@ -175,6 +175,36 @@ counters! {
     kills: "clients killed",
     /// Clocks of nodes that were set.
     steps: "clocks set",
+    /// Failovers in which the other server of a node was made its master.
+    failovers: "failovers",
+    /// Failovers to a server that had taken itself for a master all the time.
+    failbacks: "of which to a master that was no replica",
+    /// Masters that were made replicas.
+    demotions: "masters made replicas",
+    /// Informants that lost their file.
+    files_lost: "informants that lost their file",
+    /// Inquiries in which a client heard no pair from a majority.
+    no_majorities: "inquiries without a majority",
+    /// Connections that a client did not make because the server is not counted on.
+    not_counted_on: "servers not counted on",
+    /// Rolls that began on a server without a mark.
+    rolls_begun: "rolls begun",
+    /// Rolls that took the place of one with too few informants left.
+    rolls_replaced: "rolls replaced",
+    /// Rolls that informants joined.
+    rolls_joined: "rolls joined",
+    /// Rolls of marks that a client adopted because its own was not confirmed.
+    rolls_adopted: "rolls adopted",
+    /// Sessions that ended because a majority named another pair.
+    sessions_replaced: "sessions ended by another pair",
+    /// Of these, the ones in which only the epoch was another.
+    epochs_replaced: "of which by another epoch alone",
+    /// Calls that a client did not send because its session was not confirmed.
+    unconfirmed: "calls without a confirmation",
+    /// Calls that reached a replica.
+    by_replicas: "calls that reached a replica",
+    /// Calls under another epoch than that of the call before at the same server.
+    other_epochs: "calls under another epoch than before",
     /// Worlds in which two clients believed in leases on one key at once.
     overlaps: "worlds with overlaps",
     /// Worlds in which something went wrong because of a broken assumption.

@@ -28,6 +28,12 @@
 //! An address leads to the server of another address over an existing connection.
 //! There are twice as many clients and keys.
 //!
+//! In the worlds of [`Plan::Named`], each node has two servers, and informants name one of them under an epoch, as
+//! Sentinels and the nodes of a Cluster do.
+//! Masters fail over and back, also to one that no informant has made a replica meanwhile.
+//! Informants are cut off from each other and from clients, and lose their files.
+//! Clients decide by [`redlock_proto::Hearing`] on which server they count.
+//!
 //! A [`Checker`] gets everything that happens.
 //! It knows nothing of how leases are won, and reports each [`Violation`] of a promise.
 //! It accepts a history from any source: an [`Event`] is plain data with a [`Moment`] of true time.

@@ -10,8 +10,8 @@ usage: redlock-sim [--seeds N] [--first S] [--plan NAME] [--threads N] [--keep-g
 
   --seeds N      how many worlds to run (default 10000)
   --first S      the first seed (default 0)
-  --plan NAME    default, clock-steps, rollback, strangers, one-gone, slices, ticks,
-                 ticks-clocks, or ticks-back
+  --plan NAME    default, clock-steps, rollback, strangers, one-gone, sets, shared,
+                 slices, ticks, ticks-clocks, ticks-back, or named
   --threads N    how many to run at once (default: as many as there are cores)
   --keep-going   count all worlds in which something goes wrong
   --verbose      print all counters

@@ -45,11 +45,15 @@ pub enum Plan {
     /// As [`TicksClocks`](Self::TicksClocks), and the clocks of all nodes are set back by more than that while nodes
     /// lose data: ticks may start twice and out of order, and nothing else may go wrong.
     TicksBack,
+    /// All assumptions hold, and each node has two servers, one of which informants name under an epoch: failovers there
+    /// and back, while informants and clients are cut off and informants lose their files.
+    /// Nothing may go wrong.
+    Named,
 }
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Default,
         Self::ClockSteps,
         Self::Rollback,
@@ -61,6 +65,7 @@ impl Plan {
         Self::Ticks,
         Self::TicksClocks,
         Self::TicksBack,
+        Self::Named,
     ];
 
     /// Returns its name on the command line.
@@ -84,6 +89,8 @@ impl Plan {
             Self::TicksClocks => "ticks-clocks",
             // Shows: A5.
             Self::TicksBack => "ticks-back",
+            // Shows: R7.3, R7.5, R7.11.
+            Self::Named => "named",
         }
     }
 
@@ -106,7 +113,7 @@ impl Plan {
     pub(crate) const fn holds_all(self) -> bool {
         matches!(
             self,
-            Self::Default | Self::OneGone | Self::Sets | Self::Shared | Self::Ticks
+            Self::Default | Self::OneGone | Self::Sets | Self::Shared | Self::Ticks | Self::Named
         )
     }
 
@@ -118,7 +125,8 @@ impl Plan {
             | Self::Sets
             | Self::Shared
             | Self::Slices
-            | Self::Ticks => false,
+            | Self::Ticks
+            | Self::Named => false,
             Self::ClockSteps => violation.needs_steady_clocks(),
             // By what strangers take to be the longest time to live.
             Self::Strangers => matches!(violation, Violation::EarlyVote { .. }),

@@ -63,7 +63,7 @@ const INPUTS: &str = "test --locked --workspace --all-features --lib any_";
 /// As many of each kind as take a minute.
 const CASES: &str = "5000";
 
-const SEARCHES: [(&str, &str); 10] = [
+const SEARCHES: [(&str, &str); 11] = [
     (
         "simulation",
         "run --locked --release --package redlock-sim -- --seeds 10000",
@@ -102,6 +102,11 @@ const SEARCHES: [(&str, &str); 10] = [
     (
         "simulation of clocks that are set back",
         "run --locked --release --package redlock-sim -- --seeds 200 --plan ticks-back",
+    ),
+    // Two servers behind the name of each node.
+    (
+        "simulation of servers that others name",
+        "run --locked --release --package redlock-sim -- --seeds 500 --plan named",
     ),
     (
         "model",

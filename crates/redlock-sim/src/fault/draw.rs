@@ -1,6 +1,6 @@
 //! All that goes wrong in a world.
 
-use super::{Data, Fate, Fault, Faults, clocks, oddities, one_gone};
+use super::{Data, Fate, Fault, Faults, clocks, naming, oddities, one_gone};
 use crate::{
     Plan,
     random::Random,
@@ -117,6 +117,9 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Faul
         rolling_losses(setup, random, &mut faults);
     }
     setup.odd.faults(setup, odd, first, &mut faults);
+    if let Some(named) = setup.named {
+        naming::draw(setup, named, odd, &mut faults);
+    }
     if let Some(strangers) = &setup.strangers {
         match strangers.keeper {
             Some(keeper) => oddities::lose_all_but(setup, keeper, odd, &mut faults),

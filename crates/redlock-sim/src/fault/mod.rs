@@ -2,10 +2,14 @@
 
 mod clocks;
 mod draw;
+mod naming;
 mod oddities;
 mod one_gone;
 
-pub(crate) use self::draw::draw;
+pub(crate) use self::{
+    draw::draw,
+    naming::{Failover, NamingFault},
+};
 use crate::setup::Micros;
 
 /// Something that goes wrong at a moment.
@@ -83,6 +87,8 @@ pub(crate) enum Fault {
     },
     /// A client's wall clock is set.
     StepWall { client: usize, by: i64 },
+    /// Something happens to the informants of a node, or because of them.
+    Naming { node: usize, what: NamingFault },
 }
 
 /// What is left of a node's data.

@@ -2,6 +2,7 @@
 
 mod jobs;
 mod link;
+mod named;
 mod oddities;
 mod one_gone;
 mod slices;
@@ -17,6 +18,7 @@ use redlock_proto::{
 
 pub(crate) use self::{
     jobs::Jobs,
+    named::{INFORMANTS, Named},
     oddities::{Nap, Oddities},
     slices::Slices,
     storm::{Net, Storm},
@@ -72,6 +74,8 @@ pub(crate) struct Setup {
     pub(crate) strangers: Option<Strangers>,
     /// How clients get their CPU, if not all the time.
     pub(crate) slices: Option<Slices>,
+    /// How the servers of nodes are named, if each node has two of them.
+    pub(crate) named: Option<Named>,
     /// How long clients rest between acquisitions at most.
     pub(crate) think: Micros,
     /// When everything is repaired.
@@ -161,6 +165,7 @@ impl Setup {
             odd: Oddities::default(),
             strangers: None,
             slices: None,
+            named: None,
             think: if rolls {
                 // Each acquire of the key tells a node what it has forgotten.
                 3 * SECOND
@@ -184,6 +189,9 @@ impl Setup {
         }
         if plan == Plan::Slices {
             setup.draw_slices(odd);
+        }
+        if plan == Plan::Named {
+            setup.draw_named(odd);
         }
         if plan == Plan::Sets || plan == Plan::Shared && odd.chance(500) {
             setup.draw_sets(odd);
@@ -224,6 +232,19 @@ impl Setup {
     /// Changes how many keys there are.
     pub(crate) fn set_keys(&mut self, keys: usize) {
         self.keys = KEYS[..keys].iter().map(|key| (*key).into()).collect();
+    }
+
+    /// Returns how many servers there are.
+    pub(crate) const fn servers(&self) -> usize {
+        match self.named {
+            Some(_) => 2 * self.nodes,
+            None => self.nodes,
+        }
+    }
+
+    /// Returns the node that a server is of.
+    pub(crate) const fn node_of(&self, server: usize) -> usize {
+        server % self.nodes
     }
 
     /// Returns how many things are locked: each key by itself, and then the sets.

@@ -78,7 +78,8 @@ impl Storm {
                 | Plan::Slices
                 | Plan::Ticks
                 | Plan::TicksClocks
-                | Plan::TicksBack => 0,
+                | Plan::TicksBack
+                | Plan::Named => 0,
             },
         }
     }

@@ -31,6 +31,12 @@ pub(super) enum Due {
         life: u32,
         message: u32,
     },
+    /// An informant, or a server beside its calls, does something.
+    Naming { message: u32 },
+    /// A client hears of an informant, or of a server's mark.
+    Told { link: usize, message: u32 },
+    /// A client's session with a named server has something to do.
+    Watch { link: usize, message: u32 },
     /// A client's own timer.
     Timer { client: usize, life: u32 },
     /// A client's user does something about a key.
@@ -76,7 +82,9 @@ impl Due {
             Self::Answer { link, .. }
             | Self::Lost { link, .. }
             | Self::Link { link, .. }
-            | Self::News { link, .. } => Some(link / nodes),
+            | Self::News { link, .. }
+            | Self::Told { link, .. }
+            | Self::Watch { link, .. } => Some(link / nodes),
             Self::Timer { client, .. }
             | Self::Listens { client, .. }
             | Self::Gift { client, .. }
@@ -94,8 +102,9 @@ impl Due {
             | Self::Lost { .. }
             | Self::News { .. }
             | Self::Listens { .. }
-            | Self::Gift { .. } => 0,
-            Self::Link { .. } => 1,
+            | Self::Gift { .. }
+            | Self::Told { .. } => 0,
+            Self::Link { .. } | Self::Watch { .. } => 1,
             Self::Timer { .. } => 2,
             _ => 3,
         }
@@ -126,6 +135,9 @@ impl Due {
             Self::Right { node } => (19, node),
             Self::Listens { client, .. } => (21, client),
             Self::Gift { client, .. } => (22, client),
+            Self::Naming { message } => (23, message as usize),
+            Self::Told { link, .. } => (24, link),
+            Self::Watch { link, .. } => (25, link),
         };
         (of as u64) << 8 | kind
     }

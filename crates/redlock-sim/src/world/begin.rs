@@ -7,6 +7,7 @@ use super::{
     agenda::{Agenda, Due},
     gifts::Gifts,
     link::{Calls, Connection},
+    naming::Naming,
     owners::Owners,
     process::Process,
     repair::Phase,
@@ -38,7 +39,7 @@ impl World {
         let mut faults = fault::draw(&setup, &mut random.fork(), &mut odd);
         faults.sort_by_key(|(at, _)| *at);
         let stray = random.index(setup.nodes);
-        let servers = (0..setup.nodes).map(|node| {
+        let servers = (0..setup.servers()).map(|node| {
             let mut ahead = EPOCH + random.below(setup.spread + 1);
             if setup.stray && node == stray {
                 ahead += 3_600 * SECOND;
@@ -50,7 +51,12 @@ impl World {
                 Some(_) => clock.changing(-rate, odd.between(30 * MS, 2 * SECOND)),
                 None => changing(clock, &setup, &mut odd),
             };
-            Server::new(node, setup.keys.len(), clock, setup.birth)
+            let birth = if node < setup.nodes {
+                setup.birth
+            } else {
+                Birth::Unknown
+            };
+            Server::new(node, setup.keys.len(), clock, birth)
         });
         let servers = servers.collect();
         let processes = (0..setup.clients).map(|client| {
@@ -68,8 +74,8 @@ impl World {
             Process::new(client, setup.locks(), clock, Clock::new(wall_rate, skew))
         });
         let processes = processes.collect();
-        let stepped = vec![0; setup.nodes];
-        let forgot = vec![None; setup.nodes];
+        let stepped = vec![0; setup.servers()];
+        let forgot = vec![None; setup.servers()];
         let recent = vec![VecDeque::new(); setup.job_keys.len()];
         let links = (0..setup.clients * setup.nodes).map(|link| {
             let machine = redlock_proto::Link::new(setup.link, random.fork());
@@ -81,6 +87,7 @@ impl World {
         for set in setup.keys.len()..setup.locks() {
             checker.is_set(set, setup.keys_of(set));
         }
+        let naming = Naming::new(&setup);
         Self {
             now: 0,
             checker,
@@ -93,6 +100,7 @@ impl World {
             calls: Calls::default(),
             owners: Owners::default(),
             gifts: Gifts::default(),
+            naming,
             faults,
             phase: Phase::Faulty,
             stepped,
@@ -127,6 +135,7 @@ impl World {
                 self.begin_client(client);
             }
         }
+        self.begin_naming();
         if self.setup.birth == Birth::Blessed {
             self.agenda.add(250 * MS, Due::Bless);
         }
@@ -153,6 +162,7 @@ impl World {
                 setup.odd,
                 setup.fan_outs,
             ) + &setup.jobs.map_or(String::new(), |jobs| format!(", {jobs:?}"))
+                + &setup.named.map_or(String::new(), |named| format!(", {named:?}"))
         });
     }
 

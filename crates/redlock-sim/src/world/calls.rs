@@ -131,6 +131,9 @@ impl World {
             (Some(id), None) => {
                 let error = RequestError::not_executed(refused());
                 machine.on_call_failed(id, &error, false, now);
+                if call.is_by_replica {
+                    machine.on_wrong_server(refused(), now);
+                }
             }
             (Some(id), Some(answer)) => {
                 let said = said(call.server, &call.requests, &call.owners, &answer);
@@ -149,11 +152,21 @@ impl World {
             self.counters.refusals += 1;
             return;
         }
+        if self.is_replica(node) {
+            self.calls.get_mut(number).is_by_replica = true;
+            self.counters.by_replicas += 1;
+            return;
+        }
         let call = self.calls.get_mut(number);
-        let keyspace = self.setup.space_of(call.link / self.setup.nodes);
+        let of_client = self.setup.space_of(call.link / self.setup.nodes);
+        let keyspace = call.keyspace.as_deref().unwrap_or(of_client);
         let server = &mut self.servers[node];
         let time = server.time(began);
         server.was_called = true;
+        if let Some(term) = keyspace.term() {
+            let last = server.epoch.replace(term.epoch);
+            self.counters.other_epochs += u64::from(last.is_some_and(|last| last != term.epoch));
+        }
         let fails = server.fails.filter(|(_, until)| *until > self.now);
         let requests = &call.requests;
         let (answer, did) = match fails {

@@ -352,7 +352,10 @@ impl World {
     fn promised(&self, client: usize, key: usize) -> Moment {
         let majority = self.setup.quorum.majority();
         let owner = self.processes[client].users[key].owner;
-        let promised = owner.map_or(0, |owner| self.owners.get(owner).promised_by(majority));
+        let promised = owner.map_or(0, |owner| {
+            let owner = self.owners.get(owner);
+            owner.promised_by(majority, self.setup.nodes)
+        });
         Moment::from_micros(promised)
     }
 

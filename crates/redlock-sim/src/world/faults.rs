@@ -101,6 +101,7 @@ impl World {
             Fault::Waver { node, back, length } => {
                 self.servers[node].wavers = Some((back, length));
             }
+            Fault::Naming { node, what } => self.on_naming_fault(node, what),
             Fault::StepWall { client, by } => {
                 self.counters.wall_steps += 1;
                 self.processes[client].step_wall(by);

@@ -132,7 +132,9 @@ impl World {
         };
         // Where one node is lost at most, the others bring what they say.
         let faulty = self.phase.is_faulty() && self.setup.plan != Plan::OneGone;
-        let is_up = self.links[self.link(client, node)].machine.is_up();
+        let (server, node) = (node, self.setup.node_of(node));
+        let link = &self.links[self.link(client, node)];
+        let is_up = link.machine.is_up() && (self.setup.named.is_none() || link.server == server);
         if !is_up || faulty && self.random.chance(100) {
             self.counters.gifts_lost += 1;
             return;

@@ -1,10 +1,10 @@
 //! A client's link to a node: the protocol's own decides, and this is the network under it.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
-use redlock_proto::{Answer, Request};
+use redlock_proto::{Answer, Keyspace, Request};
 
-use super::news::News;
+use super::{naming::Session, news::News};
 use crate::setup::Micros;
 
 /// Requests that are sent together, and what the node said.
@@ -23,6 +23,10 @@ pub(super) struct Call {
     pub(super) owners: Vec<Option<u32>>,
     /// Whether the node may carry it out as a transaction.
     pub(super) is_transaction: bool,
+    /// With the term of its session, if others name the server.
+    pub(super) keyspace: Option<Arc<Keyspace>>,
+    /// The server was a replica, and did nothing.
+    pub(super) is_by_replica: bool,
     /// What the node said; nothing if it refused the call.
     pub(super) answer: Option<Answer>,
     /// It arrives although its connection is gone, and no client waits for its answer.
@@ -76,6 +80,8 @@ pub(super) struct Connection {
     pub(super) news: VecDeque<News>,
     /// Its node is to be told to vote, and a wall clock stands in for the node's counters.
     pub(super) degrades: Option<Degraded>,
+    /// Under which term the server of the present connection is named, if others name it.
+    pub(super) session: Option<Box<Session>>,
 }
 
 /// A node whose counters a wall clock stands in for.
@@ -105,6 +111,7 @@ impl Connection {
             hole_back: 0,
             news: VecDeque::new(),
             degrades: None,
+            session: None,
         }
     }
 
@@ -121,6 +128,7 @@ impl Connection {
         self.shed = 0;
         self.news.clear();
         self.degrades = None;
+        self.session = None;
         // Nothing that is due for the connection concerns the next process.
         self.conn += 1;
     }

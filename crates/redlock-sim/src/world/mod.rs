@@ -8,6 +8,7 @@
 //! | `begin` | what a seed makes of a plan |
 //! | `agenda` | what will happen, in order of time |
 //! | `link`, `wire`, `news`, `said` | connections, under the protocol's link: order, delays, holes, cuts, and what clients are told |
+//! | `naming` | informants that name the servers of nodes, and the sessions of clients that follow them |
 //! | `server`, `calls`, `failing` | nodes, and what they do with calls |
 //! | `process`, `effects`, `sends`, `callers`, `asks` | clients, and what they want done |
 //! | `users`, `turns`, `upgrades`, `ticks`, `status` | the users of clients, which take turns |
@@ -25,6 +26,7 @@ mod faults;
 mod gifts;
 mod leftovers;
 mod link;
+mod naming;
 mod needless_loss;
 mod news;
 mod owners;
@@ -48,6 +50,7 @@ use self::{
     agenda::{Agenda, Due},
     gifts::Gifts,
     link::{Calls, Connection},
+    naming::Naming,
     owners::Owners,
     process::Process,
     repair::Phase,
@@ -117,6 +120,7 @@ struct World {
     calls: Calls,
     owners: Owners,
     gifts: Gifts,
+    naming: Naming,
     faults: Vec<(Micros, Fault)>,
     phase: Phase,
     /// By how much each node's clock was set forward in all.
@@ -165,6 +169,10 @@ impl World {
                 life,
                 message,
             } => self.on_gift(client, life, message),
+            Due::Naming { message } => self.on_naming(message),
+            Due::Told { link, message } | Due::Watch { link, message } => {
+                self.on_told(link, message);
+            }
             Due::Timer { client, life } => self.on_timer(client, life),
             Due::Act { client, key, stamp } => self.on_act(client, key, stamp),
             Due::Come { client, key, life } => self.on_come(client, key, life),

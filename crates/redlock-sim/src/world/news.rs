@@ -89,7 +89,7 @@ impl World {
         } = news;
         for Heard { round, said } in heard {
             let owner = self.owners.get_mut(said.owner);
-            let confirmed = said.confirmed.then_some(said.server);
+            let confirmed = said.confirmed.then_some(self.setup.node_of(said.server));
             owner.heard(round, confirmed, said.missing.then_some(node));
             if said.is_there && owner.over.is_none() {
                 self.servers[said.server].shadow.be_known(said.owner);

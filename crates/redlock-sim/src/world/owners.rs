@@ -9,7 +9,7 @@ use redlock_proto::OwnerId;
 
 use crate::setup::Micros;
 
-/// The most nodes that a world has.
+/// The most nodes that a world has, and the most servers.
 pub(super) const MOST_NODES: usize = 7;
 
 /// All owners there ever were, by number.
@@ -74,7 +74,7 @@ pub(super) struct Gone {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     round: u64,
-    /// By server: one that is behind two addresses confirms once.
+    /// By the node of the server: one that is behind two addresses confirms once.
     confirmed: u8,
     /// By address.
     missing: u8,
@@ -125,9 +125,13 @@ impl Owners {
 }
 
 impl Owner {
-    /// Returns up to when so many nodes keep its key.
-    pub(super) fn promised_by(&self, count: usize) -> Micros {
-        let mut promised = self.promised;
+    /// Returns up to when so many of the nodes keep its key; a node keeps it for as long as one of its servers does.
+    pub(super) fn promised_by(&self, count: usize, nodes: usize) -> Micros {
+        let mut promised = [0; MOST_NODES];
+        for (server, until) in self.promised.into_iter().enumerate() {
+            let node = server % nodes;
+            promised[node] = until.max(promised[node]);
+        }
         promised.sort_unstable();
         promised[MOST_NODES - count]
     }
@@ -240,9 +244,14 @@ mod tests {
         owner.promised[0] = 50;
         owner.promised[3] = 70;
         owner.promised[4] = 60;
-        assert_eq!(owner.promised_by(3), 50);
-        assert_eq!(owner.promised_by(2), 60);
-        assert_eq!(owner.promised_by(4), 0);
+        assert_eq!(owner.promised_by(3, 7), 50);
+        assert_eq!(owner.promised_by(2, 7), 60);
+        assert_eq!(owner.promised_by(4, 7), 0);
+        assert_eq!(
+            owner.promised_by(2, 3),
+            60,
+            "0 and 3 are servers of one node"
+        );
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl World {
             server.fails = None;
         }
         self.set_clocks_right();
-        for node in 0..self.setup.nodes {
+        self.repair_naming();
+        for node in 0..self.setup.servers() {
             // One that is to stay away comes back in its own time.
             if !self.servers[node].is_up && !self.setup.odd.delays {
                 self.on_restart(node);
@@ -66,7 +67,9 @@ impl World {
                 self.agenda.add(self.now + MS, Due::Lost { link, conn });
             }
             let (_, own) = self.ends(link);
-            self.reroute(link, own);
+            if self.setup.named.is_none() {
+                self.reroute(link, own);
+            }
         }
         for (serial, call) in self.calls.late() {
             self.agenda
@@ -134,21 +137,25 @@ impl World {
     fn repair_takes(&self) -> Micros {
         let pauses = 2 * micros(self.setup.link.longest_pause);
         let absence = self.setup.absence().unwrap_or(0);
-        self.setup.quarantine() + absence + pauses + 12 * self.setup.node_timeout + SECOND
+        let naming = self.naming_takes();
+        self.setup.quarantine() + absence + naming + pauses + 12 * self.setup.node_timeout + SECOND
     }
 
     /// Returns when every client is connected to every node, if everything was repaired at a moment.
     pub(super) fn reconnected_by(&self, repaired: Micros) -> Micros {
         let limits = self.setup.link;
         let absence = self.setup.absence().unwrap_or(0);
-        repaired + absence + micros(2 * limits.longest_pause + limits.connect_timeout)
+        repaired
+            + absence
+            + self.naming_takes()
+            + micros(2 * limits.longest_pause + limits.connect_timeout)
     }
 
     fn set_clocks_right(&mut self) {
         if self.setup.plan.sets_all_clocks() {
             return self.set_clocks_alike();
         }
-        for node in 0..self.setup.nodes {
+        for node in 0..self.setup.servers() {
             let by = self.stepped[node];
             if by != 0 {
                 self.servers[node].set_clock(-by, self.now);
@@ -225,7 +232,7 @@ impl World {
     pub(super) fn end(&mut self) {
         self.look_at_watermarks();
         self.look_for_open_runs();
-        for node in 0..self.setup.nodes {
+        for node in 0..self.setup.servers() {
             for key in 0..self.setup.keys.len() {
                 let server = &self.servers[node];
                 let name = &self.setup.keys[key];

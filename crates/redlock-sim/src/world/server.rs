@@ -30,6 +30,8 @@ pub(super) struct Server {
     pub(super) must_be_told: bool,
     /// Whether it was called in this run.
     pub(super) was_called: bool,
+    /// Under which epoch it was called last, if others name it.
+    pub(super) epoch: Option<u64>,
     /// By how much its clock is behind for a while.
     pub(super) astray: Micros,
     /// By how much it will be, and for how long, once the node is told to vote.
@@ -63,6 +65,7 @@ impl Server {
             life: 0,
             must_be_told: false,
             was_called: false,
+            epoch: None,
             astray: 0,
             wavers: None,
             set: Vec::new(),
@@ -143,16 +146,30 @@ impl Server {
             return false;
         };
         if shows {
-            let data = format!("{}-{}", self.index, self.life);
-            self.store.take_data_of(&store, &data);
-        } else {
-            store.restart(self.store.run().clone());
-            self.store = store;
+            self.take_data((store, shadow));
+            return true;
         }
+        store.restart(self.store.run().clone());
+        self.store = store;
         shadow.grow_old();
         self.shadow = shadow;
         self.forgot();
         true
+    }
+
+    /// Has other data from now on, in the same run: older data of its own, or another server's.
+    pub(super) fn take_data(&mut self, (store, mut shadow): (Store, Shadow)) {
+        let data = format!("{}-{}", self.index, self.life);
+        self.store.take_data_of(&store, &data);
+        shadow.grow_old();
+        self.shadow = shadow;
+        self.forgot();
+    }
+
+    /// Returns what a replica of this server has: the copy, if one was kept since it was asked for last.
+    pub(super) fn replicated(&mut self) -> (Store, Shadow) {
+        let copy = self.copy.take();
+        copy.unwrap_or_else(|| (self.store.clone(), self.shadow.clone()))
     }
 
     /// Forgets everything.

@@ -143,8 +143,10 @@ impl World {
         let random = &mut self.random;
         let length = match random.below(10) {
             _ if is_brief => random.between(0, 8 * MS),
-            // It must outlive the node.
-            4..=9 if self.setup.plan == Plan::OneGone => random.between(0, 3 * ttl / 2),
+            // It must outlive the node, or be there when another server is named.
+            4..=9 if matches!(self.setup.plan, Plan::OneGone | Plan::Named) => {
+                random.between(0, 3 * ttl / 2)
+            }
             0..=7 if self.setup.odd.nap.is_some() => random.between(0, ttl / 2),
             0..=7 => random.between(0, 8 * MS),
             8 => random.between(0, ttl / 2),

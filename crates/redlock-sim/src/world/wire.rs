@@ -42,6 +42,10 @@ impl World {
         self.links[link].has_requests = false;
         let now = self.instant(link);
         while let Some(call) = self.links[link].machine.next_call(now) {
+            if let Some(reason) = self.refusal(link) {
+                self.refuse_call(link, call.id, &reason);
+                continue;
+            }
             self.send_call(link, Some(call.id), call.requests, call.is_transaction);
         }
         self.links[link].machine.on_written(now);
@@ -66,7 +70,9 @@ impl World {
         this.last_out = self.now;
         this.last_back = self.now;
         let conn = this.conn;
-        if self.servers[this.server].is_up {
+        if self.setup.named.is_some() {
+            self.begin_session(link);
+        } else if self.servers[this.server].is_up {
             self.send_call(link, None, HELLO.to_vec(), false);
         } else {
             self.links[link].is_severed = true;
@@ -84,6 +90,7 @@ impl World {
             };
             self.sever(link, fate);
         }
+        self.links[link].session = None;
         self.forget_calls(link);
     }
 
@@ -146,7 +153,7 @@ impl World {
     }
 
     /// Sends a call over the present connection.
-    fn send_call(
+    pub(super) fn send_call(
         &mut self,
         link: usize,
         id: Option<u64>,
@@ -164,6 +171,8 @@ impl World {
             requests,
             owners,
             is_transaction,
+            keyspace: self.keyspace_of(link),
+            is_by_replica: false,
             answer: None,
             is_late: false,
             is_executed: false,

@@ -22,7 +22,8 @@ fn assert_nothing_went_wrong(outcome: &CampaignReport) {
 /// A mechanism that is not at work is not shown to be right.
 fn assert_all_at_work(counters: &Counters, but: &[&str]) {
     for (label, count) in counters.iter() {
-        let is_elsewhere = label == OF_SLICES || OF_LINES.contains(&label) || but.contains(&label);
+        let is_of_plan = OF_LINES.contains(&label) || OF_NAMED.contains(&label);
+        let is_elsewhere = label == OF_SLICES || is_of_plan || but.contains(&label);
         assert!(count > 0 || is_elsewhere, "no {label}");
     }
 }
@@ -33,6 +34,24 @@ const OF_SLICES: &str = "acquires of clients that were too slow";
 const OF_LINES: [&str; 2] = [
     "keys given to callers in line",
     "of which without a word to them",
+];
+/// What is at work only in the plan `named`.
+const OF_NAMED: [&str; 15] = [
+    "failovers",
+    "of which to a master that was no replica",
+    "masters made replicas",
+    "informants that lost their file",
+    "inquiries without a majority",
+    "servers not counted on",
+    "rolls begun",
+    "rolls replaced",
+    "rolls joined",
+    "rolls adopted",
+    "sessions ended by another pair",
+    "of which by another epoch alone",
+    "calls without a confirmation",
+    "calls that reached a replica",
+    "calls under another epoch than before",
 ];
 /// What is at work only where ticks are claimed.
 const OF_TICKS: [&str; 9] = [
@@ -165,6 +184,32 @@ fn nothing_goes_wrong_where_many_share_what_they_lock() {
     assert!(counters.won_sets >= counters.seeds);
     assert!(counters.acquisitions >= 3 * counters.won_shared / 2);
     assert!(counters.heals >= counters.seeds / 4);
+}
+
+/// Each node has two servers, and most of these worlds have one node, where one wrong vote is enough for an overlap.
+// Shows: R7.3, R7.5, R7.11, R7.12, R7.13.
+#[test]
+fn nothing_goes_wrong_where_informants_name_the_server_of_a_node() {
+    let outcome = campaign(Plan::Named, 0, 150);
+    assert_nothing_went_wrong(&outcome);
+    let counters = outcome.counters;
+    for label in OF_NAMED {
+        let (_, count) = counters.iter().find(|(name, _)| *name == label).unwrap();
+        assert!(count > 0, "no {label}");
+    }
+    assert!(counters.acquisitions >= 15 * counters.seeds);
+    assert!(counters.seedings >= counters.seeds);
+    assert!(counters.uncounted >= 50 * counters.seeds);
+    assert!(counters.failovers >= 2 * counters.seeds);
+    // Back to a master whose run, data and mark are as before.
+    assert!(counters.failbacks >= counters.seeds / 2);
+    assert!(counters.demotions >= counters.seeds / 2);
+    assert!(counters.files_lost >= counters.seeds / 2);
+    assert!(counters.rolls_replaced >= counters.seeds / 4);
+    assert!(counters.rolls_joined >= counters.seeds / 4);
+    assert!(counters.sessions_replaced >= counters.seeds);
+    assert!(counters.unconfirmed >= 2 * counters.seeds);
+    assert!(counters.other_epochs >= 2 * counters.seeds);
 }
 
 /// A node comes back with a key that it had lost, and is asked to extend it, just before the lease is let go: its

@@ -1,6 +1,6 @@
 //! What is said of Sentinels and of nodes of a Cluster, without servers.
 
-use redlock_core::{deadpool_redis::redis::IntoConnectionInfo, node::InformantReport};
+use redlock_core::node::InformantReport;
 
 use super::*;
 

@@ -144,6 +144,7 @@ impl Store {
         }
         let Some(roll) = roll else {
             self.marks.remove(keyspace.mark());
+            self.vouched = false;
             return true;
         };
         let has_roll = Mark::read(expected).is_some_and(|mark| mark.term().is_some());

@@ -5,6 +5,7 @@ mod grants;
 mod jobs;
 mod sets;
 mod shared;
+mod terms;
 mod transactions;
 
 use std::time::Duration;
