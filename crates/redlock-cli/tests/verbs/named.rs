@@ -131,6 +131,11 @@ async fn the_doctor_says_which_sentinels_count() {
     let all = serde_json::json!({"counted": 3, "asked": 3, "answering": 3, "on_roll": 3});
     assert_eq!(*informants, all, "{examined:?}");
 
+    let name = set.sentinels[0].address();
+    let one = doctor(&format!("redis+sentinel://{name}/lock-1"));
+    let words = ["the URL names 1, and must name all 3"];
+    one.one("reachable", &words);
+
     // The mark was written when there were five.
     let mark = "{redlock}:mark";
     let text = set.masters[1].command(&["GET", mark]).unwrap();

@@ -148,7 +148,7 @@ pub(super) struct Round {
     /// Which informants have not answered, and why.
     pub(super) failed: Vec<(Address, Arc<str>)>,
     /// How many informants the URL names, if it must name all.
-    named: Option<usize>,
+    pub(super) named: Option<usize>,
 }
 
 /// The inquiries from a moment on, one after the other.
@@ -506,7 +506,7 @@ fn address_of(sentinel: &HashMap<String, String>) -> Option<String> {
 fn why_no_cluster(error: &RedisError) -> Arc<str> {
     let is_alone = |words: &str| words.contains("cluster support disabled");
     if error.detail().is_some_and(is_alone) || is_unknown_command(error) {
-        "it is no part of a Cluster".into()
+        "it is no part of a Cluster; name nodes of one, or write redis:// for a server alone".into()
     } else {
         reason(error)
     }

@@ -99,6 +99,14 @@ pub(super) fn refused(shortfall: &Shortfall, subject: &Subject, round: &Round) -
         forgotten(round, &mut why);
     }
     silent(round, &mut why);
+    if let (Shortfall::NoMajority { count, .. }, Some(named)) = (shortfall, round.named)
+        && named < *count
+    {
+        let _ = write!(
+            why,
+            "; the URL names {named}, and must name all {count} that the server's mark counts"
+        );
+    }
     why
 }
 
