@@ -24,11 +24,11 @@ pub struct Statement<S> {
     pub by: InformantId,
     /// The pair that it names, if it names one.
     pub names: Option<Pair<S>>,
-    /// How many informants there are, as far as this one knows, also those that are gone and were not forgotten.
+    /// The number of informants that this one knows, also of those that are gone and were not forgotten.
     pub known: usize,
-    /// How many of these run, as far as this one knows.
+    /// The number of these that run, as far as this one knows.
     pub running: usize,
-    /// Whether the slot is on its way to or from this informant, if it names itself as the owner of the slot.
+    /// True if the slot is on its way to or from this informant; `None` unless it names itself as the owner of the slot.
     pub is_moving: Option<bool>,
 }
 
@@ -43,7 +43,7 @@ pub struct Hearing<S> {
     is_steady: bool,
 }
 
-/// What a client does with the server of a pair, whose mark it has read.
+/// The decision of a client about the server of a pair, whose mark it has read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must handle every case")]
 pub enum Judgement {
@@ -59,40 +59,40 @@ pub enum Judgement {
     Refused(Shortfall),
 }
 
-/// Why a server is not counted on.
+/// The reason for which a client does not count on a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must say what to do")]
 pub enum Shortfall {
     /// Fewer informants than are needed name one server under one epoch.
     NoMajority {
-        /// How many are needed.
+        /// The number that is needed.
         needed: usize,
-        /// How many there are.
+        /// The number of all.
         count: usize,
     },
     /// The server has no mark, and more informants run than the configuration names.
     NotAllNamed {
-        /// How many it names.
+        /// The number that it names.
         named: usize,
-        /// How many run.
+        /// The number that runs.
         running: usize,
     },
     /// A majority names the server, a roll must begin, and an informant is silent or names another pair that is not older.
     Unsettled {
-        /// How many have answered.
+        /// The number that has answered.
         heard: usize,
-        /// How many there are.
+        /// The number of all.
         count: usize,
         /// The greatest epoch of such a pair.
         greater: Option<u64>,
     },
     /// A majority names the server, and too few of it are on the roll of its mark.
     Unlisted {
-        /// How many of them are listed.
+        /// The number of them that are listed.
         listed: usize,
-        /// How many are needed.
+        /// The number that is needed.
         needed: usize,
-        /// How many are known, which is more than the mark counts; `None` if the client has not heard all.
+        /// The number that is known, if that is more than the mark counts; `None` if the client has not heard all.
         known: Option<usize>,
     },
     /// The slot is on its way from one server to another.
@@ -101,7 +101,7 @@ pub enum Shortfall {
     OwnerSilent,
 }
 
-/// What an inquiry says of the pair on which a client counts.
+/// The result of an inquiry for the pair on which a client counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must handle every case")]
 pub enum Confirms {

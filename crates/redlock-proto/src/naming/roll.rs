@@ -27,8 +27,8 @@ impl fmt::Display for InformantId {
 /// The informants that count for a mark.
 ///
 /// A majority is more than half of [`count`](Self::count), and all of it is on the roll.
-/// Two majorities then have an informant in common that has kept its file, because no more than `count` informants run at
-/// a time.
+/// Two majorities then have an informant in common that has kept its file, because at most `count` informants run at a
+/// time.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Roll {
     count: usize,
@@ -85,7 +85,7 @@ impl fmt::Display for Roll {
     }
 }
 
-/// What the mark of a named server has beside that of another: under which epoch it votes, and who names it.
+/// The part that only the mark of a named server has: the epoch under which it votes, and the roll.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,

@@ -55,7 +55,7 @@ impl Keyspace {
         }
     }
 
-    /// Returns under which epoch the node's server is named, and by whom, if others name it.
+    /// Returns the epoch under which the node's server is named, and the roll, if others name it.
     pub const fn term(&self) -> Option<&Term> {
         self.term.as_ref()
     }

@@ -11,9 +11,9 @@ use crate::{Keyspace, Roll, Term};
 #[non_exhaustive]
 pub struct Mark<'a> {
     word: &'a str,
-    /// Which run of the server it is of.
+    /// The run of the server.
     pub run: &'a str,
-    /// Whose data it is of.
+    /// The identity of the data.
     pub data: &'a str,
     policy: &'a str,
     term: Option<Term>,
@@ -73,7 +73,7 @@ impl<'a> Mark<'a> {
         policy == Some(self.policy)
     }
 
-    /// Returns under which epoch the server votes, and who names it, if others name it.
+    /// Returns the epoch under which the server votes, and its roll, if others name it.
     pub const fn term(&self) -> Option<&Term> {
         self.term.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What goes wrong with the naming of servers: failovers there and back, cut-off and forgetful informants, deaf clients.
+//! The faults of naming: failovers there and back, cut-off and forgetful informants, deaf clients.
 
 use super::{Data, Fault, Faults};
 use crate::{

@@ -1,4 +1,4 @@
-//! What is said of Sentinels and of nodes of a Cluster, without servers.
+//! The findings about Sentinels and nodes of a Cluster, without servers.
 
 use redlock_core::node::InformantReport;
 

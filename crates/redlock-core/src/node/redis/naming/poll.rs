@@ -130,7 +130,7 @@ impl Informants {
 /// The inquiries that go on while this is there.
 pub(super) struct Poll {
     rounds: watch::Receiver<Arc<Round>>,
-    /// Whoever waits for an inquiry has the next one begin at once.
+    /// A caller that waits for an inquiry has the next one begin at once.
     wanted: Arc<Notify>,
     task: AbortHandle,
 }

@@ -12,7 +12,7 @@ use super::{
     texts,
 };
 
-/// What the Sentinels of a master, or the nodes of a Cluster, say now of a node's server; see
+/// The answers of the Sentinels of a master, or of the nodes of a Cluster, about a node's server; see
 /// [`NodeConfig::naming`](crate::NodeConfig::naming).
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
@@ -22,13 +22,13 @@ use super::{
 pub struct NamingReport {
     /// The name of the master; `None` in a Cluster.
     pub master: Option<String>,
-    /// How many Sentinels the URL names; `None` in a Cluster, whose nodes know each other.
+    /// The number of Sentinels that the URL names; `None` in a Cluster, whose nodes know each other.
     pub named: Option<usize>,
     /// The address of the server that a majority names under one epoch, and the epoch.
     pub majority: Option<(Arc<str>, u64)>,
     /// Those that were asked: those of the URL, and in a Cluster those of which these have told.
     pub informants: Vec<InformantReport>,
-    /// What is wrong with the number of votes in the URL, and what to do.
+    /// The mistake in the number of votes in the URL, and its remedy.
     pub votes: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct InformantAnswer {
     pub id: String,
     /// The address of the server that it names, and the epoch.
     pub names: Option<(Arc<str>, u64)>,
-    /// How many of these servers there are, as far as it knows, itself among them.
+    /// The number of these servers that it knows, itself among them.
     pub known: usize,
     /// Those of them that have failed and were not forgotten: the addresses of Sentinels, or the ids of nodes of a Cluster.
     pub gone: Vec<Arc<str>>,

@@ -1,4 +1,4 @@
-//! Why a server is not counted on, in words for an operator.
+//! The reasons for which a client does not count on a server, in words for an operator.
 
 #[cfg(test)]
 mod tests;
