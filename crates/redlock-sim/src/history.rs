@@ -232,7 +232,7 @@ pub enum Event {
     Opened {
         /// The node.
         node: usize,
-        /// How many nodes are the same server as another, as the client knows them that has told the node.
+        /// The number of nodes that are the same server as another, as the client knew them when it told the node.
         duplicates: usize,
     },
     /// A node answered, and what it grants is a vote.
