@@ -2,6 +2,7 @@
 
 mod facts;
 mod finding;
+mod lines;
 mod locks;
 mod managed;
 mod server;

@@ -97,7 +97,8 @@ impl RedisNode {
     /// line, beside the channels of the namespace, such as `&{redlock}:wake:*`.
     ///
     /// With these, the client hears in a second connection that a node has given a key to one of its callers.
-    /// Without them, the client's callers ask again after random pauses for a quarter of a second, and then learn of their
+    /// The client that releases the key publishes that, so the users of all clients need both rights.
+    /// Without one of them, or where the server has renamed one of the commands, the client's callers ask again after random pauses for a quarter of a second, and then learn of their
     /// turn only when they ask.
     pub const RIGHTS_FOR_LINES: &str = "+publish +subscribe";
 

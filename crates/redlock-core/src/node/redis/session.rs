@@ -24,7 +24,7 @@ use super::{
     },
     form::{Form, Forms},
     inquiry::Confirmation,
-    messages::Messages,
+    messages::{self, Messages},
     predecessor::Predecessor,
     replicas::{Replicas, WaitForReplicas},
     script,
@@ -293,12 +293,12 @@ impl Session for RedisSession {
             return ready(Err("no message says what replicas have".into())).boxed();
         }
         let channel = self.encoder.keyspace(keyspace).channel(client);
-        let messages = self.messages.clone();
+        let (messages, connection) = (self.messages.clone(), self.connection.clone());
         async move {
-            match messages {
-                Some(messages) => messages.subscribe(&channel).await,
-                None => Err("a pool has no connections for messages".into()),
-            }
+            let messages = messages.ok_or("a pool has no connections for messages")?;
+            // The message comes from the client that releases the key: as a rule, one with the same user.
+            messages::publish_nothing(&channel, connection).await?;
+            messages.subscribe(&channel).await
         }
         .boxed()
     }
