@@ -155,12 +155,12 @@ impl World {
             return;
         };
         let (client, _) = self.ends(link);
-        let conn = match message {
-            Message::Statement { conn, .. }
-            | Message::Marked { conn, .. }
-            | Message::Over { conn, .. }
-            | Message::Inquire { conn, .. } => conn,
-            _ => return,
+        let (Message::Statement { conn, .. }
+        | Message::Marked { conn, .. }
+        | Message::Over { conn, .. }
+        | Message::Inquire { conn, .. }) = message
+        else {
+            return;
         };
         if self.links[link].conn != conn || self.links[link].session.is_none() {
             return;
