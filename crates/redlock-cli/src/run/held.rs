@@ -82,8 +82,13 @@ impl<'a> HeldCommand<'a> {
         held: HeldLock,
         at_least: Duration,
     ) -> Result<(Exit, bool), CommandError> {
-        let held_since = now();
         let lease = held.lease().clone();
+        if let Some(exit) = self.before_its_length(&lease).await {
+            // It was not used, so its end may as well be left to the nodes.
+            drop(held.release().await);
+            return Ok((exit, true));
+        }
+        let held_since = now();
         // If the warden is killed, its descendants stay below this process.
         #[cfg(target_os = "linux")]
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -135,6 +140,26 @@ impl<'a> HeldCommand<'a> {
         Ok((exit, is_to_end))
     }
 
+    /// Waits until the lease has its length: one that was given in line lasts for about a second at first, and a command
+    /// that began under it would be told to end at once.
+    ///
+    /// Returns the exit if a signal or the loss of the lease comes before.
+    async fn before_its_length(&mut self, lease: &Lease) -> Option<Exit> {
+        let mut look = tokio::time::interval(LOOK);
+        while lease.remaining() < self.ttl / 2 {
+            tokio::select! {
+                signal = self.signals.interrupted() => return Some(interrupted(signal)),
+                reason = lease.lost() => {
+                    let message = format!("the lease was lost before the command began: {reason}");
+                    drop(self.context.output.complain(&message));
+                    return Some(Exit::Lost);
+                }
+                _ = look.tick() => {}
+            }
+        }
+        None
+    }
+
     /// Runs the command until it ends or must not go on.
     ///
     /// Returns its exit, and whether that was asked for, or the command did not begin.
@@ -167,14 +192,19 @@ impl<'a> HeldCommand<'a> {
                 drop(context.output.complain(&message));
                 Exit::Lost
             }
-            CommandEnd::WardenDied { is_all } => {
-                let killed = if is_all {
-                    "so is the command"
+            CommandEnd::WardenDied { is_all, was_killed } => {
+                let ended = if was_killed {
+                    "was killed"
                 } else {
-                    "so is the command's group; look whether anything else of it goes on"
+                    "has ended by itself"
+                };
+                let killed = if is_all {
+                    "the command was killed"
+                } else {
+                    "the command's group was killed; look whether anything else of it goes on"
                 };
                 let message = format!(
-                    "the process that watches over the command was killed: {killed}; the lock is left to its lease"
+                    "the process that watches over the command {ended}: {killed}; the lock is left to its lease"
                 );
                 drop(context.output.complain(&message));
                 return None;
@@ -237,6 +267,8 @@ fn grace(asked: Option<Duration>, ttl: Duration) -> Result<Duration, CommandErro
     }
 }
 
+/// How often a lease is looked at that has not its length yet.
+const LOOK: Duration = Duration::from_millis(20);
 /// The shortest lease under which a command can be stopped in time.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// The exit codes of commands that Ctrl-C or Ctrl-\ ended.

@@ -32,8 +32,9 @@ pub(super) enum CommandEnd {
     NotStarted { code: u8, reason: String },
     /// It was stopped because the lease was ending, or had ended.
     Stopped,
-    /// Its warden was killed, and so were the processes of the command that could be found: all of them if `is_all`.
-    WardenDied { is_all: bool },
+    /// Its warden was killed, or has ended by itself, and the processes of the command were killed that could be found:
+    /// all of them if `is_all`.
+    WardenDied { is_all: bool, was_killed: bool },
 }
 
 /// A warden that runs, with the command in its group.
@@ -174,13 +175,17 @@ impl Leash {
         }
         // Elsewhere than on Linux the warden kills itself with the command, and can say nothing more.
         let is_told = is_over || !cfg!(target_os = "linux");
+        let ended = self.warden.try_wait();
         let end = end.filter(|_| is_told).unwrap_or_else(|| {
             self.signal(Signal::KILL);
             // What has left the group is below this process now; another user's processes cannot be killed.
             let is_all = tree::kill_below(getpid());
             match (is_lost || !lease.is_held()) && is_all {
                 true => CommandEnd::Stopped,
-                false => CommandEnd::WardenDied { is_all },
+                false => CommandEnd::WardenDied {
+                    is_all,
+                    was_killed: !matches!(ended, Ok(Some(status)) if status.code().is_some()),
+                },
             }
         });
         // It has ended or was killed, and there is nothing to learn from how.

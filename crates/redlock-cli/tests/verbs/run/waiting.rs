@@ -5,7 +5,7 @@ use std::{process::Command, time::Duration};
 use rustix::process::Signal;
 
 use super::{send, under};
-use crate::kit::{Nodes, run};
+use crate::kit::{Nodes, Relay, run};
 
 #[tokio::test]
 async fn a_lock_that_somebody_has_is_told_by_an_exit_code_and_the_holder() {
@@ -105,4 +105,30 @@ async fn a_ttl_above_max_ttl_is_refused_by_name_and_not_shortened() {
     }
     let done = too_long(&mut under(&nodes, &["--ttl", "2s"], &["true"]));
     assert_eq!(done.code, 0, "{done:?}");
+}
+
+/// A lease that is given in line lasts for a second at first, and the grace of a command may be longer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_waited_in_line_begins_and_ends_by_itself() {
+    let nodes = Nodes::start(3);
+    let servers: Vec<_> = (0..3).map(|node| nodes[node].address()).collect();
+    let relays = servers.iter();
+    let relays = relays.map(|server| Relay::delaying(*server, Duration::from_millis(40)));
+    let relays: Vec<_> = relays.collect();
+    let nodes = nodes.at(relays.iter().map(Relay::url).collect());
+    let long = |mut command: Command| {
+        command
+            .env("REDLOCK_TTL", "10s")
+            .env("REDLOCK_MAX_TTL", "10s");
+        command
+    };
+    let blessed = run(&mut long(nodes.command(&["bless", "--yes"])));
+    assert_eq!(blessed.code, 0, "{blessed:?}");
+    for round in 0..3 {
+        let mut holds = long(under(&nodes, &[], &["sleep", "1.5"])).spawn().unwrap();
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        let waited = run(&mut long(under(&nodes, &["--wait", "20s"], &["true"])));
+        assert_eq!(waited.code, 0, "{round}: {waited:?}");
+        assert!(holds.wait().unwrap().success());
+    }
 }
