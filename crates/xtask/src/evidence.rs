@@ -1,6 +1,6 @@
 //! `cargo xtask evidence`: which test and which mutant shows each step of the safety argument.
 //!
-//! A step is declared in `docs/safety.md` or `docs/refinements.md`: as an item of a list (`- T1.3. …`), a row of a table
+//! A step is declared in `docs/safety.md`, `docs/refinements.md` or `docs/named.md`: as an item of a list (`- T1.3. …`), a row of a table
 //! (`| E1 | …`) or a heading (`### A1. …`).
 //! A test, a violation or a broken rule shows it by a comment above (`// Shows: T1.3, L1.2.`), a mutant by a line in its head
 //! (`Shows: T1.3`).
@@ -14,7 +14,7 @@ use std::{
 use crate::step::{Failed, root};
 
 /// The documents that declare steps.
-const DOCUMENTS: [&str; 2] = ["docs/safety.md", "docs/refinements.md"];
+const DOCUMENTS: [&str; 3] = ["docs/safety.md", "docs/refinements.md", "docs/named.md"];
 
 /// A step of the argument, with the names of what shows it.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@
 //! | `roll` | the informants that count, and the term of a mark |
 //! | `hearing` | the answers of one inquiry, and what follows from them |
 //!
-//! `docs/refinements.md` has the argument, R7, and `redlock-model` explores its worlds.
+//! `docs/named.md` has the argument, R7, and `redlock-model` explores its worlds.
 
 mod hearing;
 mod roll;
