@@ -17,6 +17,7 @@ mod key;
 mod keyspace;
 mod lease;
 mod meter;
+mod names;
 #[cfg(feature = "metrics")]
 pub mod metrics {
     //! The metrics of a client, by name; with the feature `metrics`.

@@ -14,9 +14,10 @@ use crate::{
     client::{Settings, label_of_this_process},
     clock::{Clock, PauseDetector},
     config::NodeSpec,
-    engine::{self, EngineConfig, LinkState, NodeNames, Placement},
+    engine::{self, EngineConfig, LinkState, Placement},
     keyspace::{KeyScheme, Namespace},
     meter::Meter,
+    names::NodeNames,
     node::{Node, Polls, RedisNode, RedisNodeError},
 };
 
@@ -84,7 +85,7 @@ impl RedlockBuilder {
             }
             None => (Clock::Boot, Placement::OwnThread),
         };
-        let names = NodeNames::of(&nodes);
+        let names = NodeNames::of(nodes.iter().map(|node| node.name()));
         let of_nodes: Vec<_> = names.iter().map(|node| Arc::clone(&node.name)).collect();
         let meter = Meter::new(&key_space.name(), quorum.majority(), &of_nodes);
         let keyspace = Keyspace::new(&key_space.prefix(), settings.quarantine());

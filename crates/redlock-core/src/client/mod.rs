@@ -26,9 +26,10 @@ use self::{holder::LookSession, readers::Readers};
 use crate::{
     NodeAnswer, NodeReport,
     clock::Clock,
-    engine::{EngineHandle, NodeNames, Parked},
+    engine::{EngineHandle, Parked},
     keyspace::KeyScheme,
     meter::Meter,
+    names::NodeNames,
     node::Node,
     queue::Queue,
 };

@@ -15,8 +15,9 @@ use tokio::{
 
 use super::{
     AcquireCaller, Command, alarm::Alarm, entropy::Source, hand_overs::HandOver,
-    handle::WeakEngineHandle, hearing::Heard, link::NodeLink, log::Origin, names::NodeNames,
+    handle::WeakEngineHandle, hearing::Heard, link::NodeLink, log::Origin,
 };
+use crate::names::NodeNames;
 use crate::{
     Lease, LossReason,
     clock::Clock,

@@ -20,8 +20,8 @@ use super::{
     call_metrics::watched,
     hearing::{Heard, Hearing},
     log::Origin,
-    names::NodeName,
 };
+use crate::names::NodeName;
 use crate::{
     clock::Clock,
     meter::NodeMeter,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redlock_proto::{Majority, Notice};
 
-use super::names::NodeNames;
+use crate::names::NodeNames;
 use crate::{FencingToken, Lease, LossReason};
 
 const NODE: &str = "redlock::node";

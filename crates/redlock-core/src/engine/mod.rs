@@ -18,7 +18,6 @@ mod hearing;
 mod held;
 mod link;
 mod log;
-mod names;
 mod tasks;
 
 use std::time::Duration;
@@ -35,7 +34,6 @@ pub(crate) use self::{
     held::{HeldLease, Parked, Scoped},
     link::LinkState,
     log::Origin,
-    names::{NodeName, NodeNames},
     tasks::{Placement, start},
 };
 use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, key::SlotsOf, lease::Subject};

@@ -17,8 +17,8 @@ use super::{
     handle::EngineHandle,
     link::{LinkState, NodeLink},
     log::Origin,
-    names::NodeNames,
 };
+use crate::names::NodeNames;
 use crate::{BuildError, node::Node, process::VirtualProcess};
 
 /// Where the driver runs.

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use redlock_proto::Printable;
 pub use redlock_proto::{NodeAnswer, NotAVote, Unfit};
 
-use crate::engine::{NodeName, NodeNames};
+use crate::names::{NodeName, NodeNames};
 
 /// The report of one node: its address, and its answer.
 ///

@@ -11,25 +11,17 @@ use redlock_tests::{
 };
 use tokio::time::sleep;
 
-use super::{FOLLOWED, POLL, cluster_form::ClusterForm, sentinel_form::SentinelForm};
+use super::{
+    FOLLOWED, POLL,
+    cluster_form::ClusterForm,
+    form::{Form, Way},
+    sentinel_form::SentinelForm,
+};
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const MAX_TTL: Duration = Duration::from_secs(2);
 /// The number of masters that are replaced in each form, if the environment does not say it.
 const FAILOVERS: usize = 2;
-
-/// How a master is replaced.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Way {
-    /// It hangs, and wakes later.
-    Freeze,
-    /// An operator has it replaced.
-    Planned,
-    /// All that name it lose it, and its replica does; clients do not.
-    Cut,
-    /// It is killed, and starts again later.
-    Kill,
-}
 
 /// Each way is followed by each of the others, and by itself, within three rounds.
 const WAYS: [Way; 12] = [
@@ -46,39 +38,6 @@ const WAYS: [Way; 12] = [
     Way::Cut,
     Way::Kill,
 ];
-
-/// Nodes whose servers others name.
-pub(super) trait Form {
-    /// The name of the form, for the figures.
-    fn name(&self) -> &'static str;
-
-    /// The nodes' URLs.
-    fn urls(&self) -> Vec<String>;
-
-    /// The number of votes.
-    fn votes(&self) -> usize;
-
-    /// The number of masters that can be replaced at once in this way.
-    fn at_once(&self, way: Way) -> usize;
-
-    /// Takes the master of a vote away.
-    async fn replace(&mut self, vote: usize, way: Way);
-
-    /// Waits until the others name a server in its place.
-    async fn is_replaced(&self, vote: usize);
-
-    /// Has the server that was taken away come back, and does not wait for it.
-    fn bring_back(&mut self, vote: usize);
-
-    /// Waits until the server that came back can be the master again.
-    async fn can_be_promoted(&self, vote: usize);
-
-    /// Has one of those that name the servers lose its file, if that can be.
-    async fn lose_file(&mut self);
-
-    /// The locks on all servers, old masters and replicas among them.
-    fn keys(&self) -> Vec<String>;
-}
 
 // Shows: E11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,7 +5,7 @@ use redlock_tests::{Bus, ClusterNodes, eventually};
 
 use super::{
     FOLLOWED,
-    back_and_forth::{Form, Way},
+    form::{Form, Way},
 };
 
 /// A Cluster of three masters with a replica each, which has one vote or three.

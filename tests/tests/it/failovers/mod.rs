@@ -16,6 +16,7 @@ mod back_and_forth;
 mod cluster_form;
 mod failbacks;
 mod forgotten;
+mod form;
 mod lost_files;
 mod moved_slots;
 mod sentinel_form;

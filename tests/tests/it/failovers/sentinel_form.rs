@@ -7,9 +7,9 @@ use redlock_tests::{WatchedNodes, eventually, within};
 use tokio::time::timeout;
 
 use super::{
-    FOLLOWED, agreed,
-    back_and_forth::{Form, Way},
-    can_be_promoted, named_by, replaced_by_all,
+    FOLLOWED, agreed, can_be_promoted,
+    form::{Form, Way},
+    named_by, replaced_by_all,
 };
 
 /// Masters with a replica each behind three Sentinels.

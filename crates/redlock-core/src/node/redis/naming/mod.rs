@@ -11,6 +11,7 @@
 //! | `directory` | the URL that names the informants |
 //! | `testimony` | the answer of one of them |
 //! | `greeting` | a connection to one of them, and why there is none |
+//! | `round` | the answers of one inquiry |
 //! | `poll` | inquiries, one at a time for all votes of a Cluster |
 //! | `texts` | why a server is not counted on, in words |
 //! | `report` | the answers of all of them, for tools |
@@ -24,6 +25,7 @@ mod greeting;
 mod poll;
 #[cfg(feature = "deadpool-redis")]
 mod report;
+mod round;
 mod tenure;
 mod testimony;
 mod texts;

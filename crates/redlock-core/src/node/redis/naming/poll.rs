@@ -4,7 +4,6 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
@@ -13,9 +12,8 @@ use deadpool_redis::redis::{
     ConnectionAddr, ConnectionInfo, RedisError, aio::MultiplexedConnection, cmd,
 };
 use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
-use redlock_proto::{Hearing, Instant, Pair};
+use redlock_proto::Instant;
 use tokio::{
-    net::lookup_host,
     sync::{Notify, watch},
     task::AbortHandle,
     time::{self, timeout, timeout_at},
@@ -30,10 +28,11 @@ use super::{
     },
     directory::{Directory, Subject},
     greeting,
-    testimony::{NamedServer, SentinelAnswer, Testimony, View, is_shown},
+    round::{CLOCK, Round},
+    testimony::{SentinelAnswer, Testimony, View, is_shown},
     texts,
 };
-use crate::{clock::Clock, credentials::CredentialsProvider};
+use crate::credentials::CredentialsProvider;
 
 /// The informants of a node, or of all votes of a Cluster, and how long they have.
 pub(in super::super) struct Informants {
@@ -135,22 +134,6 @@ pub(super) struct Poll {
     task: AbortHandle,
 }
 
-/// One inquiry, as far as it has come.
-#[derive(Clone)]
-pub(super) struct Round {
-    /// On the client's own clock, before the first question was sent.
-    pub(super) asked_at: Instant,
-    /// Whether each informant has answered, or had its time.
-    pub(super) is_complete: bool,
-    pub(super) testimonies: Vec<Testimony>,
-    /// Where the informant of each of these is.
-    pub(super) from: Vec<Address>,
-    /// Which informants have not answered, and why.
-    pub(super) failed: Vec<(Address, Arc<str>)>,
-    /// How many informants the URL names, if it must name all.
-    pub(super) named: Option<usize>,
-}
-
 /// The inquiries from a moment on, one after the other.
 pub(super) struct Rounds {
     rounds: watch::Receiver<Arc<Round>>,
@@ -165,7 +148,7 @@ impl Poll {
         reason = "it ends with the sessions that need it, which the driver closes"
     )]
     fn start(mut inquiry: Inquiry, limit: Duration) -> Self {
-        let (told, rounds) = watch::channel(Arc::new(Round::new(&inquiry)));
+        let (told, rounds) = watch::channel(Arc::new(Round::new(&inquiry.directory)));
         let wanted = Arc::new(Notify::new());
         let calls = Arc::clone(&wanted);
         let task = tokio::spawn(async move {
@@ -251,75 +234,6 @@ impl Rounds {
     }
 }
 
-impl Round {
-    fn new(inquiry: &Inquiry) -> Self {
-        let directory = &inquiry.directory;
-        Self {
-            asked_at: CLOCK.now(),
-            is_complete: false,
-            testimonies: Vec::new(),
-            from: Vec::new(),
-            failed: Vec::new(),
-            named: (!directory.is_cluster()).then_some(directory.informants.len()),
-        }
-    }
-
-    /// Returns the answers about a slot; about a master, whatever the slot is.
-    pub(super) fn hearing(&self, slot: u16) -> Hearing<NamedServer> {
-        let mut hearing = match self.named {
-            Some(named) => Hearing::of_all(named),
-            None => Hearing::of_members(),
-        };
-        for testimony in &self.testimonies {
-            hearing.hear(testimony.statement(slot));
-        }
-        hearing
-    }
-
-    /// Returns the pair that a majority names of all informants that are known.
-    pub(super) fn majority(&self, slot: u16) -> Option<Pair<NamedServer>> {
-        let hearing = self.hearing(slot);
-        let pair = hearing.candidate()?;
-        (hearing.support(&pair) > hearing.count() / 2).then_some(pair)
-    }
-
-    /// Returns how many masters have slots, as far as the node knows that knows of most.
-    pub(super) fn masters(&self) -> usize {
-        let counts = self.testimonies.iter().map(Testimony::masters);
-        counts.max().unwrap_or(0)
-    }
-
-    /// Counts servers as one that Sentinels spell by different names of one address.
-    async fn resolve(&mut self, limit: Duration) {
-        let mut answers: Vec<&mut SentinelAnswer> = self
-            .testimonies
-            .iter_mut()
-            .filter_map(|testimony| match testimony {
-                Testimony::Sentinel(answer) => Some(answer),
-                Testimony::Member(_) => None,
-            })
-            .collect();
-        let Some(first) = answers.first().map(|answer| answer.names.server.id.clone()) else {
-            return;
-        };
-        if answers.iter().all(|answer| answer.names.server.id == first) {
-            return;
-        }
-        for answer in &mut answers {
-            let server = &mut answer.names.server;
-            if server.host.parse::<IpAddr>().is_ok() {
-                continue;
-            }
-            let found = timeout(limit, lookup_host((&*server.host, server.port))).await;
-            if let Ok(Ok(addresses)) = found
-                && let Some(address) = addresses.min()
-            {
-                server.id = address.to_string();
-            }
-        }
-    }
-}
-
 /// Connections to the informants of a node, to ask them where its server is.
 struct Inquiry {
     directory: Arc<Directory>,
@@ -352,7 +266,7 @@ impl Inquiry {
 
     /// Asks all informants at once, and those of which they tell; tells of each answer.
     async fn ask_all(&mut self, limit: Duration, told: &watch::Sender<Arc<Round>>) {
-        let mut round = Round::new(self);
+        let mut round = Round::new(&self.directory);
         told.send_replace(Arc::new(round.clone()));
         let Self {
             directory,
@@ -511,9 +425,6 @@ fn why_no_cluster(error: &RedisError) -> Arc<str> {
         reason(error)
     }
 }
-
-/// It counts the time in suspend, too.
-pub(super) const CLOCK: Clock = Clock::Boot;
 
 /// How long an inquiry is behind the one before.
 const PAUSE: Duration = Duration::from_secs(1);

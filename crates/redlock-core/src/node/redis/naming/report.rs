@@ -7,7 +7,7 @@ use redlock_proto::Pair;
 use super::{
     super::Address,
     directory::{Directory, Subject, Votes},
-    poll::Round,
+    round::Round,
     testimony::{NamedServer, Testimony},
     texts,
 };

@@ -13,7 +13,8 @@ use tokio::{task::AbortHandle, time::timeout};
 
 use super::{
     super::{Address, error::reason, transport::Transport},
-    poll::{CLOCK, Informants, Round, Rounds},
+    poll::{Informants, Rounds},
+    round::{CLOCK, Round},
     testimony::NamedServer,
     texts,
 };

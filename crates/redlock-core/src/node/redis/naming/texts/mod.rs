@@ -15,7 +15,7 @@ use super::{
         probe::{HANGS_UP, NO_TLS},
     },
     directory::{Directory, Subject},
-    poll::Round,
+    round::Round,
     testimony::Testimony,
 };
 

@@ -5,8 +5,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::node::Node;
-
 /// The nodes of a client, in their order.
 ///
 /// Clones share the servers: the driver notes them, and reports show them.
@@ -23,14 +21,14 @@ pub(crate) struct NodeName {
 }
 
 impl NodeNames {
-    pub(crate) fn of(nodes: &[Arc<dyn Node>]) -> Self {
-        let name = |node: &Arc<dyn Node>| {
+    pub(crate) fn of(names: impl Iterator<Item = Arc<str>>) -> Self {
+        let named = |name| {
             Arc::new(NodeName {
-                name: node.name(),
+                name,
                 server: Mutex::default(),
             })
         };
-        Self(nodes.iter().map(name).collect())
+        Self(names.map(named).collect())
     }
 }
 
@@ -49,7 +47,7 @@ impl NodeName {
     }
 
     /// Notes the server of a session that begins, or that a session has ended.
-    pub(super) fn set_server(&self, server: Option<Arc<str>>) {
+    pub(crate) fn set_server(&self, server: Option<Arc<str>>) {
         *self.lock() = server;
     }
 
