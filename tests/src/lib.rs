@@ -8,6 +8,7 @@
     reason = "the only users are the tests beside it"
 )]
 
+mod bus;
 mod client;
 mod clock;
 mod event;
@@ -25,6 +26,7 @@ mod time_machine;
 mod work;
 
 pub use self::{
+    bus::Bus,
     client::{Connect, builder, client, voting, wide_client, without_functions},
     clock::now,
     event::{Event, HistoryWriter, Moment},

@@ -186,11 +186,21 @@ impl WatchedNodes {
     ///
     /// If there is no server program, or it does not start: a test never passes without its servers.
     pub fn start(count: usize) -> Self {
-        let slot = Slot::take(2 * count + 3);
+        Self::start_with(count, 3, &ServerOptions::default())
+    }
+
+    /// Starts `count` masters with these options, as many replicas, and any number of Sentinels.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_with(count: usize, sentinels: usize, options: &ServerOptions) -> Self {
+        let slot = Slot::take(2 * count + sentinels);
         let set = ServerBinary::find()
             .map_err(|missing| missing.to_string())
             .and_then(|binary| {
-                SentinelSet::start(&binary, count).map_err(|error| error.to_string())
+                SentinelSet::start_with(&binary, count, sentinels, options)
+                    .map_err(|error| error.to_string())
             });
         Self {
             set: set.unwrap_or_else(|why| panic!("this test needs servers: {why}")),
@@ -208,6 +218,20 @@ impl WatchedNodes {
         let is_another = |named: &Option<u16>| named.is_some_and(|named| named != port);
         let named = eventually("a failover", FAILOVER, named, is_another).await;
         named.expect("it is another")
+    }
+
+    /// The server at this port, which was a master or a replica at the start.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn at_mut(&mut self, port: u16) -> &mut Server {
+        let SentinelSet {
+            masters, replicas, ..
+        } = &mut self.set;
+        let mut servers = masters.iter_mut().chain(replicas.iter_mut());
+        let found = servers.find(|server| server.port() == port);
+        found.expect("the port is one of the set's")
     }
 
     /// The locks on all servers, masters and replicas, as `port: key`.
@@ -256,13 +280,17 @@ impl ClusterNodes {
         }
     }
 
-    /// Waits until another server has the slot of this tag than the one at `port`; returns the port of that.
+    /// Waits until another server has the slot of this tag than the one at `port`, as the others say; returns the port of
+    /// that.
     ///
     /// # Panics
     ///
     /// If it still has the slot after half a minute.
     pub async fn succeeded(&self, tag: &str, port: u16) -> u16 {
-        let owner = || self.set.owner(tag).ok();
+        let owner = || {
+            let mut others = self.set.servers().filter(|server| server.port() != port);
+            others.find_map(|server| self.set.owner_as_of(server.port(), tag).ok())
+        };
         let is_another = |owner: &Option<u16>| owner.is_some_and(|owner| owner != port);
         let owner = eventually("a failover", FAILOVER, owner, is_another).await;
         owner.expect("it is another")

@@ -187,6 +187,18 @@ impl NodeSettings {
         keyspace.mark().as_str().to_owned()
     }
 
+    /// Returns the same on a node with these names, which are others if it is one vote of a Cluster.
+    pub(crate) fn mark_of(&self, keys: &NodeKeys) -> String {
+        let pattern = keys.pattern();
+        let tag = pattern.split_inclusive('}').next();
+        match tag.filter(|_| *keys != self.keys) {
+            Some(tag) => self
+                .mark()
+                .replace(&format!("{{{}}}", self.own_namespace()), tag),
+            None => self.mark(),
+        }
+    }
+
     pub(crate) fn ttl(&self) -> Duration {
         self.config.ttl.unwrap_or(Self::TTL)
     }

@@ -33,9 +33,9 @@ impl ConnectionArgs {
 
 /// Returns the `max_ttl` of the namespace that a majority of the nodes remembers.
 async fn remembered_max_ttl(settings: &NodeSettings) -> Option<Duration> {
-    let mark = settings.mark();
     let places = probe::connect(settings).await;
     let marks = places.into_iter().map(async |place| {
+        let mark = settings.mark_of(&place.keys);
         let answer = place.probe.ok()?.ask(cmd("MGET").arg(&mark)).await.ok()?;
         let [mark]: [Option<String>; 1] = from_redis_value(answer).ok()?;
         // What it is, the run, the data, and then the policy.

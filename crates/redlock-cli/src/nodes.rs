@@ -106,15 +106,30 @@ pub(crate) fn why_not(report: &NodeReport) -> Option<String> {
     (!votes(report)).then(|| words(report))
 }
 
+/// Returns a node's name, with the address of its server at this moment if others name it.
+pub(crate) fn name(report: &NodeReport) -> String {
+    name_at(&report.node, report.server())
+}
+
+/// Returns a node's name, with the address of the server that others name for it, if any.
+pub(crate) fn name_at(node: &str, server: Option<&str>) -> String {
+    match server {
+        Some(server) => format!("{node} ({server})"),
+        None => node.to_owned(),
+    }
+}
+
 /// Returns where a node stands, in a line.
 pub(crate) fn line(report: &NodeReport) -> String {
-    format!("{}: {}", report.node, words(report))
+    format!("{}: {}", name(report), words(report))
 }
 
 /// Returns where a node stands, for programs.
 pub(crate) fn standing(report: &NodeReport) -> Value {
     json!({
         "node": &*report.node,
+        // Its address at this moment, if Sentinels or a Cluster name it.
+        "server": report.server(),
         "votes": votes(report),
         "why": why_not(report),
         // If it is only quarantined.

@@ -9,7 +9,7 @@ use crate::{
     connection::{ConnectionArgs, NodeSettings},
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
-    nodes::{is_open, line, sample_until, standing, votes},
+    nodes::{is_open, line, name, sample_until, standing, votes},
 };
 
 /// The arguments of `ready`.
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: ReadyArgs, context: &CommandContext) -> CommandRes
     if output.is_json() {
         output.json(&standing(&report))?;
     } else if is_ready {
-        output.line(&format!("{} votes", report.node))?;
+        output.line(&format!("{} votes", name(&report)))?;
     } else {
         output.line(&line(&report))?;
     }

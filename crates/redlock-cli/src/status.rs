@@ -142,7 +142,7 @@ impl<'a> KeyStatus<'a> {
             ))?,
         }
         for (said, report) in &self.nodes {
-            let node = &report.node;
+            let node = nodes::name(report);
             let voteless = match votes(report) {
                 true => String::new(),
                 false => format!(" ({})", report.answer),
@@ -178,6 +178,7 @@ impl<'a> KeyStatus<'a> {
             };
             json!({
                 "node": &*report.node,
+                "server": report.server(),
                 "state": state(is_held),
                 "holder": said.owner().and_then(Owner::shown),
                 "remaining_ms": left.map(millis),

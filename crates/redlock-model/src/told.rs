@@ -68,24 +68,47 @@ impl Told {
     }
 }
 
-/// Tells what happened on the way; nodes may change their names from one line to the next.
+/// Tells what happened on the way, in which everything keeps its name.
+///
+/// States that differ only in names have one number, so the way is walked again from the first state.
 fn trace<W>(world: &W, way: &[u128], last: Option<W::Step>, breach: &W::Breach) -> String
 where
     W: World<Step: Display, Breach: Display>,
 {
     let mut steps = Vec::new();
-    for pair in way.windows(2) {
-        let state = world.state(pair[0]);
+    let mut state = W::State::default();
+    for number in &way[1..] {
         let mut found = None;
         world.steps(&state, |step| {
-            let (next, _) = world.apply(&state, step);
-            if world.number(&next) == pair[1] {
-                found.get_or_insert(step);
+            if found.is_none() {
+                let (next, _) = world.apply(&state, step);
+                found = (world.number(&next) == *number).then_some((step, next));
             }
         });
-        steps.extend(found);
+        if let Some((step, next)) = found {
+            steps.push(step);
+            state = next;
+        }
+    }
+    if last.is_some() {
+        let mut broken = None;
+        world.steps(&state, |step| {
+            if broken.is_none() {
+                let breach = world.apply(&state, step).1;
+                broken = breach.map(|breach| (step, breach));
+            }
+        });
+        if let Some((step, breach)) = broken {
+            steps.push(step);
+            return lines(&steps, &breach);
+        }
     }
     steps.extend(last);
+    lines(&steps, breach)
+}
+
+/// Returns a line for each step, and one for the breach.
+fn lines(steps: &[impl Display], breach: &impl Display) -> String {
     let mut text = String::new();
     for (step, number) in steps.iter().zip(1..) {
         writeln!(text, "{number:>3}. {step}").unwrap_or_default();

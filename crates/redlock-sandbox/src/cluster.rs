@@ -24,6 +24,8 @@ pub struct ClusterSet {
     pub masters: ServerSet,
     /// The servers that were replicas at the start, in the order of their masters.
     pub replicas: ServerSet,
+    // For further servers.
+    binary: ServerBinary,
 }
 
 impl ClusterSet {
@@ -33,14 +35,11 @@ impl ClusterSet {
     ///
     /// The first [`StartError`]; the servers that have started are stopped.
     pub fn start(binary: &ServerBinary, shards: usize) -> Result<Self, StartError> {
-        // A master that loses its last replica keeps its replication id, and with it its vote.
-        let options = ServerOptions::default()
-            .cluster_node()
-            .argument("--repl-backlog-ttl")
-            .argument("0");
+        let options = options();
         let cluster = Self {
             masters: ServerSet::start(binary, shards, &options)?,
             replicas: ServerSet::start(binary, shards, &options)?,
+            binary: binary.clone(),
         };
         let refused = |error: CommandError| StartError::refused(&error);
         cluster.introduce().map_err(refused)?;
@@ -70,6 +69,19 @@ impl ClusterSet {
         let mut said = self.servers().map(|server| owner_by(server, key));
         let first = said.next().expect("a Cluster has servers");
         first.or_else(|error| said.find_map(Result::ok).ok_or(error))
+    }
+
+    /// Returns the port of the server that has the slot of this key, as the server at `port` says.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if that does not answer.
+    ///
+    /// # Panics
+    ///
+    /// If no server of the Cluster has this port.
+    pub fn owner_as_of(&self, port: u16, key: &str) -> Result<u16, CommandError> {
+        owner_by(self.at(port), key)
     }
 
     /// Has the replica of the master at this port take its place, and returns at once: the old master becomes a replica,
@@ -122,6 +134,29 @@ impl ClusterSet {
         Ok(())
     }
 
+    /// Ends the replica of a shard, and starts another in its place, which copies the shard's master; no node forgets the
+    /// one that has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if it does not start, or its shard has no master that it can copy within half a minute.
+    pub fn replace_replica(&mut self, shard: usize) -> Result<(), StartError> {
+        let replica = Server::start(&self.binary, options())?;
+        let refused = |error: CommandError| StartError::refused(&error);
+        let master = &self.masters[shard];
+        meet(master, &replica).map_err(refused)?;
+        let master_id = id(master).map_err(refused)?;
+        let knows =
+            || text(&replica, &["CLUSTER", "NODES"]).is_ok_and(|it| it.contains(&master_id));
+        wait_until(knows)?;
+        replica
+            .command(&["CLUSTER", "REPLICATE", &master_id])
+            .map_err(refused)?;
+        wait_until(|| is_copy(&replica))?;
+        self.replicas[shard] = replica;
+        Ok(())
+    }
+
     /// Returns the server at this port.
     ///
     /// # Panics
@@ -156,12 +191,9 @@ impl ClusterSet {
             master.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch])?;
         }
         let first = &self.masters[0];
-        for server in self.servers().skip(1) {
-            let bus = bus_port(server)?;
-            let port = server.port().to_string();
-            first.command(&["CLUSTER", "MEET", HOST, &port, &bus])?;
-        }
-        Ok(())
+        self.servers()
+            .skip(1)
+            .try_for_each(|server| meet(first, server))
     }
 
     /// Makes the replicas copy their masters.
@@ -188,23 +220,49 @@ impl ClusterSet {
             && !copies.contains("master_link_status:down")
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a patience limit, not the deadline of a lease"
-    )]
     fn wait_until(&self, is_ready: impl Fn(&Server) -> bool) -> Result<(), StartError> {
-        let started = Instant::now();
-        while !self.servers().all(&is_ready) {
-            if started.elapsed() >= LIMIT {
-                return Err(StartError::timed_out(
-                    LIMIT,
-                    "its nodes do not find each other",
-                ));
-            }
-            thread::sleep(POLL);
-        }
-        Ok(())
+        wait_until(|| self.servers().all(&is_ready))
     }
+}
+
+/// Waits for something that nodes of a Cluster do by themselves.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a patience limit, not the deadline of a lease"
+)]
+fn wait_until(is_ready: impl Fn() -> bool) -> Result<(), StartError> {
+    let started = Instant::now();
+    while !is_ready() {
+        if started.elapsed() >= LIMIT {
+            return Err(StartError::timed_out(
+                LIMIT,
+                "its nodes do not find each other",
+            ));
+        }
+        thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// Returns the options of each server.
+fn options() -> ServerOptions {
+    // A master that loses its last replica keeps its replication id, and with it its vote.
+    let options = ServerOptions::default().cluster_node();
+    options.argument("--repl-backlog-ttl").argument("0")
+}
+
+/// Has a node of a Cluster introduce another server.
+fn meet(first: &Server, server: &Server) -> Result<(), CommandError> {
+    let bus = bus_port(server)?;
+    let port = server.port().to_string();
+    first.command(&["CLUSTER", "MEET", HOST, &port, &bus])?;
+    Ok(())
+}
+
+/// Returns whether a replica has the data of its master.
+fn is_copy(replica: &Server) -> bool {
+    let info = text(replica, &["INFO", "replication"]).unwrap_or_default();
+    info.contains("master_link_status:up")
 }
 
 fn text(server: &Server, question: &[&str]) -> Result<String, CommandError> {

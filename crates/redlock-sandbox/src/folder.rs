@@ -1,6 +1,7 @@
 //! A temporary folder that goes with the process that made it.
 
 use std::{
+    fs,
     io::{self, BufRead, BufReader},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
@@ -38,6 +39,23 @@ impl Folder {
     /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Removes these files and folders in it, those that are there.
+    pub(crate) fn remove(&self, names: &[&str]) -> io::Result<()> {
+        for name in names {
+            let path = self.path.join(name);
+            let removed = if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            };
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -91,7 +109,7 @@ rm -rf -- "$1"
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

@@ -29,7 +29,7 @@ pub(crate) fn launch(
 
     let mut command = Process::command(binary.path());
     if options.role == Role::Sentinel {
-        let file = folder.path().join("sentinel.conf");
+        let file = folder.path().join(SENTINEL_FILE);
         if !file.exists() {
             fs::write(&file, "").map_err(|error| StartError::io("write a file", error))?;
         }
@@ -120,6 +120,8 @@ fn answers(pid: u32, options: &ServerOptions, port: u16) -> bool {
         })
 }
 
+/// The file in which a Sentinel keeps what it knows, also over a restart.
+pub(crate) const SENTINEL_FILE: &str = "sentinel.conf";
 const LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
 /// The limit of a probe: the socket of another program may accept it and say nothing.

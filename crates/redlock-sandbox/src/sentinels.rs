@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{CommandError, Server, ServerBinary, ServerOptions, ServerSet, StartError, Value};
+use crate::{
+    CommandError, Server, ServerBinary, ServerOptions, ServerSet, StartError, Value,
+    server::percent_encoded,
+};
 
 /// Independent masters with a replica each, and three Sentinels that watch all of them.
 ///
@@ -28,6 +31,9 @@ pub struct SentinelSet {
     pub replicas: ServerSet,
     /// The Sentinels.
     pub sentinels: ServerSet,
+    // For further Sentinels.
+    binary: ServerBinary,
+    password: Option<String>,
 }
 
 impl SentinelSet {
@@ -37,14 +43,35 @@ impl SentinelSet {
     ///
     /// The first [`StartError`]; the servers that have started are stopped.
     pub fn start(binary: &ServerBinary, count: usize) -> Result<Self, StartError> {
+        Self::start_with(binary, count, SENTINELS, &ServerOptions::default())
+    }
+
+    /// Starts `count` masters with these options, a replica for each, and any number of Sentinels, and waits until the
+    /// Sentinels know all of them.
+    ///
+    /// If the options have a password, the clients and this crate use it.
+    /// The Sentinels and the replicas then log in as users of their own: [`cut_off`](Self::cut_off) locks these out.
+    ///
+    /// # Errors
+    ///
+    /// The first [`StartError`]; the servers that have started are stopped.
+    pub fn start_with(
+        binary: &ServerBinary,
+        count: usize,
+        sentinels: usize,
+        options: &ServerOptions,
+    ) -> Result<Self, StartError> {
         // A master that loses its last replica keeps its replication id, and with it its vote.
-        let options = ServerOptions::default()
-            .argument("--repl-backlog-ttl")
-            .argument("0");
+        let mut servers = options.clone().argument("--repl-backlog-ttl").argument("0");
+        if let Some(password) = &options.password {
+            servers = with_users(servers, password);
+        }
         let set = Self {
-            masters: ServerSet::start(binary, count, &options)?,
-            replicas: ServerSet::start(binary, count, &options)?,
-            sentinels: ServerSet::start(binary, SENTINELS, &options.sentinel())?,
+            masters: ServerSet::start(binary, count, &servers)?,
+            replicas: ServerSet::start(binary, count, &servers)?,
+            sentinels: ServerSet::start(binary, sentinels, &ServerOptions::default().sentinel())?,
+            binary: binary.clone(),
+            password: options.password.clone(),
         };
         set.connect().map_err(|error| StartError::refused(&error))?;
         set.await_watched()?;
@@ -58,9 +85,13 @@ impl SentinelSet {
             .iter()
             .map(|sentinel| sentinel.address().to_string());
         let sentinels = sentinels.collect::<Vec<_>>().join(",");
+        let user = self.password.as_deref();
+        let user = user.map_or_else(String::new, |password| {
+            format!(":{}@", percent_encoded(password))
+        });
         let masters = 0..self.masters.len();
         masters
-            .map(|master| format!("redis+sentinel://{sentinels}/{}", name(master)))
+            .map(|master| format!("redis+sentinel://{user}{sentinels}/{}", name(master)))
             .collect()
     }
 
@@ -88,23 +119,117 @@ impl SentinelSet {
         Ok(port.and_then(|port| port.parse().ok()))
     }
 
+    /// Cuts the server at this port off from all Sentinels and replicas; clients still reach it.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the server does not answer.
+    ///
+    /// # Panics
+    ///
+    /// If no server of the set has this port, or the set was started without a password.
+    pub fn cut_off(&self, port: u16) -> Result<(), CommandError> {
+        assert!(self.password.is_some(), "all have one user");
+        let server = self.at(port);
+        for user in [WATCHER, COPIER] {
+            server.command(&["ACL", "SETUSER", user, "off"])?;
+            server.command(&["CLIENT", "KILL", "USER", user])?;
+        }
+        Ok(())
+    }
+
+    /// Ends what [`cut_off`](Self::cut_off) has done to the server at this port.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if the server or a Sentinel does not answer.
+    ///
+    /// # Panics
+    ///
+    /// If no server of the set has this port.
+    pub fn reconnect(&self, port: u16) -> Result<(), CommandError> {
+        let server = self.at(port);
+        for user in [WATCHER, COPIER] {
+            server.command(&["ACL", "SETUSER", user, "on"])?;
+        }
+        // A Sentinel keeps the connection over which it could not log in, until it is told a password.
+        for sentinel in &self.sentinels {
+            (0..self.masters.len()).try_for_each(|master| self.log_in(sentinel, master))?;
+        }
+        Ok(())
+    }
+
+    /// Restarts a Sentinel without its file: it has another id, and watches the masters of the start.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if it does not start, or refuses to watch them.
+    pub fn reinstall(&mut self, sentinel: usize) -> Result<(), StartError> {
+        self.sentinels[sentinel].reinstall()?;
+        let installed = self.watch(&self.sentinels[sentinel]);
+        installed.map_err(|error| StartError::refused(&error))
+    }
+
+    /// Ends a Sentinel, and starts another in its place, which has an address of its own and watches the masters of the
+    /// start.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if it does not start, or refuses to watch them.
+    pub fn replace(&mut self, sentinel: usize) -> Result<(), StartError> {
+        self.sentinels[sentinel] =
+            Server::start(&self.binary, ServerOptions::default().sentinel())?;
+        let installed = self.watch(&self.sentinels[sentinel]);
+        installed.map_err(|error| StartError::refused(&error))
+    }
+
+    /// Returns the server at this port, which was a master or a replica at the start.
+    ///
+    /// # Panics
+    ///
+    /// If no such server has this port.
+    pub fn at(&self, port: u16) -> &Server {
+        let mut servers = self.masters.iter().chain(&self.replicas);
+        let found = servers.find(|server| server.port() == port);
+        found.expect("the port is one of the set's")
+    }
+
     /// Makes the replicas copy their masters, and the Sentinels watch these.
     fn connect(&self) -> Result<(), CommandError> {
-        for (index, (master, replica)) in self.masters.iter().zip(&self.replicas).enumerate() {
+        for (master, replica) in self.masters.iter().zip(&self.replicas) {
+            replica.command(&["REPLICAOF", HOST, &master.port().to_string()])?;
+        }
+        self.sentinels
+            .iter()
+            .try_for_each(|sentinel| self.watch(sentinel))
+    }
+
+    /// Makes a Sentinel watch the masters of the start.
+    fn watch(&self, sentinel: &Server) -> Result<(), CommandError> {
+        let quorum = (self.sentinels.len() / 2 + 1).to_string();
+        for (index, master) in self.masters.iter().enumerate() {
             let (name, port) = (name(index), master.port().to_string());
-            replica.command(&["REPLICAOF", HOST, &port])?;
-            for sentinel in &self.sentinels {
-                sentinel.command(&["SENTINEL", "MONITOR", &name, HOST, &port, "2"])?;
-                sentinel.command(&[
-                    "SENTINEL",
-                    "SET",
-                    &name,
-                    "down-after-milliseconds",
-                    "500",
-                    "failover-timeout",
-                    "3000",
-                ])?;
-            }
+            sentinel.command(&["SENTINEL", "MONITOR", &name, HOST, &port, &quorum])?;
+            self.log_in(sentinel, index)?;
+            sentinel.command(&[
+                "SENTINEL",
+                "SET",
+                &name,
+                "down-after-milliseconds",
+                "500",
+                "failover-timeout",
+                "3000",
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Has a Sentinel connect to the servers of a master as its user there, if it has one.
+    fn log_in(&self, sentinel: &Server, master: usize) -> Result<(), CommandError> {
+        if let Some(password) = &self.password {
+            let name = name(master);
+            let user = ["auth-user", WATCHER, "auth-pass", password];
+            sentinel.command(&[&["SENTINEL", "SET", &name][..], &user].concat())?;
         }
         Ok(())
     }
@@ -129,7 +254,7 @@ impl SentinelSet {
     }
 
     fn is_watched(&self) -> bool {
-        let others = (SENTINELS - 1).to_string();
+        let others = (self.sentinels.len() - 1).to_string();
         let knows = |sentinel: &Server, master: usize| {
             let known = sentinel.command(&["SENTINEL", "MASTER", &name(master)]);
             let field = |field: &str| {
@@ -154,11 +279,30 @@ impl SentinelSet {
     }
 }
 
+/// Gives the Sentinels and the replicas users of their own on a server.
+fn with_users(mut options: ServerOptions, password: &str) -> ServerOptions {
+    let secret = format!(">{password}");
+    for user in [WATCHER, COPIER] {
+        let rules = ["on", &secret, "allkeys", "allchannels", "+@all"];
+        for argument in ["--user", user].iter().chain(&rules) {
+            options = options.argument(*argument);
+        }
+    }
+    for argument in ["--masteruser", COPIER, "--masterauth", password] {
+        options = options.argument(argument);
+    }
+    options
+}
+
 fn name(master: usize) -> String {
     format!("lock-{master}")
 }
 
 const SENTINELS: usize = 3;
+/// The user of the Sentinels.
+const WATCHER: &str = "sentinel";
+/// The user of the replicas.
+const COPIER: &str = "replica";
 const HOST: &str = "127.0.0.1";
 const LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);

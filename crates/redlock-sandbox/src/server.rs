@@ -11,7 +11,7 @@ use crate::{
     command::{self, CommandError},
     error::{StartError, StartErrorKind},
     folder::Folder,
-    launch::launch,
+    launch::{self, launch},
     port::{self, Port},
     process::Process,
     resp::Value,
@@ -102,6 +102,23 @@ impl Server {
     pub fn restart(&mut self) -> Result<(), StartError> {
         self.kill()
             .map_err(|error| StartError::io("kill the server", error))?;
+        self.launch()
+    }
+
+    /// Starts the server again on the same port as a new installation, after a kill if it still runs: it has none of the
+    /// files that it has written.
+    ///
+    /// A clock of its own is not changed.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`], as at the first start, or if a file cannot be removed.
+    pub fn reinstall(&mut self) -> Result<(), StartError> {
+        self.kill()
+            .map_err(|error| StartError::io("kill the server", error))?;
+        self.folder
+            .remove(&WRITTEN)
+            .map_err(|error| StartError::io("remove a file", error))?;
         self.launch()
     }
 
@@ -215,7 +232,7 @@ impl Server {
 }
 
 /// `text` with all but the unreserved characters of RFC 3986 escaped.
-fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
@@ -227,6 +244,14 @@ fn percent_encoded(text: &str) -> String {
 }
 
 const ATTEMPTS: u32 = 16;
+
+/// The files that servers write, by their default names.
+const WRITTEN: [&str; 4] = [
+    launch::SENTINEL_FILE,
+    "nodes.conf",
+    "appendonlydir",
+    "dump.rdb",
+];
 
 #[cfg(test)]
 mod tests {

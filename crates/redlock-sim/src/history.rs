@@ -232,6 +232,8 @@ pub enum Event {
     Opened {
         /// The node.
         node: usize,
+        /// The number of nodes that are the same server as another, as the client knew them when it told the node.
+        duplicates: usize,
     },
     /// A node answered, and what it grants is a vote.
     Voted {

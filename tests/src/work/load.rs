@@ -3,7 +3,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -11,13 +11,15 @@ use std::{
 use redlock_core::{AcquireErrorKind, AcquireOptions, LockGuard, Mode, Redlock, SlotGuard, Wait};
 use serde::{Deserialize, Serialize};
 use tokio::{
+    select,
+    signal::unix::{SignalKind, signal},
     task::JoinSet,
     time::{sleep, timeout},
 };
 
 use crate::{Connect, Event, HistoryWriter, Moment, Random, now, polled};
 
-/// Acquires, holds for a moment and releases, again and again, from many tasks.
+/// Acquires, holds for a moment and releases, again and again, from many tasks, until it is asked to end at the latest.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Load {
     /// The file for its history.
@@ -78,8 +80,10 @@ pub struct LoadSummary {
 
 impl Load {
     pub(super) async fn run(self) -> LoadSummary {
+        let mut asked = signal(SignalKind::terminate()).expect("the process may have a handler");
         let redlock = self.connect.client().await;
         let shared = Arc::new(Shared {
+            is_asked_to_end: AtomicBool::new(false),
             history: HistoryWriter::open(&self.history).expect("the history can be opened"),
             left: AtomicI64::new(self.acquisitions),
             leases: AtomicU64::new(0),
@@ -92,8 +96,14 @@ impl Load {
             tasks.spawn(Task::new(&shared, &redlock).run());
         }
         let mut summary = LoadSummary::default();
-        while let Some(task) = tasks.join_next().await {
-            summary.add(task.expect("a task does not panic"));
+        loop {
+            select! {
+                _ = asked.recv() => shared.is_asked_to_end.store(true, Ordering::Relaxed),
+                task = tasks.join_next() => match task {
+                    Some(task) => summary.add(task.expect("a task does not panic")),
+                    None => break,
+                },
+            }
         }
         redlock.close().await;
         summary
@@ -102,6 +112,7 @@ impl Load {
 
 struct Shared {
     load: Load,
+    is_asked_to_end: AtomicBool,
     history: HistoryWriter,
     left: AtomicI64,
     leases: AtomicU64,
@@ -127,7 +138,8 @@ impl Task {
     }
 
     async fn run(mut self) -> LoadSummary {
-        while now() < self.shared.until
+        while !self.shared.is_asked_to_end.load(Ordering::Relaxed)
+            && now() < self.shared.until
             && (self.shared.left.load(Ordering::Relaxed) > 0 || now() < self.shared.at_least)
         {
             self.step().await;
@@ -226,7 +238,13 @@ impl Task {
             event.is_valid()
         };
         note(Moment::Acquired);
-        sleep(self.random.below_duration(shared.load.hold)).await;
+        let end = now() + self.random.below_duration(shared.load.hold);
+        // The hold of a lease that is lost ends in the history when it was last noted.
+        while now() + NOTED_EACH < end {
+            sleep(NOTED_EACH).await;
+            note(Moment::Polled);
+        }
+        sleep(end.saturating_sub(now())).await;
         if !note(Moment::Releasing) {
             self.summary.lost += 1;
         }
@@ -266,3 +284,6 @@ impl LoadSummary {
         self.most_over_wait = self.most_over_wait.max(other.most_over_wait);
     }
 }
+
+/// How often a hold is noted while it lasts.
+const NOTED_EACH: Duration = Duration::from_millis(100);

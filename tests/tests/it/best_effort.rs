@@ -7,12 +7,14 @@ use redlock_core::{
     AcquireOptions, ExtendErrorKind, Guarantee, NodeAnswer, Redlock, Renewal, Wait,
 };
 use redlock_tests::{Nodes, WatchedNodes, eventually, now, within};
-use tokio::time::sleep;
+use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
 const TTL: Duration = Duration::from_secs(1);
 const FOLLOWED: Duration = Duration::from_secs(15);
 /// Longer than a client takes to leave a server that its Sentinels no longer name.
 const WATCHED: Duration = Duration::from_secs(6);
+/// In this time the replica confirms a grant, or the grant does not count.
+const CONFIRMED: Duration = Duration::from_secs(1);
 
 async fn client(url: &str) -> Redlock {
     let builder = Redlock::builder().best_effort(url).ttl(TTL);
@@ -112,8 +114,8 @@ async fn clients_that_want_a_majority_use_no_server_of_best_effort() {
     assert!(said.contains("best_effort"), "{said}");
 }
 
-/// A master and its replica, and a client whose grants the replica must have.
-async fn replicated() -> (Nodes, Redlock) {
+/// A master and its replica.
+async fn master_and_replica() -> Nodes {
     let nodes = Nodes::start(2);
     let port = nodes[0].port().to_string();
     nodes.ask(1, &["REPLICAOF", "127.0.0.1", &port]);
@@ -122,10 +124,21 @@ async fn replicated() -> (Nodes, Redlock) {
         info.contains("state=online")
     })
     .await;
+    nodes
+}
+
+/// A client whose grants the replica must have.
+async fn client_of_both(nodes: &Nodes) -> Redlock {
     let builder = Redlock::builder().best_effort(nodes[0].url());
-    let builder = builder.node_timeout(Duration::from_secs(1));
+    let builder = builder.node_timeout(CONFIRMED);
     let redlock = builder.wait_for_replicas(1).build().await;
-    (nodes, redlock.expect("the server is there"))
+    redlock.expect("the server is there")
+}
+
+async fn replicated() -> (Nodes, Redlock) {
+    let nodes = master_and_replica().await;
+    let redlock = client_of_both(&nodes).await;
+    (nodes, redlock)
 }
 
 /// The replica is stopped now and again for some milliseconds, which is longer than a grant takes without it.
@@ -176,6 +189,51 @@ async fn without_its_replica_a_server_grants_and_extends_nothing_and_nothing_is_
     redlock.close().await;
     let locks = || nodes.ask(0, &["EVAL", "return #redis.call('KEYS', '*:lock:*')", "0"]);
     eventually("nothing is left", FOLLOWED, locks, |locks| locks == "0").await;
+}
+
+/// The callers come from clients of their own, so that each lease but the first is given by the server.
+// Shows: R8.3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_replica_a_server_gives_no_caller_in_line_a_lease_that_counts() {
+    let nodes = master_and_replica().await;
+    let (says, mut granted) = mpsc::unbounded_channel();
+    let mut callers = JoinSet::new();
+    for _ in 0..4 {
+        let (redlock, says) = (client_of_both(&nodes).await, says.clone());
+        callers.spawn(async move {
+            loop {
+                let patient = AcquireOptions::new().wait(Wait::UpTo(FOLLOWED));
+                if let Ok(guard) = redlock.acquire_with("a", patient).await {
+                    says.send(now()).unwrap();
+                    sleep(Duration::from_millis(200)).await;
+                    drop(guard.release().await);
+                }
+            }
+        });
+    }
+    for _ in 0..10 {
+        within("a grant", FOLLOWED, granted.recv()).await.unwrap();
+    }
+    let line = || nodes.ask(0, &["GET", "{redlock}:line:{redlock}:lock:a"]);
+    eventually("callers wait in line", FOLLOWED, line, |line| {
+        line.lines().count() > 1
+    })
+    .await;
+    nodes.freeze(1..2);
+    let frozen = now();
+    sleep(4 * CONFIRMED).await;
+    let thawed = now();
+    nodes.thaw(1..2);
+    let mut wrong = 0;
+    loop {
+        let at = within("a grant", FOLLOWED, granted.recv()).await.unwrap();
+        if at > thawed {
+            break;
+        }
+        // The replica may have had the grants of this moment.
+        wrong += u32::from(at > frozen + CONFIRMED / 2);
+    }
+    assert_eq!(wrong, 0, "granted without the replica");
 }
 
 // Shows: R8.3.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireOptions, Fairness, Redlock, Wait, node::RedisNode};
+use redlock_sandbox::ServerOptions;
 use redlock_tests::{Nodes, client, now, within};
 use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
@@ -158,4 +159,52 @@ async fn clients_that_may_not_subscribe_are_served_beside_those_that_may() {
     sleep(Duration::from_millis(300)).await;
     held.release().await.unwrap();
     assert_eq!(end(callers, served).await, [0, 1]);
+}
+
+/// Returns how often callers of three clients hold a key for a moment, one after the other.
+async fn holds(urls: Vec<String>) -> u32 {
+    let mut callers = JoinSet::new();
+    for client in clients(urls, 3).await {
+        callers.spawn(async move {
+            let (end, mut holds) = (now() + Duration::from_secs(5), 0);
+            while now() < end {
+                let patient = AcquireOptions::new().wait(Wait::UpTo(SOON));
+                let guard = client.acquire_with("a", patient).await.unwrap();
+                holds += 1;
+                sleep(Duration::from_millis(3)).await;
+                drop(guard.release().await);
+            }
+            client.close().await;
+            holds
+        });
+    }
+    within("the callers", 2 * SOON, callers.join_all())
+        .await
+        .iter()
+        .sum()
+}
+
+/// A client whose messages no node can publish would wait for these.
+// Shows: R9.5.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_may_not_publish_are_as_fast_as_those_without_lines() {
+    let nodes = Nodes::start(3);
+    let mut counts = Vec::new();
+    for without in [&["-publish", "-subscribe"][..], &["-publish"]] {
+        let user = [
+            "ACL", "SETUSER", "lock", "reset", "on", ">sesame", "~*", "&*", "+@all",
+        ];
+        let user: Vec<&str> = user.iter().chain(without).copied().collect();
+        nodes.ask_all(&user);
+        let urls = (0..3).map(|node| format!("redis://lock:sesame@{}", nodes[node].address()));
+        counts.push(holds(urls.collect()).await);
+    }
+    let renamed = ServerOptions::default().argument("--rename-command");
+    let renamed = Nodes::start_with(3, &renamed.argument("PUBLISH").argument("HIDDEN"));
+    counts.push(holds(renamed.urls()).await);
+    println!("holds without both, without publish, and with PUBLISH renamed: {counts:?}");
+    assert!(
+        counts.iter().all(|count| 2 * count >= counts[0]),
+        "{counts:?}"
+    );
 }

@@ -14,6 +14,7 @@ mod elections;
 mod exclusion;
 mod exclusion_under_faults;
 mod failed_nodes;
+mod failovers;
 mod fan_out;
 mod fencing;
 mod first_start;

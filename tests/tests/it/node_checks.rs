@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, BuildErrorKind, NodeAnswer, NotAVote, Redlock, Unfit};
 use redlock_sandbox::{Persistence, ServerOptions};
-use redlock_tests::{Nodes, Proxy, Relay, builder, client, eventually, voting, within};
+use redlock_tests::{
+    Connect, Nodes, Proxy, Relay, builder, client, eventually, now, voting, within,
+};
 
 const TTL: Duration = Duration::from_secs(10);
 const MARK: &str = "{redlock}:mark";
 const SOON: Duration = Duration::from_secs(2);
+/// A quarantine of `SOON`, and eight searches for a floor.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Nodes are asked what they are when a connection is made, and every five seconds.
 const INSPECTED: Duration = Duration::from_secs(8);
 
@@ -93,6 +97,31 @@ async fn s11_one_server_under_two_addresses_has_one_vote() {
     nodes.kill(1..2);
     let line = does_not_count(&redlock, 1).await;
     assert!(line.contains("it is the same server as nodes[0]"), "{line}");
+}
+
+/// The second vote of a server never comes, so the client waits for no counters there.
+// Shows: L3.5, L3.7.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_restarts_empty_votes_again_beside_one_server_with_two_votes() {
+    let mut nodes = Nodes::start(2);
+    let other_address = Proxy::start(nodes[1].address()).await.unwrap();
+    let urls = [nodes[0].url(), nodes[1].url(), other_address.url()];
+    let connect = Connect {
+        max_ttl: SOON,
+        ..Connect::to(urls.into(), Duration::from_secs(1))
+    };
+    let redlock = connect.client().await;
+    let before = redlock.acquire("a").await.unwrap();
+    let token = before.token();
+    before.release().await.unwrap();
+    nodes.kill(0..1);
+    nodes[0].restart().unwrap();
+    let begun = now();
+    voting(&redlock, 2, PATIENCE).await;
+    println!("it votes {:?} after its restart", now() - begun);
+    let after = redlock.acquire("a").await.unwrap();
+    assert!(after.token() > token);
+    after.release().await.unwrap();
 }
 
 // Shows: A3.

@@ -17,13 +17,6 @@ const CONFIRMED: Duration = Duration::from_secs(5);
 /// A failover takes a second or two, and a quarantine a little more than `MAX_TTL`.
 const FOLLOWED: Duration = Duration::from_secs(15);
 
-fn server(nodes: &mut WatchedNodes, port: u16) -> &mut redlock_sandbox::Server {
-    let set = &mut **nodes;
-    let servers = set.masters.iter_mut().chain(&mut set.replicas);
-    let mut servers = servers.filter(|server| server.port() == port);
-    servers.next().expect("Sentinels name servers of the set")
-}
-
 /// Two processes work on, while one master after the other is demoted, killed, and hung.
 // Shows: E11.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,14 +56,14 @@ async fn failovers_under_load_leave_no_overlap_and_no_key() {
         let ports = [&nodes.masters, &nodes.replicas].map(|servers| servers[master].port());
         match master {
             0 => nodes.fail_over(master).expect("a Sentinel promotes it"),
-            1 => server(&mut nodes, ports[0]).kill().expect("it runs"),
-            _ => server(&mut nodes, ports[0]).freeze().expect("it runs"),
+            1 => nodes.at_mut(ports[0]).kill().expect("it runs"),
+            _ => nodes.at_mut(ports[0]).freeze().expect("it runs"),
         }
         assert_eq!(nodes.succeeded(master, ports[0]).await, ports[1]);
         sleep(Duration::from_millis(500)).await;
         if master == 2 {
             // It takes itself for a master until a Sentinel tells it.
-            server(&mut nodes, ports[0]).thaw().expect("it runs");
+            nodes.at_mut(ports[0]).thaw().expect("it runs");
         }
         windows.push(begun..now());
     }

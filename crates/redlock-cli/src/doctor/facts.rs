@@ -10,7 +10,7 @@ use redlock_core::{
 };
 use uuid::Uuid;
 
-use super::finding::Findings;
+use super::{finding::Findings, lines::RightsForLines};
 use crate::{
     clock,
     connection::NodeSettings,
@@ -124,7 +124,7 @@ async fn of(
     script.arg("return 0").arg(0);
     let script = probe.measure(&script).await;
     let rights = Rights {
-        missing_for_lines: missing_for_lines(probe, place, settings).await,
+        for_lines: RightsForLines::of(probe, place, settings).await,
         ..rights_of(probe, &place.keys, settings).await
     };
     let mut unverified = Vec::new();
@@ -220,8 +220,8 @@ pub(super) struct Rights {
     pub(super) missing: Vec<String>,
     /// Those without which clients call the node by the script only.
     pub(super) missing_for_transactions: Vec<&'static str>,
-    /// Those without which callers do not wait in line.
-    pub(super) missing_for_lines: Vec<String>,
+    /// Those with which callers hear of their turn.
+    pub(super) for_lines: RightsForLines,
     /// Whether it may not use the namespace's keys.
     pub(super) lacks_keys: bool,
     /// The code with which the node refuses to write.
@@ -284,41 +284,6 @@ async fn missing_for_transactions(probe: &mut NodeProbe, key: &str) -> Vec<&'sta
         }
     }
     missing.reverse();
-    missing
-}
-
-async fn missing_for_lines(
-    probe: &mut NodeProbe,
-    place: &ProbedNode,
-    settings: &NodeSettings,
-) -> Vec<String> {
-    // No client has this number.
-    let channel = place.keys.channel(u64::MAX);
-    let mut missing = Vec::new();
-    let mut may_use_channel = false;
-    for right in RedisNode::RIGHTS_FOR_LINES.split_whitespace() {
-        let tried = match right {
-            "+publish" => {
-                let mut publish = cmd("PUBLISH");
-                publish.arg(&channel).arg("doctor");
-                probe.ask(&publish).await.map(drop)
-            }
-            // It would be the last command of the connection.
-            _ => place.subscribe(&channel).await,
-        };
-        match tried {
-            Err(error) if error.code() == Some("NOPERM") => {
-                let is_about_channel = error.detail().is_some_and(|why| why.contains("channel"));
-                if !is_about_channel {
-                    missing.push(right.to_owned());
-                }
-            }
-            _ => may_use_channel = true,
-        }
-    }
-    if !may_use_channel {
-        missing.insert(0, settings.channel_pattern());
-    }
     missing
 }
 

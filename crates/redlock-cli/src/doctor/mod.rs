@@ -2,8 +2,10 @@
 
 mod facts;
 mod finding;
+mod lines;
 mod locks;
 mod managed;
+mod naming;
 mod server;
 mod set;
 
@@ -16,6 +18,7 @@ use self::{
     facts::{Facts, known},
     finding::{Finding, Findings, Severity},
     locks::Scratch,
+    naming::Naming,
 };
 use crate::{
     clock::{millis, rounded},
@@ -57,6 +60,8 @@ pub(crate) async fn run(args: DoctorArgs, context: &CommandContext) -> CommandRe
     let facts = facts::gather(&mut places, &settings, &mut findings).await;
     set::check(&places, &facts, votes, &settings, &mut findings);
     managed::check(&places, &facts, &mut findings);
+    let namings = naming::gather(&places, &settings).await;
+    naming::check(&places, &namings, &mut findings);
     for (place, facts) in known(&places, &facts) {
         server::check(place, facts, &settings, &mut findings);
     }
@@ -87,6 +92,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &CommandContext) -> CommandRe
         settings,
         reports,
         facts,
+        namings,
         votes,
         scratch,
         findings: findings.0,
@@ -101,6 +107,7 @@ struct DoctorReport {
     settings: NodeSettings,
     reports: Vec<NodeReport>,
     facts: Vec<Option<Facts>>,
+    namings: Vec<Option<Naming>>,
     votes: usize,
     scratch: Option<Scratch>,
     findings: Vec<Finding>,
@@ -118,9 +125,15 @@ impl DoctorReport {
             "namespace {namespace}, max_ttl {max_ttl}: {voting} of {nodes} nodes vote, {majority} are needed"
         );
         output.line(&heading)?;
-        for (report, facts) in self.reports.iter().zip(&self.facts) {
+        for (at, report) in self.reports.iter().enumerate() {
             if votes(report) {
-                output.marked(LineMark::Good, &healthy(&report.node, facts.as_ref()))?;
+                let facts = self.facts[at].as_ref();
+                output.marked(LineMark::Good, &healthy(&self.name(at), facts))?;
+            }
+            let naming = self.namings[at].as_ref();
+            if let Some(line) = naming.and_then(Naming::line) {
+                let mark = LineMark::Note;
+                output.marked(mark, &format!("{} {line}", report.node))?;
             }
         }
         if let Some(scratch) = &self.scratch {
@@ -139,7 +152,7 @@ impl DoctorReport {
         let mut findings = findings.into_iter().peekable();
         while let Some(finding) = findings.next() {
             let found = match &finding.node {
-                Some(node) => format!("{node} {}", finding.found),
+                Some(node) => format!("{} {}", self.name_of(node), finding.found),
                 None => finding.found.clone(),
             };
             let line = format!("{found} [{}]", finding.check);
@@ -158,6 +171,19 @@ impl DoctorReport {
         Ok(())
     }
 
+    /// Returns the name of a node, with the address of its server if others name it.
+    fn name(&self, at: usize) -> String {
+        let report = &self.reports[at];
+        let named = self.namings[at].as_ref().and_then(Naming::server);
+        nodes::name_at(&report.node, report.server().or(named))
+    }
+
+    /// Returns the same by the name alone, as findings have it.
+    fn name_of(&self, node: &str) -> String {
+        let at = self.reports.iter().position(|report| *report.node == *node);
+        at.map_or_else(|| node.to_owned(), |at| self.name(at))
+    }
+
     fn unverified(&self) -> String {
         let facts = self.facts.iter().flatten();
         let all: BTreeSet<&str> = facts.flat_map(|facts| facts.unverified.clone()).collect();
@@ -165,12 +191,14 @@ impl DoctorReport {
     }
 
     fn to_json(&self) -> Value {
-        let nodes = self.reports.iter().zip(&self.facts);
-        let nodes = nodes.map(|(report, facts)| {
+        let nodes = self.reports.iter().zip(&self.facts).zip(&self.namings);
+        let nodes = nodes.map(|((report, facts), naming)| {
             let facts = facts.as_ref();
             let clock = facts.and_then(|facts| facts.clock);
             json!({
                 "node": &*report.node,
+                "server": report.server().or_else(|| naming.as_ref()?.server()),
+                "informants": naming.as_ref().map(Naming::to_json),
                 "votes": votes(report),
                 "version": facts.map(|facts| facts.info.version()),
                 "uptime_seconds": facts.and_then(Facts::up).map(|up| up.as_secs()),

@@ -175,15 +175,11 @@ impl Examined<'_> {
                 format!("ACL SETUSER {user} {missing}"),
             );
         }
-        // No client waits in line where replicas must have a grant.
-        if !rights.missing_for_lines.is_empty() && self.settings.config.wait_for_replicas.is_none()
+        // No client listens where replicas must have a grant.
+        if self.settings.config.wait_for_replicas.is_none()
+            && let Some((found, advice)) = rights.for_lines.finding(user(self.place))
         {
-            let user = user(self.place);
-            let missing = rights.missing_for_lines.join(" ");
-            let found = format!(
-                "its user {user} lacks rights without which its clients learn of a caller's turn only when they ask again, after random pauses"
-            );
-            self.warn("lines", found, format!("ACL SETUSER {user} {missing}"));
+            self.warn("lines", found, advice);
         }
         if let Some(code) = rights.refuses_writes.as_deref()
             && !self.has("writes")

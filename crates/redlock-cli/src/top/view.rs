@@ -17,7 +17,7 @@ use crate::{
     jobs,
     keys::HeldKey,
     line,
-    nodes::{ready_in, votes, why_not},
+    nodes::{name, ready_in, votes, why_not},
     output::printable,
     processes::ProcessMetrics,
 };
@@ -118,15 +118,18 @@ fn of_nodes(nodes: &[NodeSample], width: u16) -> Table<'_> {
         let clock = node.clock_ahead_ms.map_or_else(|| plain("-"), clock);
         let why = why_not(report).or_else(|| node.keys_unknown.clone());
         [
-            plain(&report.node),
+            plain(&name(report)),
             (word, Style::new().fg(color)),
             plain(time.as_deref().unwrap_or("-")),
             clock,
             plain(why.as_deref().unwrap_or_default()),
         ]
     });
+    // An address of IPv4, and twice as much where a server is named beside it.
+    let is_named = nodes.iter().any(|node| node.report.server().is_some());
+    let longest = if is_named { 46 } else { 21 };
     let widths = [
-        Constraint::Max(21),
+        Constraint::Max(longest),
         Constraint::Length(8),
         Constraint::Length(8),
         Constraint::Length(8),

@@ -16,7 +16,7 @@ use crate::{
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandError, CommandResult},
-    nodes::{are_known, have_quorum, is_open, line, ready_in, votes, voting, why_not},
+    nodes::{are_known, have_quorum, is_open, line, name, ready_in, votes, voting, why_not},
     output::{LineMark, Output},
 };
 
@@ -87,6 +87,11 @@ fn is_same(before: &NodeReport, now: &NodeReport) -> bool {
     let both = |is: &dyn Fn(&NodeReport) -> bool| is(before) && is(now);
     // How long a node has been silent is in its words.
     let is_silent = |report: &NodeReport| matches!(report.answer, NodeAnswer::Unknown { .. });
+    let is_another = |(before, now)| before != now;
+    let servers = before.server().zip(now.server());
+    if servers.is_some_and(is_another) {
+        return false;
+    }
     before.answer == now.answer || both(&|report| ready_in(report).is_some()) || both(&is_silent)
 }
 
@@ -94,9 +99,16 @@ fn tell(report: &NodeReport, output: Output) -> std::io::Result<()> {
     let (node, votes, time) = (&*report.node, votes(report), clock::wall());
     if output.is_json() {
         let why = why_not(report);
-        output.json(&json!({"at_ms": whole_ms(time), "node": node, "votes": votes, "why": why}))
+        let server = report.server();
+        output.json(&json!({
+            "at_ms": whole_ms(time),
+            "node": node,
+            "server": server,
+            "votes": votes,
+            "why": why,
+        }))
     } else if votes {
-        let line = format!("{} {node} votes", moment(time));
+        let line = format!("{} {} votes", moment(time), name(report));
         output.marked(LineMark::Good, &line)
     } else {
         let line = format!("{} {}", moment(time), line(report));

@@ -10,6 +10,7 @@ mod guide;
 mod jobs;
 mod keys;
 mod kit;
+mod named;
 mod neighbours;
 mod operating;
 mod processes;

@@ -14,7 +14,7 @@ use crate::{
     client::{Settings, label_of_this_process},
     clock::{Clock, PauseDetector},
     config::NodeSpec,
-    engine::{self, EngineConfig, LinkState, Placement},
+    engine::{self, EngineConfig, LinkState, NodeNames, Placement},
     keyspace::{KeyScheme, Namespace},
     meter::Meter,
     node::{Node, Polls, RedisNode, RedisNodeError},
@@ -84,8 +84,9 @@ impl RedlockBuilder {
             }
             None => (Clock::Boot, Placement::OwnThread),
         };
-        let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();
-        let meter = Meter::new(&key_space.name(), quorum.majority(), &names);
+        let names = NodeNames::of(&nodes);
+        let of_nodes: Vec<_> = names.iter().map(|node| Arc::clone(&node.name)).collect();
+        let meter = Meter::new(&key_space.name(), quorum.majority(), &of_nodes);
         let keyspace = Keyspace::new(&key_space.prefix(), settings.quarantine());
         let config = EngineConfig {
             client: ClientConfig {
@@ -107,7 +108,8 @@ impl RedlockBuilder {
             ..LinkConfig::new(settings.connect_timeout, settings.node_timeout)
         };
         let detector = PauseDetector::start();
-        let (engine, mut states) = engine::start(config, links, nodes.clone(), placement)?;
+        let (engine, mut states) =
+            engine::start(config, links, nodes.clone(), names.clone(), placement)?;
         if !self.connect_lazily {
             connected(&mut states, settings.connect_timeout).await;
         }
@@ -125,7 +127,7 @@ impl RedlockBuilder {
             }
         }
         Ok(Redlock::new(
-            engine, clock, nodes, key_space, settings, meter,
+            engine, clock, nodes, names, key_space, settings, meter,
         ))
     }
 

@@ -7,6 +7,8 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
+#[cfg(feature = "deadpool-redis")]
+use crate::node::NamingReport;
 use crate::{
     MemoryNode, NodeKeys,
     credentials::{Credentials, CredentialsProvider},
@@ -179,6 +181,51 @@ impl NodeConfig {
             }
             Some(Err(RedisNodeError(why))) => Err(why),
             None => Err("only the client knows how to connect to it".into()),
+        }
+    }
+
+    /// Asks all Sentinels of the URL, or all nodes of the Cluster, what they say of the node's server now, for tools that
+    /// show it; `None` if no others name it.
+    ///
+    /// It takes half of `limit` at most.
+    ///
+    /// # Errors
+    ///
+    /// The reason, as for [`locate`](Self::locate); a server that does not answer is no error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the question up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::NodeConfig;
+    /// use std::time::Duration;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let node = NodeConfig::from("redis+sentinel://127.0.0.1:1/orders");
+    /// let naming = node.naming("billing", second).await?.ok_or("Sentinels name it")?;
+    /// assert!(naming.majority.is_none() && naming.informants[0].answer.is_err());
+    /// assert_eq!(NodeConfig::from("redis://10.0.0.1").naming("billing", second).await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "deadpool-redis")]
+    pub async fn naming(
+        &self,
+        namespace: &str,
+        limit: std::time::Duration,
+    ) -> Result<Option<NamingReport>, String> {
+        match self.location() {
+            Some(Ok(location)) => {
+                let naming = location.naming(self.credentials(), namespace, limit).await;
+                naming.map_err(|why| why.to_string())
+            }
+            Some(Err(RedisNodeError(why))) => Err(why),
+            None => Ok(None),
         }
     }
 

@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     AcquireCaller, Command, alarm::Alarm, entropy::Source, hand_overs::HandOver,
-    handle::WeakEngineHandle, hearing::Heard, link::NodeLink, log::Origin,
+    handle::WeakEngineHandle, hearing::Heard, link::NodeLink, log::Origin, names::NodeNames,
 };
 use crate::{
     Lease, LossReason,
@@ -42,7 +42,7 @@ pub(super) struct Driver {
     pub(super) meter: Meter,
     /// The counts of leases that are not yet reported.
     pub(super) counts: Vec<Count>,
-    pub(super) names: Vec<Arc<str>>,
+    pub(super) names: NodeNames,
     pub(super) majority: usize,
     pub(super) closing: bool,
     pub(super) clock: Clock,
@@ -70,7 +70,7 @@ impl Driver {
         config: EngineConfig,
         origin: Origin,
         handles: WeakEngineHandle,
-        names: Vec<Arc<str>>,
+        names: NodeNames,
         links: Vec<NodeLink>,
         commands: mpsc::UnboundedReceiver<Command>,
     ) -> Self {

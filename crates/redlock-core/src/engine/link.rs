@@ -20,6 +20,7 @@ use super::{
     call_metrics::watched,
     hearing::{Heard, Hearing},
     log::Origin,
+    names::NodeName,
 };
 use crate::{
     clock::Clock,
@@ -39,12 +40,15 @@ pub(crate) enum LinkState {
 /// A node, the connection to it, and what is on its way.
 pub(super) struct NodeLink {
     node: Arc<dyn Node>,
+    name: Arc<NodeName>,
     link: redlock_proto::Link,
     origin: Origin,
     meter: NodeMeter,
     keyspace: Arc<Keyspace>,
     clock: Clock,
     state: watch::Sender<LinkState>,
+    /// The server of which the log has told last, if others name it.
+    told: Option<Arc<str>>,
     connecting: Option<Connecting>,
     session: Option<Box<dyn Session>>,
     hearing: Hearing,
@@ -85,7 +89,7 @@ type Connected = (Box<dyn Session>, Answer, Instant);
 
 impl NodeLink {
     pub(super) fn new(
-        node: Arc<dyn Node>,
+        (node, name): (Arc<dyn Node>, Arc<NodeName>),
         link: redlock_proto::Link,
         origin: Origin,
         meter: NodeMeter,
@@ -95,12 +99,14 @@ impl NodeLink {
     ) -> Self {
         Self {
             node,
+            name,
             link,
             origin,
             meter,
             keyspace,
             clock,
             state,
+            told: None,
             connecting: None,
             session: None,
             hearing: Hearing::default(),
@@ -216,6 +222,7 @@ impl NodeLink {
             let_go(self.hearing.end());
             self.heard.clear();
             let_go(self.session.take());
+            self.name.set_server(None);
             let_go(std::mem::take(&mut self.calls));
         }
         if let Some(session) = &mut self.session {
@@ -243,9 +250,16 @@ impl NodeLink {
         let event = self.link.poll_event()?;
         if let LinkEvent::Connected { .. } = &event {
             let before = self.state.send_replace(LinkState::Up);
-            if before == LinkState::Down {
-                let_go(guarded(|| self.origin.is_back(&self.node.name())));
+            let server = self.name.server();
+            let is_news = server.is_some() && server != self.told;
+            if before == LinkState::Down || is_news {
+                let is_back = before == LinkState::Down;
+                let server = server.as_deref();
+                let_go(guarded(|| {
+                    self.origin.is_up(&self.node.name(), server, is_back);
+                }));
             }
+            self.told = server;
         }
         if let LinkEvent::Disconnected { reason } = &event {
             let before = self.state.send_replace(LinkState::Down);
@@ -320,6 +334,8 @@ impl NodeLink {
         match connected {
             Ok((session, answer, sent)) => {
                 self.link.on_connected(answer, sent, now);
+                let server = guarded(|| session.server()).unwrap_or_default();
+                self.name.set_server(server);
                 self.session = Some(session);
             }
             Err(reason) => self.link.on_lost(reason, now),

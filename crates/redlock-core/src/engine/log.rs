@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use redlock_proto::{Majority, Notice};
 
+use super::names::NodeNames;
 use crate::{FencingToken, Lease, LossReason};
 
 const NODE: &str = "redlock::node";
@@ -34,8 +35,13 @@ impl Origin {
         event!(warn, NODE, self, node, reason, "node is down");
     }
 
-    pub(super) fn is_back(&self, node: &str) {
-        event!(info, NODE, self, node, "node is back");
+    /// There is a connection to a node, after it was down or at another server than before.
+    pub(super) fn is_up(&self, node: &str, server: Option<&str>, is_back: bool) {
+        if is_back {
+            event!(info, NODE, self, node, server, "node is back");
+        } else {
+            event!(info, NODE, self, node, server, "node is up");
+        }
     }
 
     pub(super) fn lost(&self, lease: &Lease, cause: LossReason) {
@@ -74,20 +80,26 @@ impl Origin {
     pub(super) fn notice<'a>(
         &self,
         notice: &Notice,
-        names: &[Arc<str>],
+        names: &NodeNames,
         lease: impl FnOnce(u64) -> Option<&'a Lease>,
     ) {
+        let name = |node: usize| &*names[node].name;
+        let server = |node: usize| names[node].server();
         match notice {
             Notice::Votes { node } => {
-                event!(info, NODE, self, node = &*names[*node], "node votes");
+                let (node, server) = (name(*node), server(*node));
+                let server = server.as_deref();
+                event!(info, NODE, self, node, server, "node votes");
             }
             Notice::DoesNotVote {
                 node,
                 reason,
                 forgot,
             } => {
-                let (node, cause) = (&*names[*node], forgot.map(tracing::field::display));
-                event!(warn, NODE, self, node, %reason, cause, "node does not vote");
+                let (node, server) = (name(*node), server(*node));
+                let server = server.as_deref();
+                let cause = forgot.map(tracing::field::display);
+                event!(warn, NODE, self, node, server, %reason, cause, "node does not vote");
             }
             Notice::FirstStart { nodes, ready_in } => {
                 let (nodes, seconds) = (*nodes, ready_in.as_secs_f64().ceil());
@@ -102,11 +114,11 @@ impl Origin {
                 );
             }
             Notice::RefusesWrites { node, reason } => {
-                let node = &*names[*node];
+                let node = name(*node);
                 event!(warn, NODE, self, node, %reason, "node refuses to write");
             }
             Notice::Writes { node } => {
-                event!(info, NODE, self, node = &*names[*node], "node writes again");
+                event!(info, NODE, self, node = name(*node), "node writes again");
             }
             Notice::Majority { is, votes, needed } => {
                 self.majority(*is, *votes, *needed, names.len());
@@ -118,14 +130,14 @@ impl Origin {
                 info,
                 QUORUM,
                 self,
-                node = &*names[*node],
+                node = name(*node),
                 "fencing tokens begin at the wall clock, as on a first start"
             ),
             Notice::FencingDegraded { node, .. } => event!(
                 warn,
                 QUORUM,
                 self,
-                node = &*names[*node],
+                node = name(*node),
                 "too few nodes have kept their fencing counters: the wall clock stands in, so that a token may be \
                  smaller than one before"
             ),

@@ -18,6 +18,7 @@ mod hearing;
 mod held;
 mod link;
 mod log;
+mod names;
 mod tasks;
 
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub(crate) use self::{
     held::{HeldLease, Parked, Scoped},
     link::LinkState,
     log::Origin,
+    names::{NodeName, NodeNames},
     tasks::{Placement, start},
 };
 use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, key::SlotsOf, lease::Subject};

@@ -17,6 +17,7 @@ use super::{
     handle::EngineHandle,
     link::{LinkState, NodeLink},
     log::Origin,
+    names::NodeNames,
 };
 use crate::{BuildError, node::Node, process::VirtualProcess};
 
@@ -34,12 +35,12 @@ pub(crate) fn start(
     config: EngineConfig,
     links: LinkConfig,
     nodes: Vec<Arc<dyn Node>>,
+    names: NodeNames,
     placement: Placement,
 ) -> Result<(EngineHandle, Vec<watch::Receiver<LinkState>>), BuildError> {
     let (handle, commands) = EngineHandle::new(config.client.node_timeout);
     let mut ends = Vec::new();
     let mut states = Vec::new();
-    let names = nodes.iter().map(|node| node.name()).collect();
     let origin = Origin {
         client: handle.client(),
         namespace: Arc::clone(&config.namespace),
@@ -53,7 +54,7 @@ pub(crate) fn start(
             .map_or(Source::System, |seed| Source::Seed(!seed ^ index as u64));
         let link = Link::new(links, entropy);
         ends.push(NodeLink::new(
-            node,
+            (node, Arc::clone(&names[index])),
             link,
             origin.clone(),
             config.meter.node(index),

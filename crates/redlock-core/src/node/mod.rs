@@ -36,6 +36,8 @@ pub use redlock_proto::{
 };
 
 pub(crate) use self::redis::{Directory, Location, Polls, RedisNodeError};
+#[cfg(feature = "deadpool-redis")]
+pub use self::redis::{InformantAnswer, InformantReport, NamingReport};
 pub use self::{memory::MemoryNode, redis::RedisNode};
 
 /// The result of a call: the node's standing and a reply or an error for each request, or an error for all of them.
@@ -61,6 +63,15 @@ pub trait Node: fmt::Debug + Send + Sync + 'static {
 
 /// One connection to a node.
 pub trait Session: Send {
+    /// Returns the address of the server, without credentials, where others name it for the node: Sentinels, or the nodes
+    /// of a Cluster.
+    ///
+    /// Reports and log lines show it beside the node's name.
+    /// The default implementation returns `None`, because the name of most nodes is their server's address.
+    fn server(&self) -> Option<Arc<str>> {
+        None
+    }
+
     /// Sends `requests` as one call, in the namespace that `keyspace` describes.
     ///
     /// The requests have their place in the order once the future was polled.

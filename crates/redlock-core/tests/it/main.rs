@@ -10,4 +10,5 @@ mod differential;
 mod functions;
 mod paused_time;
 mod scopes_on_threads;
+mod wrong_names;
 mod wrong_servers;

@@ -68,8 +68,6 @@ impl LineReport {
     }
 
     /// One of the shortest ways to a breach, in lines.
-    ///
-    /// Worlds that differ only in which node is which are one, so a node may have another number in the next line.
     pub fn trace(&self) -> Option<&str> {
         self.told.trace.as_deref()
     }

@@ -3,6 +3,7 @@
 mod leases;
 mod lines;
 mod mutations;
+mod named;
 mod program;
 mod reduction;
 mod ticks;

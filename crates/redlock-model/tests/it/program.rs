@@ -60,6 +60,21 @@ fn a_world_of_lines_is_described_by_its_callers() {
 }
 
 #[test]
+fn a_world_of_named_servers_is_described_by_what_goes_wrong() {
+    let (code, output, _) = run("--named --failovers 1 --lost 1 --restarts 1");
+    assert_eq!(code, Some(0), "{output}");
+    assert!(
+        output.contains("named: terms, 3 informants, 1 failovers, 1 lost files, 1 restarts"),
+        "{output}"
+    );
+    let (code, output, _) = run("--named --without-terms --failovers 1 --five 2");
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("x has a lease beside y"), "{output}");
+    let (code, output, _) = run("--named --mutation no-epoch-in-mark");
+    assert_eq!(code, Some(1), "{output}");
+}
+
+#[test]
 fn an_unfinished_search_is_neither() {
     let (code, output, _) = run("--max-states 100");
     assert_eq!(code, Some(3), "{output}");
@@ -78,6 +93,9 @@ fn the_help_names_every_mutation() {
     for mutation in redlock_model::LineMutation::ALL {
         assert!(output.contains(mutation.name()), "{mutation}");
     }
+    for mutation in redlock_model::NamedMutation::ALL {
+        assert!(output.contains(mutation.name()), "{mutation}");
+    }
 }
 
 #[test]
@@ -93,6 +111,8 @@ fn arguments_that_make_no_sense_are_named() {
         ("--leases --roles king", "there is no role 'king'"),
         ("--leases --fast", "no option '--fast' of --leases"),
         ("--lines --fast", "no option '--fast' of --lines"),
+        ("--named --fast", "no option '--fast' of --named"),
+        ("--named --lease 0", "times are from 1 to 3, not 0"),
         ("3 2", "there is no option '3'"),
         ("--ci --nodes 3", "--ci stands alone"),
     ];

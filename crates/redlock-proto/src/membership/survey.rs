@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use crate::{Quorum, RunId};
 
 /// The search for the floor of a node that lost its counters: no less than any token that was ever handed
@@ -10,13 +12,18 @@ use crate::{Quorum, RunId};
 /// Read during the quarantine, the floor could miss a token whose attempt still counts the node's vote from
 /// before.
 ///
-/// A server that answers at two addresses counts once.
+/// A server that answers as several nodes counts once: by the first of them that kept its counters, or else by the first.
+/// The others of these nodes are *duplicates*.
+/// A duplicate counts as lost, because no further server is waited for there.
+/// It does not if the client knows the node as another server, which may come back.
 #[derive(Clone, Debug)]
 pub struct Survey {
     quorum: Quorum,
     node: usize,
     // invariant: one entry per node
     readings: Vec<CounterReading>,
+    /// The nodes whose addresses have led to other servers.
+    moved: BTreeSet<usize>,
 }
 
 /// The state of the counters that a node has stored.
@@ -65,6 +72,7 @@ impl Survey {
             quorum,
             node,
             readings: vec![CounterReading::Pending; quorum.nodes()],
+            moved: BTreeSet::new(),
         }
     }
 
@@ -82,6 +90,13 @@ impl Survey {
                 greatest,
             };
         }
+    }
+
+    /// Takes in that the client knows a node as another server than the one that has answered for it.
+    ///
+    /// So neither this node nor another one of that server is a duplicate for good.
+    pub fn on_moved(&mut self, node: usize) {
+        self.moved.insert(node);
     }
 
     /// Takes in that a node gave no answer.
@@ -105,20 +120,53 @@ impl Survey {
             return Some(Floor::Known(self.greatest()));
         }
         // Too many are known not to vote for the others to be a majority.
-        let hopeless = lost > self.quorum.tolerated();
+        let hopeless = lost + self.duplicates() > self.quorum.tolerated();
         (hopeless && self.is_complete() && voters + lost >= self.quorum.majority())
             .then(|| Floor::Degraded(self.greatest()))
     }
 
-    /// Returns the servers that were read, each by the first of its nodes, and whether they have their counters.
+    /// Returns the servers that were read, each by the node that counts for it, and whether they have their counters.
     fn servers(&self) -> impl Iterator<Item = (usize, Counters)> {
+        let read = self.read();
+        let counts = move |(node, run, _): &(usize, &RunId, Counters)| self.counting(run) == *node;
+        read.filter(counts)
+            .map(|(node, _, counters)| (node, counters))
+    }
+
+    /// Returns how many nodes are duplicates that no server is waited for at.
+    fn duplicates(&self) -> usize {
+        let is_duplicate = |(node, run, counters): &(usize, &RunId, Counters)| {
+            let of = self.counting(run);
+            // Two votes of a Cluster are on one server, each with counters of its own.
+            let is_lost = *counters == Counters::Lost && self.has_kept(of);
+            let has_moved = || self.moved.iter().any(|node| self.run(*node) == Some(*run));
+            of != *node && (is_lost || !has_moved())
+        };
+        self.read().filter(is_duplicate).count()
+    }
+
+    /// Returns the node that counts for a server that was read: the first that kept its counters, or else the first.
+    fn counting(&self, run: &RunId) -> usize {
+        let is_same = |node: &usize| self.run(*node) == Some(run);
+        let mut nodes = (0..self.readings.len()).filter(is_same);
+        let first = nodes.clone().next().unwrap_or(0);
+        nodes.find(|node| self.has_kept(*node)).unwrap_or(first)
+    }
+
+    fn has_kept(&self, node: usize) -> bool {
+        self.readings
+            .get(node)
+            .is_some_and(CounterReading::has_kept)
+    }
+
+    fn run(&self, node: usize) -> Option<&RunId> {
+        self.readings.get(node)?.run()
+    }
+
+    fn read(&self) -> impl Iterator<Item = (usize, &RunId, Counters)> {
         let readings = self.readings.iter().enumerate();
-        readings.filter_map(move |(node, reading)| match reading {
-            CounterReading::Read { run, counters, .. } => {
-                let mut before = self.readings.iter().take(node);
-                let is_first = !before.any(|before| before.run() == Some(run));
-                is_first.then_some((node, *counters))
-            }
+        readings.filter_map(|(node, reading)| match reading {
+            CounterReading::Read { run, counters, .. } => Some((node, run, *counters)),
             CounterReading::Pending | CounterReading::Failed => None,
         })
     }
@@ -176,5 +224,12 @@ impl CounterReading {
             Self::Read { run, .. } => Some(run),
             Self::Pending | Self::Failed => None,
         }
+    }
+
+    const fn has_kept(&self) -> bool {
+        let Self::Read { counters, .. } = self else {
+            return false;
+        };
+        matches!(counters, Counters::Kept)
     }
 }

@@ -39,6 +39,8 @@ pub struct Hearing<S> {
     named: Option<usize>,
     // invariant: no informant twice
     statements: Vec<Statement<S>>,
+    /// Whether all of it was so at one moment.
+    is_steady: bool,
 }
 
 /// What a client does with the server of a pair, whose mark it has read.
@@ -51,6 +53,8 @@ pub enum Judgement {
     Lists(Roll),
     /// It deletes the mark first, if that is still the one that it has read; the rest as for [`Lists`](Self::Lists).
     Relists(Roll),
+    /// It waits for another inquiry, because a roll begins only with [`steady`](Hearing::steady) answers.
+    AsksAgain,
     /// It asks the server nothing.
     Refused(Shortfall),
 }
@@ -72,6 +76,15 @@ pub enum Shortfall {
         named: usize,
         /// How many run.
         running: usize,
+    },
+    /// A majority names the server, a roll must begin, and an informant is silent or names another pair that is not older.
+    Unsettled {
+        /// How many have answered.
+        heard: usize,
+        /// How many there are.
+        count: usize,
+        /// The greatest epoch of such a pair.
+        greater: Option<u64>,
     },
     /// A majority names the server, and too few of it are on the roll of its mark.
     Unlisted {
@@ -108,6 +121,7 @@ impl<S: Clone + Eq> Hearing<S> {
         Self {
             named: Some(named),
             statements: Vec::new(),
+            is_steady: false,
         }
     }
 
@@ -116,13 +130,31 @@ impl<S: Clone + Eq> Hearing<S> {
         Self {
             named: None,
             statements: Vec::new(),
+            is_steady: false,
         }
     }
 
     /// Takes in an answer; two answers of one informant count once.
     pub fn hear(&mut self, statement: Statement<S>) {
+        self.is_steady = false;
         if !self.ids().any(|id| id == statement.by) {
             self.statements.push(statement);
+        }
+    }
+
+    /// Returns the answers that were the same in `earlier`, an inquiry that was complete before this one was begun.
+    ///
+    /// An informant goes back to no pair and no id, so all that they say was so at one moment between the two.
+    #[must_use]
+    pub fn steady(&self, earlier: &Self) -> Self {
+        let is_same = |statement: &&Statement<S>| {
+            let mut earlier = earlier.statements.iter();
+            earlier.any(|it| it.by == statement.by && it.names == statement.names)
+        };
+        Self {
+            named: self.named,
+            statements: self.statements.iter().filter(is_same).cloned().collect(),
+            is_steady: true,
         }
     }
 
@@ -174,10 +206,14 @@ impl<S: Clone + Eq> Hearing<S> {
             return if let Some(named) = self.named.filter(|named| running > *named) {
                 // Other clients may name the others.
                 Judgement::Refused(Shortfall::NotAllNamed { named, running })
-            } else if support >= needed {
+            } else if support < needed {
+                Judgement::Refused(Shortfall::NoMajority { needed, count })
+            } else if let Some(shortfall) = self.before_a_roll(pair, count) {
+                Judgement::Refused(shortfall)
+            } else if self.is_steady {
                 Judgement::Lists(all(count))
             } else {
-                Judgement::Refused(Shortfall::NoMajority { needed, count })
+                Judgement::AsksAgain
             };
         };
         let (listed, needed, count) = (self.listed(pair, roll), roll.majority(), roll.count());
@@ -190,8 +226,11 @@ impl<S: Clone + Eq> Hearing<S> {
         let known = self.known().max(self.named.unwrap_or(0));
         let has_heard_all = self.statements.len() >= known;
         if has_heard_all && known <= count {
-            // No client has a majority of the roll, and those that had one have lost it when the quarantine ends.
-            return Judgement::Relists(all(count));
+            return match self.before_a_roll(pair, known) {
+                Some(shortfall) => Judgement::Refused(shortfall),
+                None if self.is_steady => Judgement::Relists(all(count)),
+                None => Judgement::AsksAgain,
+            };
         }
         Judgement::Refused(Shortfall::Unlisted {
             listed,
@@ -213,20 +252,19 @@ impl<S: Clone + Eq> Hearing<S> {
         }
     }
 
-    /// Returns the roll with the informants that joined: they name the pair with a majority of the roll, and are in
-    /// `earlier`, because they answered an inquiry before this one was begun.
+    /// Returns the roll with the informants that join it, because a majority of the roll names the pair, and they do, at one
+    /// moment; the answers must be [`steady`](Self::steady).
     ///
     /// Informants that joined need no quarantine.
     /// A majority that was counted before has an epoch that is not greater, because one of this majority was part of it.
     /// One that is counted later has an epoch that is not smaller.
-    pub fn extended(&self, pair: &Pair<S>, roll: &Roll, earlier: &[InformantId]) -> Option<Roll> {
-        if self.confirms(pair, roll) != Confirms::Same || self.known() > roll.count() {
+    pub fn extended(&self, pair: &Pair<S>, roll: &Roll) -> Option<Roll> {
+        let is_settled = self.is_steady && self.known() <= roll.count();
+        if !is_settled || self.confirms(pair, roll) != Confirms::Same {
             return None;
         }
-        let mut joined = self
-            .supporters(pair)
-            .filter(|id| !roll.has(*id) && earlier.contains(id))
-            .peekable();
+        let joined = self.supporters(pair).filter(|id| !roll.has(*id));
+        let mut joined = joined.peekable();
         joined.peek()?;
         let is_here = |id: &InformantId| self.ids().any(|heard| heard == *id);
         let (here, away): (Vec<_>, Vec<_>) = roll.ids().iter().partition(|id| is_here(id));
@@ -249,6 +287,29 @@ impl<S: Clone + Eq> Hearing<S> {
             (None, Some(true)) => Some(Shortfall::Moving),
             (None, None) => Some(Shortfall::OwnerSilent),
         }
+    }
+
+    /// Returns why no roll may begin under a pair, if there are so many informants.
+    ///
+    /// A majority of another roll may have named a younger pair before.
+    /// If all have answered and none names another pair that is not older, those of this majority have lost their files,
+    /// and the rest of its roll is no majority.
+    /// One that is left out, or names the younger pair, may make it a majority again with one that hears of it only later.
+    fn before_a_roll(&self, pair: &Pair<S>, count: usize) -> Option<Shortfall> {
+        // One that leads a failover, and names nothing meanwhile, may have named a younger pair.
+        let heard = self.statements.iter().filter(|it| it.names.is_some());
+        let heard = heard.count();
+        let others = self.statements.iter().filter_map(|it| it.names.as_ref());
+        let others = others.filter(|other| *other != pair);
+        let greatest = others.map(|other| other.epoch).max();
+        // The leader of a failover may name the old server under the new epoch first.
+        let greater = greatest.filter(|epoch| *epoch >= pair.epoch);
+        let may_begin = heard >= count && greater.is_none();
+        (!may_begin).then_some(Shortfall::Unsettled {
+            heard,
+            count,
+            greater,
+        })
     }
 
     fn supporters(&self, pair: &Pair<S>) -> impl Iterator<Item = InformantId> {
@@ -294,6 +355,11 @@ mod tests {
         hearing
     }
 
+    /// Two inquiries have the same answers.
+    fn twice(hearing: &Hearing<char>) -> Hearing<char> {
+        hearing.steady(hearing)
+    }
+
     fn roll(ids: &[u64]) -> Roll {
         Roll::new(3, ids.iter().copied().map(InformantId::new))
     }
@@ -321,9 +387,14 @@ mod tests {
         let agreed = heard(&[(1, 'B', 1), (1, 'B', 1), (2, 'B', 1), (3, 'A', 0)]);
         assert_eq!(agreed.candidate(), Some(B1));
         let all = Judgement::Lists(roll(&[1, 2, 3]));
-        assert_eq!(agreed.judge(&B1, None), all, "all that it has heard");
-        let twice = heard(&[(1, 'B', 1), (1, 'B', 1)]);
-        assert_eq!(twice.judge(&B1, None), needed, "one of them counts once");
+        assert_eq!(
+            twice(&agreed).judge(&B1, None),
+            all,
+            "all that it has heard"
+        );
+        assert_eq!(agreed.judge(&B1, None), Judgement::AsksAgain);
+        let one = heard(&[(1, 'B', 1), (1, 'B', 1)]);
+        assert_eq!(one.judge(&B1, None), needed, "one of them counts once");
     }
 
     // Shows: R7.2, R7.3.
@@ -354,14 +425,44 @@ mod tests {
             known: None,
         });
         assert_eq!(two_lost.judge(&A0, Some(&all)), unlisted);
-        let third = heard(&[(8, 'A', 0), (9, 'A', 0), (3, 'B', 1)]);
+        let third = heard(&[(8, 'A', 0), (9, 'A', 0), (3, 'A', 0)]);
         let anew = Judgement::Relists(roll(&[3, 8, 9]));
-        assert_eq!(third.judge(&A0, Some(&all)), anew, "all were heard");
+        assert_eq!(third.judge(&A0, Some(&all)), Judgement::AsksAgain);
+        assert_eq!(twice(&third).judge(&A0, Some(&all)), anew, "all were heard");
         let one_lost = heard(&[(1, 'B', 1), (2, 'B', 1), (9, 'A', 0)]);
         assert_eq!(
             one_lost.judge(&B1, Some(&all)),
             Judgement::Counts(all.clone())
         );
+    }
+
+    // Shows: R7.11, R7.13.
+    #[test]
+    fn a_roll_begins_only_where_all_have_answered_and_none_names_a_greater_epoch() {
+        let unsettled = |heard, greater| {
+            Judgement::Refused(Shortfall::Unsettled {
+                heard,
+                count: 3,
+                greater,
+            })
+        };
+        let all = roll(&[1, 2, 3]);
+        let mut leading = heard(&[(8, 'A', 0), (3, 'A', 0)]);
+        leading.hear(Statement {
+            names: None,
+            ..says(1, 'A', 0, 3)
+        });
+        assert_eq!(leading.judge(&A0, None), unsettled(2, None));
+        let silent = heard(&[(8, 'A', 0), (3, 'A', 0)]);
+        assert_eq!(silent.judge(&A0, None), unsettled(2, None));
+        let younger = heard(&[(8, 'A', 0), (3, 'A', 0), (2, 'B', 1)]);
+        assert_eq!(younger.judge(&A0, None), unsettled(3, Some(1)));
+        assert_eq!(younger.judge(&A0, Some(&all)), unsettled(3, Some(1)));
+        let as_young = heard(&[(8, 'A', 1), (9, 'B', 1), (3, 'B', 1)]);
+        assert_eq!(as_young.judge(&B1, Some(&all)), unsettled(3, Some(1)));
+        let older = heard(&[(8, 'A', 0), (9, 'B', 1), (3, 'B', 1)]);
+        let anew = Judgement::Relists(roll(&[3, 8, 9]));
+        assert_eq!(twice(&older).judge(&B1, Some(&all)), anew, "A is older");
     }
 
     // Shows: R7.13.
@@ -410,29 +511,36 @@ mod tests {
         for by in [1, 2, 3] {
             ghosts.hear(says(by, 'A', 0, 7));
         }
-        assert_eq!(ghosts.judge(&A0, None), Judgement::Lists(roll(&[1, 2, 3])));
+        let all = Judgement::Lists(roll(&[1, 2, 3]));
+        assert_eq!(twice(&ghosts).judge(&A0, None), all);
     }
 
     // Shows: R7.12.
     #[test]
-    fn an_informant_joins_the_roll_that_was_there_before_the_others_were_asked() {
+    fn an_informant_joins_the_roll_that_named_the_pair_beside_a_majority_of_it() {
         let all = roll(&[1, 2, 3]);
         let hearing = heard(&[(1, 'A', 0), (2, 'A', 0), (9, 'A', 0)]);
         let id = InformantId::new;
-        assert_eq!(hearing.extended(&A0, &all, &[id(1), id(2)]), None);
-        let extended = hearing.extended(&A0, &all, &[id(1), id(9)]);
+        assert_eq!(hearing.extended(&A0, &all), None, "at different moments");
+        let after = |earlier: &[_]| hearing.steady(&heard(earlier)).extended(&A0, &all);
+        let extended = after(&[(1, 'A', 0), (2, 'A', 0), (9, 'A', 0)]);
         assert_eq!(extended, Some(roll(&[1, 2, 3, 9])), "3 may come back");
+        assert_eq!(after(&[(1, 'A', 0), (2, 'A', 0)]), None, "9 is younger");
+        assert_eq!(after(&[(2, 'A', 0), (9, 'A', 0)]), None, "1 was silent");
+        let steady = |statements: &[_]| heard(statements).steady(&heard(statements));
         let full = roll(&[1, 2, 4, 5, 6, 7]);
-        let extended = hearing.extended(&A0, &full, &[id(9)]).unwrap();
+        let agreed = steady(&[(1, 'A', 0), (2, 'A', 0), (9, 'A', 0)]);
+        let extended = agreed.extended(&A0, &full).unwrap();
         assert_eq!(extended.ids().len(), 6);
         assert!([1, 2, 9].iter().all(|by| extended.has(id(*by))));
-        let disagree = heard(&[(1, 'A', 0), (2, 'A', 0), (9, 'A', 1)]);
-        assert_eq!(disagree.extended(&A0, &all, &[id(9)]), None);
-        let no_majority = heard(&[(1, 'A', 0), (8, 'A', 0), (9, 'A', 0)]);
-        assert_eq!(no_majority.extended(&A0, &all, &[id(8), id(9)]), None);
+        let disagree = steady(&[(1, 'A', 0), (2, 'A', 0), (9, 'A', 1)]);
+        assert_eq!(disagree.extended(&A0, &all), None);
+        let no_majority = steady(&[(1, 'A', 0), (8, 'A', 0), (9, 'A', 0)]);
+        assert_eq!(no_majority.extended(&A0, &all), None);
         let mut ghost = heard(&[(1, 'A', 0), (9, 'A', 0)]);
         ghost.hear(says(2, 'A', 0, 4));
-        assert_eq!(ghost.extended(&A0, &all, &[id(9)]), None);
+        let ghost = ghost.steady(&ghost);
+        assert_eq!(ghost.extended(&A0, &all), None);
     }
 
     // Shows: R7.10.

@@ -28,6 +28,16 @@ impl ClusterVote {
         Self::all(of.parse().ok()?)?.find(|vote| vote.number == number)
     }
 
+    /// Returns which of the votes it is, from 1.
+    pub const fn number(self) -> u8 {
+        self.number
+    }
+
+    /// Returns how many votes the Cluster has.
+    pub const fn of(self) -> u8 {
+        self.of
+    }
+
     /// Returns the hash tag of its keys, such as `redlock:2of3:1`; it stands in place of the namespace in them.
     pub fn tag(self, namespace: &str) -> String {
         let (number, of) = (u32::from(self.number), u32::from(self.of));
@@ -106,6 +116,7 @@ mod tests {
     #[test]
     fn a_vote_is_told_by_its_text_and_in_its_tag() {
         let second = ClusterVote::read("2of3").unwrap();
+        assert_eq!((second.number(), second.of()), (2, 3));
         assert_eq!(second.to_string(), "2of3");
         assert!(second.tag("billing").starts_with("billing:2of3:"));
         for wrong in ["0of3", "4of3", "1of1", "1of4", "1of11", "2", "of3", ""] {

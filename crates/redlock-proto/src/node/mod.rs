@@ -1,6 +1,7 @@
 //! A node: what it can be asked and what it answers, and a model of what it does.
 
 mod cluster_vote;
+mod grant;
 mod keyspace;
 mod line;
 mod mark;

@@ -73,34 +73,40 @@ impl Transaction {
         let votes = standing.is_some();
         let replies = requests.iter().zip(&self.done);
         let replies = replies.map(|(request, done)| {
-            Ok(match (verb(request), *done) {
-                (
-                    _,
-                    Done::Compared {
-                        is_awaited: true, ..
-                    },
-                ) => Reply::Unclear,
-                (Some(Verb::Release { .. }), Done::Compared { is_owner: true, .. }) => Reply::Done,
-                (Some(Verb::Release { .. }), Done::Compared { .. }) => Reply::Missing,
-                (Some(Verb::Extend { .. }), Done::Compared { is_owner: true, .. }) if votes => {
-                    Reply::Done
-                }
-                (
-                    Some(Verb::Acquire { proposal, .. }),
-                    Done::Took {
-                        is_owner: true,
-                        before,
-                        is_counted: true,
-                    },
-                ) if votes && self.is_ahead(*proposal, before) => {
-                    Reply::Taken { counter: *proposal }
-                }
-                _ => Reply::Unclear,
-            })
+            let reply = self.reply(request, *done);
+            // Only a node that votes grants anything.
+            let is_clear = votes || !reply.grants(request);
+            Ok(if is_clear { reply } else { Reply::Unclear })
         });
         Answer {
             replies: replies.collect(),
             standing,
+        }
+    }
+
+    /// Returns the node's reply to a request, if the node votes.
+    fn reply(&self, request: &Request, done: Done) -> Reply {
+        match (verb(request), done) {
+            (
+                _,
+                Done::Compared {
+                    is_awaited: true, ..
+                },
+            ) => Reply::Unclear,
+            (
+                Some(Verb::Release { .. } | Verb::Extend { .. }),
+                Done::Compared { is_owner: true, .. },
+            ) => Reply::Done,
+            (Some(Verb::Release { .. }), Done::Compared { .. }) => Reply::Missing,
+            (
+                Some(Verb::Acquire { proposal, .. }),
+                Done::Took {
+                    is_owner: true,
+                    before,
+                    is_counted: true,
+                },
+            ) if self.is_ahead(*proposal, before) => Reply::Taken { counter: *proposal },
+            _ => Reply::Unclear,
         }
     }
 

@@ -10,4 +10,5 @@ mod lease;
 mod outages;
 mod overload;
 mod store;
+mod survey;
 mod votes;

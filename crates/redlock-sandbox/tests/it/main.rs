@@ -7,4 +7,5 @@ mod compose;
 mod delayed_restart;
 mod expiry;
 mod lifecycle;
+mod members;
 mod orphans;

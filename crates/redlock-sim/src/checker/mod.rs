@@ -178,7 +178,7 @@ impl Checker {
             Event::Restarted { node } => {
                 self.restarted.entry(node).or_insert(at);
             }
-            Event::Opened { node } => self.opened(node),
+            Event::Opened { node, duplicates } => self.opened(node, duplicates),
             Event::Voted { node } => self.voted(at, node),
             Event::Healed { node, confirmed } => {
                 if !confirmed {

@@ -18,8 +18,10 @@ impl Checker {
     /// The order of tokens starts over if the nodes that kept their counters were no majority.
     /// It does so only where wall clocks are too far apart to stand in for the lost counters.
     /// A node that was started again counts as one that lost its counters: clients cannot tell them apart.
-    pub(super) fn opened(&mut self, node: usize) {
-        let out = self.lost.len()
+    /// So does a duplicate: the client need not know that its address leads to another node's server only for a while.
+    pub(super) fn opened(&mut self, node: usize, duplicates: usize) {
+        let out = duplicates
+            + self.lost.len()
             + self
                 .restarted
                 .keys()

@@ -276,9 +276,10 @@ impl World {
                 }
                 Request::Node(verb) => {
                     if self.was_opened(node, *verb, reply) {
-                        let degrades = std::mem::take(&mut self.links[link].degrades);
-                        self.counters.degraded += u64::from(degrades);
-                        self.observe(&Event::Opened { node });
+                        let degraded = self.links[link].degrades.take();
+                        self.counters.degraded += u64::from(degraded.is_some());
+                        let duplicates = degraded.map_or(0, |degraded| degraded.duplicates);
+                        self.observe(&Event::Opened { node, duplicates });
                         // What follows in the same call is done by a node that votes.
                         votes = true;
                         self.votes(node);

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Effect, Failure, FailureKind, LockMode, Loss, NotAVote, Notice, TokenBlock};
+use redlock_proto::{
+    Effect, Failure, FailureKind, LockMode, Loss, NodeAnswer, NotAVote, Notice, TokenBlock,
+};
 
 use super::{
     World,
+    link::Degraded,
     process::{Holding, State},
     status::has_reason,
     waiter::waiter_of,
@@ -303,7 +306,13 @@ impl World {
             .line(self.now, || format!("client {client} notices: {notice:?}"));
         match notice {
             Notice::FencingDegraded { node, .. } => {
-                self.processes[client].degrades = Some(*node);
+                let process = &mut self.processes[client];
+                let answers = process.client.standing(process.now(self.now));
+                let duplicates = answers.iter().filter(|answer| is_duplicate(answer));
+                process.degrades = Some(Degraded {
+                    node: *node,
+                    duplicates: duplicates.count(),
+                });
             }
             Notice::DoesNotVote {
                 reason: NotAVote::Clock,
@@ -366,3 +375,13 @@ impl World {
 
 /// By when the clients of a world are connected whose nodes are well.
 const CONNECTED_BY: Micros = 500 * MS;
+
+/// Returns whether a node is the same server as another one, which votes for both.
+const fn is_duplicate(answer: &NodeAnswer) -> bool {
+    matches!(
+        answer,
+        NodeAnswer::NotAVote {
+            reason: NotAVote::SameServer { .. }
+        }
+    )
+}

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use redlock_proto::{Answer, Keyspace, Request};
+use redlock_proto::{Answer, Keyspace, Request, Roll};
 
 use super::{naming::Session, news::News};
 use crate::setup::Micros;
@@ -79,9 +79,19 @@ pub(super) struct Connection {
     /// What its client was told and does not know yet.
     pub(super) news: VecDeque<News>,
     /// Its node is to be told to vote, and a wall clock stands in for the node's counters.
-    pub(super) degrades: bool,
+    pub(super) degrades: Option<Degraded>,
     /// Under which term the server of the present connection is named, if others name it.
     pub(super) session: Option<Box<Session>>,
+    /// The roll by which its client has gone last, if others name the server.
+    pub(super) last_roll: Option<Roll>,
+}
+
+/// A node whose counters a wall clock stands in for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Degraded {
+    pub(super) node: usize,
+    /// How many nodes are the same server as another, as its client knows them.
+    pub(super) duplicates: usize,
 }
 
 impl Connection {
@@ -102,8 +112,9 @@ impl Connection {
             hole_out: 0,
             hole_back: 0,
             news: VecDeque::new(),
-            degrades: false,
+            degrades: None,
             session: None,
+            last_roll: None,
         }
     }
 
@@ -119,8 +130,9 @@ impl Connection {
         self.timer_at = Micros::MAX;
         self.shed = 0;
         self.news.clear();
-        self.degrades = false;
+        self.degrades = None;
         self.session = None;
+        self.last_roll = None;
         // Nothing that is due for the connection concerns the next process.
         self.conn += 1;
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_proto::{Client, Instant, LeaseTerms, LockMode, Now, Slab, Ticket, TokenBlock};
 
-use super::{agenda::Due, callers::Callers};
+use super::{agenda::Due, callers::Callers, link::Degraded};
 use crate::{
     clock::Clock,
     setup::{Micros, micros},
@@ -51,7 +51,7 @@ pub(super) struct Process {
     /// It was told something while it was not asked what it wants done.
     pub(super) has_news: bool,
     /// The node of which it has said that a wall clock stands in for its counters.
-    pub(super) degrades: Option<usize>,
+    pub(super) degrades: Option<Degraded>,
     /// For how long it stands still once it has asked for something.
     pub(super) stumbles: Option<Micros>,
     /// It has asked for something just now.

@@ -6,6 +6,7 @@ use redlock_proto::{KeySet, Lock, LockMode, NodeVerb, Op, OwnerId, Request, Verb
 
 use super::{
     World,
+    link::Degraded,
     process::{State, User},
 };
 use crate::{Event, setup::micros};
@@ -94,11 +95,12 @@ impl World {
             self.is_told_to_vote(node);
         }
         let degrades = &mut self.processes[client].degrades;
-        let is_degraded = opens && degrades.take_if(|degraded| *degraded == node).is_some();
+        let is_degraded = |degraded: &mut Degraded| opens && degraded.node == node;
+        let degraded = degrades.take_if(is_degraded);
         let link = self.link(client, node);
         let now = self.instant(link);
         let this = &mut self.links[link];
-        this.degrades |= is_degraded;
+        this.degrades = degraded.or(this.degrades);
         self.trace.line(self.now, || {
             let (up, to) = (this.machine.is_up(), Told(&request, number));
             let up = if up { "" } else { " (not connected)" };

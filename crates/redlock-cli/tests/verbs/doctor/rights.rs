@@ -4,6 +4,7 @@ use std::{
 };
 
 use redlock_core::node::RedisNode;
+use redlock_sandbox::ServerOptions;
 
 use crate::kit::{Examined, Nodes, Relay, run};
 
@@ -195,5 +196,22 @@ async fn rights_without_which_no_order_is_kept_are_warned_of_and_the_line_gives_
         let examined = nodes.doctor(&["--strict"]);
         assert!(examined.found("lines").is_empty(), "{examined:?}");
         assert_eq!(examined.code, 0, "{examined:?}");
+    }
+}
+
+/// Then each hand-over between processes takes as long as without lines.
+#[tokio::test]
+async fn commands_for_lines_that_a_server_has_renamed_are_warned_of() {
+    for name in ["PUBLISH", "SUBSCRIBE"] {
+        let renamed = ServerOptions::default().argument("--rename-command");
+        let nodes = Nodes::start_with(1, &renamed.argument(name).argument("HIDDEN"));
+        nodes.bless().await;
+        let words = [
+            "warning",
+            name,
+            "only when they ask again, after random pauses",
+            "-> remove rename-command",
+        ];
+        nodes.doctor(&[]).one("lines", &words);
     }
 }

@@ -33,6 +33,15 @@ impl Address {
     }
 }
 
+impl Address {
+    /// Returns whether it leads each machine to itself.
+    pub(super) fn is_loopback(&self) -> bool {
+        let (host, _) = self.0.rsplit_once(':').unwrap_or((&self.0, ""));
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback())
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -129,6 +138,22 @@ mod tests {
             address("redis://127.0.0.1:6380"),
             address("redis://127.0.0.1:6379")
         );
+    }
+
+    #[test]
+    fn a_loopback_address_is_known() {
+        let is_loopback =
+            |url: &str| Address::of(&url.into_connection_info().unwrap()).is_loopback();
+        for url in [
+            "redis://localhost",
+            "redis://127.0.5.1:7000",
+            "redis://[::1]",
+        ] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in ["redis://10.0.0.1", "redis://redis-1", "redis://[::2]"] {
+            assert!(!is_loopback(url), "{url}");
+        }
     }
 
     #[test]

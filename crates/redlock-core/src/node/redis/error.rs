@@ -24,9 +24,7 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
     match error.kind() {
         // The words of the system, or of TLS.
         ErrorKind::Io => with_advice(one_line(&error.to_string())),
-        ErrorKind::AuthenticationFailed => {
-            "authentication failed; give a user and a password that it knows".into()
-        }
+        ErrorKind::AuthenticationFailed => AUTHENTICATION.into(),
         ErrorKind::Parse => not_redis(error.detail().unwrap_or_default()).into(),
         // The client library's words, unless it adds something to them.
         _ if error.detail().is_none() => one_line(&error.to_string()),
@@ -36,6 +34,10 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
 
 /// Adds what to do to an error of TLS about certificates.
 fn with_advice(words: Arc<str>) -> Arc<str> {
+    if words.contains("PEM") {
+        let is_set = std::env::var_os("SSL_CERT_FILE").is_some();
+        return no_certificates(&words, is_set).into();
+    }
     let advice = if words.contains("CertificateRequired") {
         "it wants a client certificate, which needs a pool of your own (NodeConfig::pool)"
     } else if words.contains("UnknownIssuer") {
@@ -44,6 +46,18 @@ fn with_advice(words: Arc<str>) -> Arc<str> {
         return words;
     };
     format!("{words}; {advice}").into()
+}
+
+/// Returns that the certificates to trust cannot be read, and what to do; `words` say where.
+fn no_certificates(words: &str, is_named: bool) -> String {
+    match is_named {
+        true => format!(
+            "SSL_CERT_FILE names no file of certificates ({words}); let it name one in PEM form, or unset it"
+        ),
+        false => format!(
+            "the platform's certificates cannot be read ({words}); let SSL_CERT_FILE name a file with those to trust"
+        ),
+    }
 }
 
 /// Returns an error that the server sent, in words of ours.
@@ -63,6 +77,8 @@ fn not_redis(parse_error: &str) -> &'static str {
     }
 }
 
+pub(super) const AUTHENTICATION: &str =
+    "authentication failed; give a user and a password that it knows";
 pub(super) const HTTP_SERVER: &str = "an HTTP server answers; give the port of a Redis server";
 pub(super) const TLS_SERVER: &str = "it speaks TLS; give a rediss:// URL";
 pub(super) const NOT_REDIS: &str =
@@ -87,10 +103,7 @@ pub(super) fn pool_error(error: &PoolError) -> NotOpened {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
             not_opened(error)
         }
-        other => NotOpened {
-            reason: one_line(&other.to_string()),
-            is_vague: false,
-        },
+        other => NotOpened::clear(one_line(&other.to_string())),
     }
 }
 
@@ -100,6 +113,9 @@ pub(super) fn not_opened(error: &RedisError) -> NotOpened {
         reason: reason(error),
         is_vague: error.is_timeout()
             || error.is_connection_dropped() && !error.is_connection_refusal(),
+        is_unreachable: error.is_timeout()
+            || error.is_io_error() && !is_of_tls(error) && !error.is_connection_dropped()
+            || error.is_connection_refusal(),
     }
 }
 
@@ -109,6 +125,35 @@ pub(super) struct NotOpened {
     pub(super) reason: Arc<str>,
     /// Whether a look at what answers may say more.
     pub(super) is_vague: bool,
+    /// Whether nothing answers at the address.
+    pub(super) is_unreachable: bool,
+}
+
+impl NotOpened {
+    /// Makes it of a reason that says all.
+    pub(super) fn clear(reason: impl Into<Arc<str>>) -> Self {
+        Self {
+            reason: reason.into(),
+            is_vague: false,
+            is_unreachable: false,
+        }
+    }
+
+    /// Makes it of an address at which nothing answers within a time limit.
+    pub(super) fn silent() -> Self {
+        Self {
+            is_unreachable: true,
+            ..Self::clear("it does not answer")
+        }
+    }
+}
+
+/// Returns whether an error is about TLS or its certificates.
+fn is_of_tls(error: &RedisError) -> bool {
+    let words = error.to_string();
+    ["certificate", "PEM", "TLS", "fatal alert"]
+        .iter()
+        .any(|part| words.contains(part))
 }
 
 /// Returns what a call that failed as a whole leaves behind.
@@ -210,6 +255,17 @@ mod tests {
         let refused = words("received fatal alert: CertificateRequired");
         assert!(refused.contains("NodeConfig::pool"), "{refused}");
         assert_eq!(&*words("connection reset"), "connection reset");
+    }
+
+    #[test]
+    fn a_variable_that_names_no_file_of_certificates_is_named() {
+        let said = "failed to read PEM from file: No such file or directory at '/no/such'";
+        let named = no_certificates(said, true);
+        assert!(named.starts_with("SSL_CERT_FILE names no file"), "{named}");
+        assert!(named.contains("'/no/such'"), "{named}");
+        assert!(named.ends_with("; let it name one in PEM form, or unset it"));
+        let other = no_certificates(said, false);
+        assert!(other.starts_with("the platform's certificates"), "{other}");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! A request has the owner value of a lock in it, the name of a resource, or a password.
 //! So a server's text is compared with texts that are known, and what is passed on is drawn from constants.
 
+use std::sync::Arc;
+
 use super::{RedisNode, script};
 
 /// Returns an error that a server sent, in words of ours: its code, what it means and what to do, and the command that met it.
@@ -45,11 +47,32 @@ pub(super) fn retold(text: &str) -> String {
             let rights = RedisNode::RIGHTS_FOR_CLUSTERS;
             say(&format!("its user needs {rights}, too"), "; ");
         }
-        Some([.., "CLUSTER"]) => say("the URL of a Cluster begins with redis+cluster://", "; "),
+        Some([.., "CLUSTER"]) => say(CLUSTER, "; "),
+        Some([.., "MASTER"]) => say(MASTER, "; "),
         Some([.., advice]) => say(advice, "; "),
     }
     told
 }
+
+/// Returns a reason in the words for a server that others name: its URL is right, and the client follows.
+pub(super) fn of_named(reason: &Arc<str>) -> Arc<str> {
+    let said = reason.strip_suffix(CLUSTER);
+    let advice = match said {
+        Some(said) if said.starts_with("CLUSTERDOWN") => DOWN,
+        Some(_) => MOVING,
+        None => FAILED_OVER,
+    };
+    match said.or_else(|| reason.strip_suffix(MASTER)) {
+        Some(said) => format!("{said}{advice}").into(),
+        None => Arc::clone(reason),
+    }
+}
+
+const CLUSTER: &str = "the URL of a Cluster begins with redis+cluster://";
+const MASTER: &str = "give the address of a master that nothing else replaces";
+const MOVING: &str = "its slot is on its way, or this server has not heard of it yet: wait, and if it stays so, see CLUSTER NODES there";
+const DOWN: &str = "wait for the failover, and if it stays so, see CLUSTER INFO there";
+const FAILED_OVER: &str = "wait for the failover: the client follows it by itself";
 
 /// Returns the lines of [`KNOWN`].
 fn known() -> impl Iterator<Item = [&'static str; 4]> {
@@ -95,8 +118,8 @@ OOM |  | its memory is full | give it more, or delete other keys there
 MISCONF | AOF | it cannot write its append-only file and refuses writes | see its log and its disk
 MISCONF |  | it cannot save its data to disk and refuses writes | see its log and its disk
 NOREPLICAS |  | it refuses writes without replicas | set min-replicas-to-write to 0: nodes need no replicas
-READONLY |  | it is a replica | give the address of a master that nothing else replaces
-MASTERDOWN |  | it is a replica that has lost its master | give the address of a master that nothing else replaces
+READONLY |  | it is a replica | MASTER
+MASTERDOWN |  | it is a replica that has lost its master | MASTER
 LOADING |  | it is loading its data |
 BUSY |  | it is busy with somebody's script | SCRIPT KILL ends it
 CLUSTERDOWN |  | it is part of a cluster that is down, or has no slots | CLUSTER
@@ -210,6 +233,37 @@ mod tests {
             assert!(retold.contains("(ZADD); its user needs"), "{retold}");
             assert!(retold.contains(RedisNode::RIGHTS), "{retold}");
         }
+    }
+
+    #[test]
+    fn a_client_whose_url_is_right_is_not_told_to_write_another() {
+        for (said, code, told) in [
+            (
+                "MOVED 13579 10.0.0.2:6379",
+                "MOVED",
+                "its slot is on its way",
+            ),
+            ("ASK 13579 10.0.0.2:6379", "ASK", "see CLUSTER NODES there"),
+            (
+                "CLUSTERDOWN The cluster is down",
+                "CLUSTERDOWN",
+                "see CLUSTER INFO there",
+            ),
+            (
+                "READONLY You can't write",
+                "READONLY",
+                "follows it by itself",
+            ),
+            ("LOADING it", "LOADING", "it is loading its data"),
+        ] {
+            let named = of_named(&retold(said).into());
+            assert!(named.starts_with(code) && named.contains(told), "{named}");
+            for form in [CLUSTER, MASTER] {
+                assert!(!named.contains(form), "{named}");
+            }
+        }
+        assert!(retold("MOVED 13579 10.0.0.2:6379").ends_with(CLUSTER));
+        assert!(retold("READONLY You can't write").ends_with(MASTER));
     }
 
     #[test]

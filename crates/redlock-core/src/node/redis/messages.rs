@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use deadpool_redis::redis::{Client, ConnectionInfo, Msg, RedisResult};
+use deadpool_redis::redis::{Client, ConnectionInfo, Msg, RedisResult, cmd};
 use futures_util::{StreamExt, stream::BoxStream};
 use redlock_proto::{Gift, NodeTime, RunId};
 use tokio::time::timeout;
 
-use super::error::reason;
+use super::{error::reason, transport::Transport};
 
 /// How to hear a server's messages.
 #[derive(Clone, Debug)]
@@ -37,6 +37,22 @@ impl Messages {
         let gifts = messages.filter_map(async |message: Msg| gift(message.get_payload_bytes()));
         Ok(gifts.boxed())
     }
+}
+
+/// Publishes an empty message, which clients pass over, to find out whether the server lets the user publish.
+///
+/// A node that gives a key to a caller in line does not say whether it has published that.
+pub(super) async fn publish_nothing(
+    channel: &str,
+    mut connection: Transport,
+) -> Result<(), Arc<str>> {
+    let mut publish = cmd("PUBLISH");
+    publish.arg(channel).arg("");
+    let published = connection.ask(&publish).await;
+    published.map(drop).map_err(|error| {
+        let reason = reason(&error);
+        format!("it publishes no messages: {reason}").into()
+    })
 }
 
 /// Reads a message: the round, the token, the node's time in microseconds, and its run.

@@ -27,6 +27,10 @@ use deadpool_redis::redis::{ConnectionInfo, IntoConnectionInfo};
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_proto::{Keyspace, slot_of};
 
+#[cfg(feature = "deadpool-redis")]
+use self::naming::Informants;
+#[cfg(feature = "deadpool-redis")]
+pub use self::naming::{InformantAnswer, InformantReport, NamingReport};
 use self::{
     address::Address,
     form::Forms,
@@ -97,7 +101,8 @@ impl RedisNode {
     /// line, beside the channels of the namespace, such as `&{redlock}:wake:*`.
     ///
     /// With these, the client hears in a second connection that a node has given a key to one of its callers.
-    /// Without them, the client's callers ask again after random pauses for a quarter of a second, and then learn of their
+    /// The client that releases the key publishes that, so the users of all clients need both rights.
+    /// Without one of them, or where the server has renamed one of the commands, the client's callers ask again after random pauses for a quarter of a second, and then learn of their
     /// turn only when they ask.
     pub const RIGHTS_FOR_LINES: &str = "+publish +subscribe";
 
@@ -113,6 +118,13 @@ impl RedisNode {
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) on all nodes of a Cluster, where the URL names
     /// one.
     pub const RIGHTS_FOR_CLUSTERS: &str = "+cluster|nodes";
+
+    /// The rights that the user of the Sentinels needs there, where the URL names a master by its Sentinels.
+    ///
+    /// It needs no keys and no channels.
+    /// Without the last of these rights, Sentinels that are gone and not forgotten count as if they ran.
+    /// With `+sentinel|masters`, an error about an unknown master names those that the Sentinel knows.
+    pub const RIGHTS_FOR_SENTINELS: &str = "+sentinel|myid +sentinel|master +sentinel|sentinels";
 
     /// Makes a node at this URL, with a limit of one second to connect.
     ///
@@ -186,6 +198,7 @@ impl RedisNode {
                     informants: polls.of(*directory, credentials, connect_timeout),
                     slot: tag.as_deref().map(slot_of).unwrap_or_default(),
                     keyspace: Arc::new(keyspace),
+                    last_roll: Arc::default(),
                 };
                 (name, identity, Place::Named(Arc::new(named)))
             }
@@ -331,6 +344,24 @@ impl Location {
             }
         };
         CredentialsProvider::completed(credentials, info).await
+    }
+}
+
+#[cfg(feature = "deadpool-redis")]
+impl Location {
+    /// Returns what each of those says that name the server; `None` if none does.
+    pub(crate) async fn naming(
+        self,
+        credentials: Option<&CredentialsProvider>,
+        namespace: &str,
+        limit: Duration,
+    ) -> Result<Option<NamingReport>, Arc<str>> {
+        let Self::Directory(directory) = self else {
+            return Ok(None);
+        };
+        let slot = directory.tag(namespace)?.as_deref().map(slot_of);
+        let informants = Informants::new(*directory, credentials.cloned(), limit);
+        informants.report(slot.unwrap_or_default()).await.map(Some)
     }
 }
 

@@ -72,8 +72,8 @@ impl Probe {
     }
 }
 
-const NO_TLS: &str = "it does not speak TLS; give a redis:// URL";
-const HANGS_UP: &str = "it hangs up without an answer; a TLS port takes a rediss:// URL, and a proxy needs a server behind it";
+pub(super) const NO_TLS: &str = "it does not speak TLS; give a redis:// URL";
+pub(super) const HANGS_UP: &str = "it hangs up without an answer; a TLS port takes a rediss:// URL, and a proxy needs a server behind it";
 
 /// How long each step may take.
 const PATIENCE: Duration = Duration::from_millis(200);

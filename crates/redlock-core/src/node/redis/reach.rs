@@ -8,13 +8,14 @@ use deadpool_redis::{
 };
 use futures_util::future::{Either, select};
 use redlock_proto::Keyspace;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     Address, RedisNodeError,
     error::{NotOpened, reason},
+    error_texts::of_named,
     messages::Messages,
-    naming::{Informants, Named},
+    naming::{Informants, LastRoll, Named},
     probe::Probe,
     session::{RedisSession, SessionParts},
     transport::Direct,
@@ -39,6 +40,7 @@ pub(super) struct NamedPlace {
     pub(super) slot: u16,
     /// Of the client, as the node has it; the term of a session is put into it.
     pub(super) keyspace: Arc<Keyspace>,
+    pub(super) last_roll: LastRoll,
 }
 
 /// A server that wants credentials which a provider gives.
@@ -68,7 +70,7 @@ impl Place {
     /// Opens a connection.
     pub(super) async fn open(&self, parts: SessionParts) -> Result<RedisSession, Arc<str>> {
         match self {
-            Self::Fixed(server) => server.open(parts).await,
+            Self::Fixed(server) => server.open(parts).await.map_err(|why| why.reason),
             Self::Guarded(guarded) => {
                 let Guarded {
                     info,
@@ -77,27 +79,30 @@ impl Place {
                 } = &**guarded;
                 let server =
                     Server::with(Some(credentials), info.clone(), *connect_timeout).await?;
-                server.open(parts).await
+                server.open(parts).await.map_err(|why| why.reason)
             }
             Self::Named(place) => {
                 let NamedPlace {
                     informants,
                     slot,
                     keyspace,
+                    last_roll,
                 } = &**place;
-                let named = Named::ask(informants, *slot).await?;
+                let (credentials, limit) = (&informants.credentials, informants.connect_timeout);
+                // A little before the link gives up, which does not know of the server.
+                let end = Instant::now() + limit * 9 / 10;
+                let named = Named::ask(informants, *slot, last_roll).await?;
                 let info = named.info();
                 let address = Address::of(&info);
-                let (credentials, limit) = (&informants.credentials, informants.connect_timeout);
                 let opening = async {
-                    let server = Server::with(credentials.as_ref(), info, limit).await?;
-                    let session = server.open(parts).await?;
-                    session.under(named, keyspace).await
+                    let server = Server::with(credentials.as_ref(), info, limit).await;
+                    let session = server.map_err(NotOpened::clear)?.open(parts).await?;
+                    let session = session.under(named, keyspace).await;
+                    session.map_err(|why| NotOpened::clear(of_named(&why)))
                 };
-                opening.await.map_err(|why: Arc<str>| {
-                    let names = informants.names();
-                    format!("{names} say that its server is {address}: {why}").into()
-                })
+                let opened = timeout_at(end, opening).await;
+                let opened = opened.unwrap_or_else(|_| Err(NotOpened::silent()));
+                opened.map_err(|why| informants.not_opened(&address, &why).into())
             }
         }
     }
@@ -159,7 +164,7 @@ impl Server {
         }
     }
 
-    async fn open(&self, parts: SessionParts) -> Result<RedisSession, Arc<str>> {
+    async fn open(&self, parts: SessionParts) -> Result<RedisSession, NotOpened> {
         let mut opening = pin!(RedisSession::open(&self.pool, self.direct.as_ref(), parts));
         let finding = async || match &self.probe {
             Some(probe) => probe.finding().await,
@@ -169,16 +174,14 @@ impl Server {
             Ok(opened) => opened,
             Err(_) => match select(opening, pin!(finding())).await {
                 Either::Left((opened, _)) => opened,
-                Either::Right((Some(finding), _)) => return Err(finding),
+                Either::Right((Some(finding), _)) => return Err(NotOpened::clear(finding)),
                 Either::Right((None, opening)) => opening.await,
             },
         };
         match opened {
             Ok(session) => Ok(session.hearing(self.messages.clone())),
-            Err(NotOpened { reason, is_vague }) if is_vague => {
-                Err(finding().await.unwrap_or(reason))
-            }
-            Err(NotOpened { reason, .. }) => Err(reason),
+            Err(vague) if vague.is_vague => Err(finding().await.map_or(vague, NotOpened::clear)),
+            Err(clear) => Err(clear),
         }
     }
 }

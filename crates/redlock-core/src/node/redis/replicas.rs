@@ -19,14 +19,13 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, try_join},
 };
-use redlock_proto::{JobVerb, Verb};
 use tokio::sync::Mutex;
 
 use super::{
-    error::{NotOpened, not_opened, reason},
+    error::{NotOpened, is_unknown_command, not_opened, reason},
     transport::Transport,
 };
-use crate::node::{Answer, CallError, CallResult, Keyspace, Reply, Request};
+use crate::node::{Answer, CallError, CallResult, Keyspace, Request};
 
 /// How many replicas must have a grant before it counts.
 #[derive(Clone)]
@@ -59,19 +58,14 @@ impl Replicas {
         let (one, two) = asked.map_err(|error| not_opened(&error))?;
         if run_of(&one) != run_of(&two) {
             // Its name has moved in between.
-            return Err(NotOpened {
-                reason: "its name leads to one server, and then to another".into(),
-                is_vague: false,
-            });
+            let reason = "its name leads to one server, and then to another";
+            return Err(NotOpened::clear(reason));
         }
         // Whether the user may ask for it shows at once.
         let asked = other.ask(&wait(0, wanted.limit)).await;
         asked.map_err(|error| match error.code() {
-            Some("NOPERM") => NotOpened {
-                reason: "its user may not run WAIT, which wait_for_replicas needs: give it +wait"
-                    .into(),
-                is_vague: false,
-            },
+            Some("NOPERM") => NotOpened::clear(NO_RIGHT_TO_WAIT),
+            _ if is_unknown_command(&error) => NotOpened::clear(NO_WAIT),
             _ => not_opened(&error),
         })?;
         Ok(Self {
@@ -89,11 +83,11 @@ impl Replicas {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
-        let may_grant: Vec<bool> = requests.iter().map(may_grant).collect();
         let (replicas, keyspace) = (Arc::clone(self), Arc::clone(keyspace));
+        let requests = requests.to_vec();
         async move {
             let answer = answering.await?;
-            if grants(&may_grant, &answer) {
+            if grants(&requests, &answer) {
                 replicas.have_all(&keyspace).await?;
             }
             Ok(answer)
@@ -144,34 +138,15 @@ fn wait(count: u8, limit: Duration) -> Cmd {
     cmd("WAIT").arg(count).arg(millis).to_owned()
 }
 
-/// Returns whether an answer to a request may be what a lease rests on.
-fn may_grant(request: &Request) -> bool {
-    match request {
-        Request::Lock { verb, .. } => {
-            matches!(
-                verb,
-                Verb::Acquire { .. } | Verb::Extend { .. } | Verb::Heal { .. }
-            )
-        }
-        Request::Job { verb, .. } => {
-            matches!(verb, JobVerb::Claim { .. } | JobVerb::Commit { .. })
-        }
-        Request::Node(_) => false,
-    }
+/// Returns whether a lease or a claim may rest on an answer.
+fn grants(requests: &[Request], answer: &Answer) -> bool {
+    let mut replies = requests.iter().zip(&answer.replies);
+    replies.any(|(request, reply)| reply.as_ref().is_ok_and(|reply| reply.grants(request)))
 }
 
-fn grants(may_grant: &[bool], answer: &Answer) -> bool {
-    let mut replies = answer.replies.iter().zip(may_grant);
-    replies.any(|(reply, may_grant)| {
-        let has_done = |reply: &Reply| {
-            matches!(
-                reply,
-                Reply::Done | Reply::Taken { .. } | Reply::Claimed { .. }
-            )
-        };
-        *may_grant && reply.as_ref().is_ok_and(has_done)
-    })
-}
+const NO_RIGHT_TO_WAIT: &str =
+    "its user may not run WAIT, which wait_for_replicas needs; give this user +wait";
+const NO_WAIT: &str = "it does not know WAIT, which wait_for_replicas needs; give the command its name back there (rename-command), or leave wait_for_replicas out in all clients";
 
 /// Returns the line that names the run of a server.
 fn run_of(info: &Value) -> Option<String> {

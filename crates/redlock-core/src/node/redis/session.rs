@@ -22,8 +22,9 @@ use super::{
     error::{
         NONSENSE, NotOpened, call_error, is_refusal, is_unknown_command, not_opened, pool_error,
     },
+    error_texts::of_named,
     form::{Form, Forms},
-    messages::Messages,
+    messages::{self, Messages},
     naming::{Named, Tenure},
     predecessor::Predecessor,
     replicas::{Replicas, WaitForReplicas},
@@ -201,14 +202,17 @@ impl RedisSession {
             };
             let value = match answered {
                 Ok(value) => value,
-                Err(error) => attempt.again(error).boxed().await?,
+                Err(error) => {
+                    let again = attempt.again(error).boxed().await;
+                    again.map_err(|error| followed(is_followed, error))?
+                }
             };
             if attempt.form != Form::Function {
                 attempt.forms.set_cached(true);
             }
             let requests = &attempt.requests;
             if let Some(reason) = wire::wrong_server(&value, requests) {
-                return Err(CallError::wrong_server(reason));
+                return Err(followed(is_followed, CallError::wrong_server(reason)));
             }
             let answer = wire::answer(value, requests);
             let answer = answer.ok_or_else(|| CallError::lost(NONSENSE))?;
@@ -234,6 +238,7 @@ impl RedisSession {
         let block = Block::of(&keyspace, requests, keep);
         self.calls.fetch_add(1, Ordering::Relaxed);
         let requests = requests.to_vec();
+        let is_followed = self.tenure.is_some();
         let (mut connection, forms) = (self.connection.clone(), Arc::clone(&self.forms));
         async move {
             match connection.ask_all(&block).await {
@@ -254,12 +259,13 @@ impl RedisSession {
                     } else {
                         forms.refuse_transactions();
                     }
-                    Err(CallError {
+                    let error = CallError {
                         may_have_run: false,
                         ..call_error(&cause.unwrap_or(error))
-                    })
+                    };
+                    Err(followed(is_followed, error))
                 }
-                Err(BlockError { error, .. }) => Err(call_error(&error)),
+                Err(BlockError { error, .. }) => Err(followed(is_followed, call_error(&error))),
             }
         }
         .boxed()
@@ -279,6 +285,10 @@ impl RedisSession {
 }
 
 impl Session for RedisSession {
+    fn server(&self) -> Option<Arc<str>> {
+        self.tenure.as_ref().map(|tenure| tenure.server())
+    }
+
     fn call(
         &mut self,
         keyspace: &Arc<Keyspace>,
@@ -306,12 +316,12 @@ impl Session for RedisSession {
             return ready(Err("no message says what replicas have".into())).boxed();
         }
         let channel = self.encoder.keyspace(keyspace).channel(client);
-        let messages = self.messages.clone();
+        let (messages, connection) = (self.messages.clone(), self.connection.clone());
         async move {
-            match messages {
-                Some(messages) => messages.subscribe(&channel).await,
-                None => Err("a pool has no connections for messages".into()),
-            }
+            let messages = messages.ok_or("a pool has no connections for messages")?;
+            // The message comes from the client that releases the key: as a rule, one with the same user.
+            messages::publish_nothing(&channel, connection).await?;
+            messages.subscribe(&channel).await
         }
         .boxed()
     }
@@ -458,6 +468,15 @@ fn is_refusal_of_all(error: &RedisError, requests: &[Request]) -> bool {
     // A call that only releases keys is no transaction to the server, but one command.
     let is_one = requests.iter().all(Request::is_release);
     error.code() == Some("EXECABORT") || is_one && is_refusal(error)
+}
+
+/// Returns an error in the words for a server that others name, if they name it.
+fn followed(is_followed: bool, error: CallError) -> CallError {
+    let reason = match is_followed {
+        true => of_named(&error.reason),
+        false => return error,
+    };
+    CallError { reason, ..error }
 }
 
 fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>, is_followed: bool) -> Answer {

@@ -11,7 +11,8 @@ use std::{
 };
 
 use redlock_model::{
-    Check, LeaseCheck, LeaseReport, LineCheck, LineReport, Report, TickCheck, TickReport, Verdict,
+    Check, LeaseCheck, LeaseReport, LineCheck, LineReport, NamedCheck, NamedReport, Report,
+    TickCheck, TickReport, Verdict,
 };
 
 use crate::options::Command;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Claims(check) => claims(&check, &mut output),
         Command::Leases(check) => leases(&check, &mut output),
         Command::Lines(check) => lines(&check, &mut output),
+        Command::Named(check) => named(&check, &mut output),
         Command::Suite(cases) => suite::run(&cases, &mut output),
     };
     outcome.unwrap_or_else(|error| {
@@ -70,6 +72,11 @@ fn lines(check: &LineCheck, output: &mut impl Write) -> io::Result<ExitCode> {
     end(timed_lines(check, output)?.trace(), output)
 }
 
+/// Runs one check of named servers.
+fn named(check: &NamedCheck, output: &mut impl Write) -> io::Result<ExitCode> {
+    end(timed_named(check, output)?.trace(), output)
+}
+
 /// A breach is a failure.
 fn end(trace: Option<&str>, output: &mut impl Write) -> io::Result<ExitCode> {
     match trace {
@@ -103,6 +110,16 @@ fn timed_leases(check: &LeaseCheck, output: &mut impl Write) -> io::Result<Lease
 
 /// Runs a check of lines, and writes a line about it.
 fn timed_lines(check: &LineCheck, output: &mut impl Write) -> io::Result<LineReport> {
+    let started = now();
+    let report = check.run();
+    let verdict = if report.holds() { "holds" } else { "violated" };
+    let found = (report.states(), report.transitions(), report.bytes());
+    write_line(output, verdict, found, started, check)?;
+    Ok(report)
+}
+
+/// Runs a check of named servers, and writes a line about it.
+fn timed_named(check: &NamedCheck, output: &mut impl Write) -> io::Result<NamedReport> {
     let started = now();
     let report = check.run();
     let verdict = if report.holds() { "holds" } else { "violated" };

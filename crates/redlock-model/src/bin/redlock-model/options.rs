@@ -3,8 +3,8 @@
 use std::{ffi::OsString, fmt};
 
 use redlock_model::{
-    Check, LeaseCheck, LeaseMutation, LineCheck, LineMutation, Mutation, Role, Scope, TickCheck,
-    TickMutation,
+    Check, LeaseCheck, LeaseMutation, LineCheck, LineMutation, Mutation, NamedCheck, NamedMutation,
+    NamedRules, NamedWorld, Role, Scope, TickCheck, TickMutation,
 };
 
 use crate::suite::{self, Case};
@@ -17,6 +17,7 @@ pub(crate) enum Command {
     Claims(TickCheck),
     Leases(LeaseCheck),
     Lines(LineCheck),
+    Named(NamedCheck),
     Suite(Vec<Case>),
 }
 
@@ -47,6 +48,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         ["--claims", ref words @ ..] => claims(words).map(Command::Claims),
         ["--leases", ref words @ ..] => leases(words).map(Command::Leases),
         ["--lines", ref words @ ..] => lines(words).map(Command::Lines),
+        ["--named", ref words @ ..] => named(words).map(Command::Named),
         _ => one(&words).map(Command::One),
     }
 }
@@ -202,6 +204,65 @@ fn lines(words: &[&str]) -> Result<LineCheck, BadArguments> {
     })
 }
 
+/// The check of named servers that these options describe.
+fn named(words: &[&str]) -> Result<NamedCheck, BadArguments> {
+    let (mut failovers, mut rules, mut mutation) = (2, NamedRules::Term, None);
+    let (mut ttl, mut freshness) = (1, 1);
+    let mut larger: Vec<Box<dyn Fn(NamedWorld) -> NamedWorld>> = Vec::new();
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        let mut value = || {
+            let value = words.next().copied();
+            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
+        };
+        let mut count = || value().and_then(|value| number::<u8>(option, value));
+        match *option {
+            "--failovers" => failovers = count()?,
+            "--lease" => ttl = count()?,
+            "--freshness" => freshness = count()?,
+            "--without-terms" => rules = NamedRules::Server,
+            "--lost" => {
+                let lost = count()?;
+                larger.push(Box::new(move |world| world.lost(lost)));
+            }
+            "--replaced" => {
+                let replaced = count()?;
+                larger.push(Box::new(move |world| world.replaced(replaced)));
+            }
+            "--restarts" => {
+                let restarts = count()?;
+                larger.push(Box::new(move |world| world.restarts(restarts)));
+            }
+            "--five" => {
+                let resets = count()?;
+                larger.push(Box::new(move |world| world.five(resets)));
+            }
+            "--false-pair" => larger.push(Box::new(NamedWorld::false_pair)),
+            "--flagged" => larger.push(Box::new(NamedWorld::flagged)),
+            "--late-promotions" => larger.push(Box::new(NamedWorld::late_promotions)),
+            "--new-data" => larger.push(Box::new(NamedWorld::new_data)),
+            "--late-requests" => larger.push(Box::new(NamedWorld::late_requests)),
+            "--slow-answers" => larger.push(Box::new(NamedWorld::slow_answers)),
+            "--plain" => larger.push(Box::new(NamedWorld::plain)),
+            "--mutation" => {
+                let known: Result<NamedMutation, _> = value()?.parse();
+                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
+            }
+            _ => {
+                let message = format!("there is no option '{option}' of --named");
+                return Err(BadArguments(message));
+            }
+        }
+    }
+    let world = NamedWorld::of(failovers).clocks(ttl, freshness);
+    let world = larger.iter().fold(world, |world, enlarge| enlarge(world));
+    let check = NamedCheck::new(rules, world).map_err(|error| BadArguments(error.to_string()))?;
+    Ok(match mutation {
+        Some(mutation) => check.mutation(mutation),
+        None => check,
+    })
+}
+
 fn role(name: &str) -> Result<Role, BadArguments> {
     let found = Role::ALL.into_iter().find(|role| role.name() == name);
     found.ok_or_else(|| {
@@ -235,8 +296,12 @@ pub(crate) fn usage() -> String {
     for mutation in LineMutation::ALL {
         of_lines += &format!("  {mutation}\n");
     }
+    let mut of_named = String::new();
+    for mutation in NamedMutation::ALL {
+        of_named += &format!("  {mutation}\n");
+    }
     format!(
-        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}\nmutations of leases:\n{of_leases}\nmutations of lines:\n{of_lines}{EXIT}"
+        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}\nmutations of leases:\n{of_leases}\nmutations of lines:\n{of_lines}\nmutations of named servers:\n{of_named}{EXIT}"
     )
 }
 
@@ -245,11 +310,12 @@ usage: redlock-model [OPTIONS]
        redlock-model --claims [OPTIONS OF CLAIMS]
        redlock-model --leases [OPTIONS OF LEASES]
        redlock-model --lines [OPTIONS OF LINES]
+       redlock-model --named [OPTIONS OF NAMED SERVERS]
        redlock-model --ci | --nightly
 
 Explores all that can happen in a small world, and checks the order of fencing tokens; or of claims, that no tick
 starts twice; or of leases, that an exclusive holder is the only holder; or of callers in line, that the first of them can
-be the next.
+be the next; or of a node whose server others name, that two servers give no two leases.
 
   --nodes N         nodes, 3 unless given
   --clients N       clients, each with one attempt, 2 unless given
@@ -277,6 +343,23 @@ options of lines:
   --tokens N        the order of tokens of two callers that ask again up to N times in all, 7 at most
   --plain           no holder asks late, no entry ends, and a release comes at once behind its acquire
   --mutation NAME   break a rule of lines
+options of named servers:
+  --failovers N     the greatest epoch, 2 unless given, 3 at most
+  --lost N          how often informants lose their files, in all, 0 unless given, 3 at most
+  --replaced N      how often informants are replaced, in all, 0 unless given, 3 at most
+  --restarts N      how often servers restart, in all, 0 unless given, 3 at most
+  --five N          five informants, of which N are made to forget the others; three unless given
+  --lease N         how long a lease lasts, in steps of the clocks, 1 unless given, 3 at most
+  --freshness N     how long a confirmation lasts, 1 unless given, 3 at most
+  --false-pair      the leader of a failover names the old server under the new epoch until that is over
+  --flagged         the leader says that its failover goes on, so it names no server to clients
+  --late-promotions a leader promotes a server late, or never
+  --late-requests   requests take any time
+  --slow-answers    the answers of an inquiry come one after the other
+  --plain           no server is made a replica, and no client ends its session by itself
+  --without-terms   a majority names the same server under any epochs, and marks have neither epoch nor roll
+  --new-data        with each promotion, a server has other data, also if it was a master
+  --mutation NAME   break a rule of named servers
 
 sets:
   --ci              what continuous integration runs: three minutes

@@ -7,12 +7,12 @@ use std::{
 
 use redlock_model::{
     Check, InvalidScope, LeaseCheck, LeaseMutation, LeaseReport, LineCheck, LineMutation,
-    LineReport, Mutation, Report,
+    LineReport, Mutation, NamedCheck, NamedMutation, NamedReport, NamedRules, NamedWorld, Report,
     Role::{self, Reader, Upgrade, Writer, WriterThenReader},
     Scope, TickCheck, TickMutation, TickReport, Verdict,
 };
 
-use crate::{timed, timed_claims, timed_leases, timed_lines};
+use crate::{timed, timed_claims, timed_leases, timed_lines, timed_named};
 
 /// A check, and what must come of it.
 #[derive(Debug)]
@@ -27,6 +27,7 @@ enum What {
     Claims(TickCheck),
     Leases(LeaseCheck),
     Lines(LineCheck),
+    Named(NamedCheck),
 }
 
 /// What continuous integration runs.
@@ -73,6 +74,22 @@ pub(crate) fn ci() -> Vec<Case> {
         lines_hold(LineCheck::of_tokens(2, 0).map(LineCheck::plain)),
     ]);
     cases.extend(LineMutation::ALL.map(lines_broken));
+    cases.extend([
+        named_hold(NamedWorld::of(2).restarts(1)),
+        named_hold(NamedWorld::of(2).false_pair().late_promotions()),
+        named_hold(NamedWorld::of(3)),
+        named_hold(NamedWorld::of(1).lost(1).late_requests()),
+        named_hold(NamedWorld::of(1).lost(2).restarts(1)),
+        named_hold(NamedWorld::of(1).lost(1).replaced(1)),
+        named_hold(NamedWorld::of(1).lost(1).slow_answers().plain()),
+        named_hold(NamedWorld::of(1).five(3)),
+        named_hold(NamedWorld::of(2).clocks(2, 2)),
+        without_terms(NamedWorld::of(2)),
+        without_terms(NamedWorld::of(1).lost(1)),
+        without_terms(NamedWorld::of(1).five(2)),
+        without_terms(NamedWorld::of(2).new_data()),
+    ]);
+    cases.extend(NamedMutation::ALL.map(named_broken));
     cases
 }
 
@@ -108,6 +125,27 @@ pub(crate) fn nightly() -> Vec<Case> {
         lines_hold(LineCheck::of_tokens(2, 0)),
         lines_hold(LineCheck::of_tokens(1, 2)),
         lines_hold(LineCheck::of_tokens(2, 2).map(LineCheck::plain)),
+        named_hold(NamedWorld::of(2).late_requests()),
+        named_hold(NamedWorld::of(3).false_pair()),
+        named_hold(NamedWorld::of(3).late_promotions()),
+        Case {
+            holds: false,
+            ..named_hold(NamedWorld::of(2).lost(1).false_pair().late_promotions())
+        },
+        named_hold(NamedWorld::of(2).lost(1).restarts(1)),
+        named_hold(NamedWorld::of(2).lost(2)),
+        named_hold(
+            NamedWorld::of(2)
+                .lost(1)
+                .false_pair()
+                .flagged()
+                .late_promotions(),
+        ),
+        named_hold(NamedWorld::of(1).lost(3).restarts(1)),
+        named_hold(NamedWorld::of(1).lost(1).slow_answers()),
+        named_hold(NamedWorld::of(1).lost(2).slow_answers().plain()),
+        named_hold(NamedWorld::of(1).five(2).lost(1)),
+        named_hold(NamedWorld::of(2).clocks(2, 1).late_requests()),
     ]);
     cases
 }
@@ -145,6 +183,11 @@ pub(crate) fn run(cases: &[Case], output: &mut impl Write) -> io::Result<ExitCod
                 let report = timed_lines(&check, output)?;
                 let trace = report.trace().map(ToOwned::to_owned);
                 (complaint_of_lines(case, &report), trace)
+            }
+            What::Named(check) => {
+                let report = timed_named(&check, output)?;
+                let trace = report.trace().map(ToOwned::to_owned);
+                (complaint_of_named(case, &report), trace)
             }
         };
         let Some(complaint) = complaint else {
@@ -222,6 +265,17 @@ fn complaint_of_lines(case: &Case, report: &LineReport) -> Option<&'static str> 
     }
 }
 
+/// As [`complaint`], about named servers.
+fn complaint_of_named(case: &Case, report: &NamedReport) -> Option<&'static str> {
+    match (report.holds(), case.holds) {
+        (false, false) => None,
+        (true, true) => (report.granted() == 0 || report.quarantines() == 0)
+            .then_some("no client had a lease, or no quarantine began"),
+        (true, false) => Some("the broken rule was not noticed"),
+        (false, true) => Some("two servers gave a lease at the same time"),
+    }
+}
+
 fn holds(check: Check) -> Case {
     let what = What::Tokens(check);
     Case { what, holds: true }
@@ -262,6 +316,23 @@ fn lines_hold(check: Result<LineCheck, InvalidScope>) -> Case {
 
 fn lines_broken(mutation: LineMutation) -> Case {
     let what = What::Lines(LineCheck::that_notices(mutation));
+    Case { what, holds: false }
+}
+
+fn named_hold(world: NamedWorld) -> Case {
+    let check = NamedCheck::new(NamedRules::Term, world);
+    let what = What::Named(check.expect("the sets are within the limits"));
+    Case { what, holds: true }
+}
+
+fn without_terms(world: NamedWorld) -> Case {
+    let check = NamedCheck::new(NamedRules::Server, world);
+    let what = What::Named(check.expect("the sets are within the limits"));
+    Case { what, holds: false }
+}
+
+fn named_broken(mutation: NamedMutation) -> Case {
+    let what = What::Named(NamedCheck::that_notices(mutation));
     Case { what, holds: false }
 }
 

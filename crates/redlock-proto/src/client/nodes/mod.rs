@@ -9,7 +9,7 @@ mod restart_delay;
 mod tests;
 mod voting;
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
 
 pub(super) use self::restart_delay::DidNotWait;
 use self::{
@@ -47,6 +47,8 @@ struct NodeState {
     /// What the node has said over the present connection.
     session: NodeSession,
     absence: Absence,
+    /// The nodes that were other servers than this one while the client was connected to both.
+    seen_apart_from: BTreeSet<usize>,
     /// Since when it does not answer with a vote; `None` while it does, as far as is known.
     lost: Option<Instant>,
     /// What its link has before it, if that is known.

@@ -6,9 +6,10 @@ use super::{super::FanOut, *};
 use crate::{Counters, Keyspace, NodeTime, NotAVote, RetryPolicy, Standing};
 
 const HOUR: u64 = 3_600_000_000;
+const QUARANTINE: Duration = Duration::from_secs(2);
 
 pub(super) fn three_nodes() -> Nodes {
-    let quarantine = Quarantine::new(Duration::from_secs(2), 0.01);
+    let quarantine = Quarantine::new(QUARANTINE, 0.01);
     Nodes::new(&ClientConfig {
         quorum: Quorum::of(NonZeroUsize::new(3).unwrap()),
         keyspace: Keyspace::new("{test}", quarantine),
@@ -40,8 +41,20 @@ fn server_info(run: &str) -> ServerInfo {
 }
 
 fn tell_standing(nodes: &mut Nodes, node: usize, run: &str, micros: u64) {
+    tell_state(nodes, node, run, micros, MarkState::Voting);
+}
+
+fn tell_quarantined(nodes: &mut Nodes, node: usize, run: &str) {
+    let state = MarkState::Quarantined {
+        ready_in: QUARANTINE,
+        since: NodeTime::from_micros(HOUR),
+    };
+    tell_state(nodes, node, run, HOUR, state);
+}
+
+fn tell_state(nodes: &mut Nodes, node: usize, run: &str, micros: u64, state: MarkState) {
     let standing = Standing {
-        state: MarkState::Voting,
+        state,
         time: NodeTime::from_micros(micros),
         run: run.into(),
     };
@@ -77,8 +90,76 @@ fn a_server_that_is_there_twice_does_not_agree_with_itself() {
         if !facts_first {
             tell_server_info(&mut nodes, runs);
         }
+        tell_standing(&mut nodes, 1, "a", HOUR);
         assert_nobody_agrees(&nodes);
     }
+}
+
+/// As two votes of a Cluster are whose slots are on one master: each has a mark of its own.
+// Shows: L2.5, R7.9.
+#[test]
+fn of_two_nodes_that_are_one_server_the_one_counts_that_votes() {
+    let mut nodes = three_nodes();
+    tell_server_info(&mut nodes, ["a", "a", "b"]);
+    let vote = |nodes: &Nodes, node| nodes.vote(node, Instant::ORIGIN);
+    let shown = |nodes: &Nodes, node| nodes.node_time(node, Instant::ORIGIN).is_some();
+    tell_standing(&mut nodes, 2, "b", HOUR);
+    tell_quarantined(&mut nodes, 0, "a");
+    tell_quarantined(&mut nodes, 1, "a");
+    let ready_in = QUARANTINE;
+    assert_eq!(vote(&nodes, 0), Err(NotAVote::Quarantined { ready_in }));
+    assert_eq!(vote(&nodes, 1), Err(NotAVote::SameServer { of: 0 }));
+
+    // The second begins to vote: by its own answer, or because the client has it vote.
+    for is_opened in [false, true] {
+        tell_quarantined(&mut nodes, 1, "a");
+        if is_opened {
+            nodes.on_opened(1);
+        }
+        tell_standing(&mut nodes, 1, "a", HOUR);
+        assert_eq!(vote(&nodes, 1), Ok(()));
+        assert_eq!(vote(&nodes, 0), Err(NotAVote::SameServer { of: 1 }));
+        assert_eq!(nodes.vote_by_mark(2), Ok(()), "it is another server");
+        assert!(!shown(&nodes, 0) && shown(&nodes, 1), "one clock a server");
+        tell_quarantined(&mut nodes, 0, "a");
+        assert!(!shown(&nodes, 0), "nor when the first answers");
+    }
+
+    // If both vote, the first counts.
+    tell_standing(&mut nodes, 0, "a", HOUR);
+    assert_eq!(vote(&nodes, 0), Ok(()));
+    assert_eq!(vote(&nodes, 1), Err(NotAVote::SameServer { of: 0 }));
+    assert!(shown(&nodes, 0) && !shown(&nodes, 1), "one clock a server");
+
+    // The client has the first vote before the second answers.
+    tell_quarantined(&mut nodes, 0, "a");
+    tell_standing(&mut nodes, 1, "a", HOUR);
+    nodes.on_opened(0);
+    assert!(!shown(&nodes, 1), "one clock a server");
+    assert_eq!(vote(&nodes, 1), Err(NotAVote::SameServer { of: 0 }));
+
+    // The connection to the one that votes is lost.
+    tell_standing(&mut nodes, 0, "a", HOUR);
+    nodes.on_disconnected(0, "cut".into(), Instant::ORIGIN);
+    assert_eq!(nodes.vote_by_mark(1), Ok(()));
+}
+
+/// A server that comes to answer at the address of another one may leave it again.
+#[test]
+fn a_node_has_moved_if_it_was_another_server_than_the_one_that_it_is() {
+    let mut nodes = three_nodes();
+    for runs in [["a", "a", "b"], ["c", "c", "b"]] {
+        for node in 0..3 {
+            nodes.on_disconnected(node, "cut".into(), Instant::ORIGIN);
+        }
+        tell_server_info(&mut nodes, runs);
+        assert!(!nodes.all().any(|node| nodes.has_moved(node)), "{runs:?}");
+    }
+    tell_server_info(&mut nodes, ["c", "b", "b"]);
+    let moved: Vec<bool> = nodes.all().map(|node| nodes.has_moved(node)).collect();
+    assert_eq!(moved, [false, true, true]);
+    nodes.on_disconnected(1, "cut".into(), Instant::ORIGIN);
+    assert!(!nodes.has_moved(1), "it is no server now");
 }
 
 // Shows: L3.4.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::Nodes;
+use super::{NodeSession, NodeState, Nodes};
 use crate::{
     ClockReading, Counters, Instant, MarkState, NodeTime, NotAVote, Quarantine, RunId, ServerInfo,
     Standing,
@@ -21,13 +21,20 @@ impl Nodes {
         step: Duration,
     ) -> bool {
         let votes = standing.state == MarkState::Voting;
-        let state = &mut self.nodes[node];
-        state.absence.on_answer(&standing.run, votes, received);
-        if state.session.run.as_ref() != Some(&standing.run) {
+        let NodeState {
+            session, absence, ..
+        } = &mut self.nodes[node];
+        absence.on_answer(&standing.run, votes, received);
+        if !matches!(standing.state, MarkState::Aged { .. }) {
+            session.trouble = None;
+        }
+        let has_voted = session.mark.replace(standing.state) == Some(MarkState::Voting);
+        if session.run.as_ref() != Some(&standing.run) {
             // Another server answers, or another run of it, perhaps over the same connection.
-            let server_info = &mut state.session.server_info;
+            let server_info = &mut session.server_info;
             server_info.take_if(|server_info| server_info.run != standing.run);
-            state.session.run = Some(standing.run.clone());
+            self.on_run(node, standing.run.clone());
+        } else if votes != has_voted {
             self.forget_twins();
         }
         // The clock of a server that is there twice would be a majority of its own.
@@ -39,19 +46,26 @@ impl Nodes {
             };
             self.clocks.note(node, &standing.run, reading);
         }
-        let session = &mut self.nodes[node].session;
-        if !matches!(standing.state, MarkState::Aged { .. }) {
-            session.trouble = None;
-        }
-        session.mark = Some(standing.state);
         self.clocks.is_news(node, step)
     }
 
     /// Takes in what a node said that it is.
     pub(in super::super) fn on_server_info(&mut self, node: usize, server_info: ServerInfo) {
-        let session = &mut self.nodes[node].session;
-        session.run = Some(server_info.run.clone());
-        session.server_info = Some(server_info);
+        let run = server_info.run.clone();
+        self.nodes[node].session.server_info = Some(server_info);
+        self.on_run(node, run);
+    }
+
+    /// Takes in which run of a server a node is.
+    fn on_run(&mut self, node: usize, run: RunId) {
+        for other in self.all() {
+            let others = self.nodes[other].session.run.as_ref();
+            if other != node && others.is_some_and(|others| *others != run) {
+                self.nodes[other].seen_apart_from.insert(node);
+                self.nodes[node].seen_apart_from.insert(other);
+            }
+        }
+        self.nodes[node].session.run = Some(run);
         self.forget_twins();
     }
 
@@ -77,7 +91,7 @@ impl Nodes {
         Some(LONGER_POLICY.into())
     }
 
-    /// Forgets the clock of each node that is the same server as an earlier node.
+    /// Forgets the clock of each node that is the same server as another, except for the one that votes for both.
     fn forget_twins(&mut self) {
         for node in 0..self.nodes.len() {
             if self.same_server(node).is_some() {
@@ -91,6 +105,7 @@ impl Nodes {
         let session = &mut self.nodes[node].session;
         session.mark = Some(MarkState::Voting);
         session.trouble = None;
+        self.forget_twins();
     }
 
     /// Takes in that a node failed when it was examined or asked to vote.
@@ -135,13 +150,32 @@ impl Nodes {
         self.nodes[node].session.run.as_ref()
     }
 
-    /// Returns the first node that is the same server as this one, if there is one before it.
+    /// Returns the node that votes for the server of this one, if that is another node.
+    ///
+    /// Of the nodes that are one server, it is the first whose mark says that it votes.
+    /// If no mark says so, it is the first of them.
+    /// Each vote of a Cluster has a mark of its own, also where several are on one server.
     pub(in super::super) fn same_server(&self, node: usize) -> Option<usize> {
-        let (before, rest) = self.nodes.split_at_checked(node)?;
-        let run = rest.first()?.session.run.as_ref()?;
-        before
-            .iter()
-            .position(|other| other.session.run.as_ref() == Some(run))
+        let run = self.nodes.get(node)?.session.run.as_ref()?;
+        let is_same = |other: &NodeState| other.session.run.as_ref() == Some(run);
+        let votes = |other: &NodeState| other.session.mark == Some(MarkState::Voting);
+        let mut nodes = self.nodes.iter();
+        let voter = nodes.position(|other| votes(other) && is_same(other));
+        let of = voter.or_else(|| self.nodes.iter().position(is_same))?;
+        (of != node).then_some(of)
+    }
+
+    /// Returns whether a node is the same server as another now, and the client has known the two as different servers.
+    ///
+    /// Then its address may lead to its own server again.
+    pub(in super::super) fn has_moved(&self, node: usize) -> bool {
+        let NodeState {
+            session: NodeSession { run, .. },
+            seen_apart_from,
+            ..
+        } = &self.nodes[node];
+        let mut others = seen_apart_from.iter();
+        run.is_some() && others.any(|other| self.nodes[*other].session.run == *run)
     }
 
     /// Returns what the nodes' wall clocks show, if a majority's agree.

@@ -115,7 +115,7 @@ impl Store {
         let state = looks.then(|| self.look(keyspace, time));
         let replies = requests.iter().map(|request| {
             let reply = self.reply(keyspace, request, state.as_ref(), time);
-            if !matches!(reply, Ok(Reply::Taken { .. })) {
+            if !reply.as_ref().is_ok_and(|reply| reply.grants(request)) {
                 self.undo(request);
             }
             reply

@@ -110,6 +110,34 @@ fn s22_what_one_server_behind_two_addresses_knows_is_no_majority() {
     assert!(after > before, "{after} after {before}");
 }
 
+/// Nodes 1 and 2 have been one server for as long as the client knows them, and node 0 restarts without data.
+// Shows: L3.5, L3.7.
+#[test]
+fn a_second_node_of_one_server_counts_as_lost() {
+    for lost in [0, 1] {
+        let mut bench = Bench::with(&[0; 3], quarantine());
+        bench.reroute(2, 1);
+        bench.deploy(quarantine());
+        bench.acquire(1);
+        bench.answer_all(1);
+        let before = token(&bench.seen(1)).expect("two servers vote");
+        bench.finish(1);
+        bench.answer_all(1);
+        let nodes = (0..3).filter(|node| (*node > 0) == (lost == 1));
+        bench.nodes[lost].flush();
+        for node in nodes {
+            bench.cut(1, node);
+            bench.connect(1, node);
+        }
+        bench.live(1, 20_000);
+        assert!(is_degraded(&bench.notices(1)), "{:?}", bench.standing(1));
+        bench.acquire(1);
+        bench.answer_all(1);
+        let after = token(&bench.seen(1)).expect("two servers vote again");
+        assert!(after > before, "{after} after {before}");
+    }
+}
+
 // Shows: L3.9.
 #[test]
 fn who_prefers_leases_to_order_need_not_wait_and_is_told_what_it_rests_on() {

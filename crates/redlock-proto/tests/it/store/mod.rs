@@ -1,6 +1,7 @@
 //! The model of a node.
 
 mod delayed;
+mod grants;
 mod jobs;
 mod sets;
 mod shared;

@@ -1,10 +1,6 @@
 use redlock_proto::{InformantId, Pair};
 
-use super::{
-    super::World,
-    informants::{Informant, told},
-    messages::Message,
-};
+use super::{super::World, informants::told, messages::Message};
 use crate::{
     Event,
     fault::{Failover, Fate, NamingFault},
@@ -69,6 +65,7 @@ impl World {
         let epoch = all[leader].seen.max(all[voter].seen) + 1;
         all[leader].seen = epoch;
         all[voter].seen = epoch;
+        all[leader].leads = true;
         let id = all[leader].id;
         self.trace.line(self.now, || {
             format!(
@@ -98,7 +95,7 @@ impl World {
         let old = informant.advertised().server;
         let to = 1 - old;
         let [old_server, server] = [old, to].map(|place| node + place * self.setup.nodes);
-        if informant.id != id || informant.pair.epoch >= epoch || !self.servers[server].is_up {
+        if informant.id != id || informant.pair.epoch >= epoch {
             return;
         }
         if informant.still_until > self.now {
@@ -112,8 +109,8 @@ impl World {
             return self.send(informant.still_until, promotes);
         }
         // What was broken is not made worse once everything is repaired.
-        if !self.phase.is_faulty() {
-            return;
+        if !self.servers[server].is_up || !self.phase.is_faulty() {
+            return self.naming.nodes[node].all[leader].end_failover();
         }
         self.promote(node, (old_server, server));
         let pair = Pair { server: to, epoch };
@@ -124,18 +121,10 @@ impl World {
             )
         });
         let informant = &mut self.naming.nodes[node].all[leader];
-        if failover.ends_in > 0 {
-            *informant = Informant {
-                pair: Pair { server: old, epoch },
-                promoted: Some(to),
-                ..*informant
-            };
-            let ends = Message::Ends { node, leader, pair };
-            self.send(self.now + failover.ends_in, ends);
-        } else {
-            informant.pair = pair;
-            informant.promoted = None;
-        }
+        informant.pair.epoch = epoch;
+        informant.promoted = Some(to);
+        let ends = Message::Ends { node, leader, pair };
+        self.send(self.now + failover.ends_in, ends);
         if let Some(demotes_in) = failover.demotes_in {
             let at = self.now + failover.ends_in + demotes_in;
             let informant = leader;
@@ -162,7 +151,7 @@ impl World {
         let informant = &mut self.naming.nodes[node].all[leader];
         if informant.pair.epoch == pair.epoch && informant.promoted == Some(pair.server) {
             informant.pair = pair;
-            informant.promoted = None;
+            informant.end_failover();
         }
     }
 
@@ -226,7 +215,7 @@ impl World {
             let pair = Pair { server, epoch };
             let leader = &mut informants.all[0];
             leader.pair = pair;
-            leader.promoted = None;
+            leader.end_failover();
             leader.seen = epoch;
             self.counters.failovers += 1;
             self.trace.line(self.now, || {

@@ -60,8 +60,8 @@ pub(super) enum Message {
     },
     /// An inquiry has had its time.
     Over { conn: u32, inquiry: u32 },
-    /// A client begins its next inquiry.
-    Inquire { conn: u32 },
+    /// A client begins the inquiry after this one.
+    Inquire { conn: u32, after: u32 },
 }
 
 /// Where an answer goes: a link of a client, if it still has this connection.
@@ -158,7 +158,7 @@ impl World {
         let (Message::Statement { conn, .. }
         | Message::Marked { conn, .. }
         | Message::Over { conn, .. }
-        | Message::Inquire { conn }) = message
+        | Message::Inquire { conn, .. }) = message
         else {
             return;
         };
@@ -171,7 +171,8 @@ impl World {
             } => self.on_statement(link, inquiry, statement),
             Message::Marked { number, answer, .. } => self.on_marked(link, number, answer),
             Message::Over { inquiry, .. } => self.on_inquiry_over(link, inquiry),
-            _ => self.inquire(link),
+            Message::Inquire { after, .. } => self.inquire_again(link, after),
+            _ => {}
         }
         self.settle(client);
     }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use redlock_proto::{Hearing, InformantId, Instant, Keyspace, Mark, Pair, Quarantine, Roll, Term};
+use redlock_proto::{Hearing, Instant, Keyspace, Mark, Pair, Quarantine, Roll, Term};
 
 use super::super::World;
 use crate::setup::INFORMANTS;
@@ -15,8 +15,8 @@ pub(in super::super) struct Session {
     pub(super) marks: u32,
     /// There is one once the server is counted on.
     pub(super) tenure: Option<Tenure>,
-    /// The informants that answered the inquiry before.
-    pub(super) earlier: Vec<InformantId>,
+    /// The answers of the inquiry before.
+    pub(super) earlier: Option<Hearing<usize>>,
 }
 
 /// The answers that a client has heard since it asked last.
@@ -42,6 +42,16 @@ pub(super) enum Stage {
         pair: Pair<usize>,
         text: Option<String>,
     },
+    /// It asks all informants once more, because a roll must begin.
+    AsksAgain {
+        pair: Pair<usize>,
+        earlier: Hearing<usize>,
+    },
+    /// It reads the mark once more, and has these answers.
+    ReadsAgain {
+        pair: Pair<usize>,
+        steady: Hearing<usize>,
+    },
     /// It deletes the mark, so that this roll begins.
     Deletes { pair: Pair<usize>, roll: Roll },
     /// It has a tenure.
@@ -49,7 +59,7 @@ pub(super) enum Stage {
     /// It has a tenure, and reads the mark because its own roll does not confirm it.
     Rereads { of: Inquiry },
     /// It has a tenure, and reads the mark to put informants on its roll.
-    Joins { of: Inquiry },
+    Joins { of: Inquiry, steady: Hearing<usize> },
     /// It has a tenure, and writes the mark with this roll.
     Writes { of: Inquiry, roll: Roll },
 }
@@ -79,7 +89,7 @@ impl Session {
             inquiry: Inquiry::new(0, Instant::ORIGIN),
             marks: 0,
             tenure: None,
-            earlier: Vec::new(),
+            earlier: None,
         }
     }
 }

@@ -73,6 +73,14 @@ fn released(lease: u64) -> Event {
     Event::Released { lease }
 }
 
+/// A node votes again that was told its floor by a client for which each node is a server of its own.
+fn opened(node: usize) -> Event {
+    Event::Opened {
+        node,
+        duplicates: 0,
+    }
+}
+
 fn waits(due: u64) -> Event {
     Event::Waits {
         waiter: 7,

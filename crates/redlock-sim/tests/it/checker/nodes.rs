@@ -2,19 +2,12 @@
 
 use redlock_sim::Event;
 
-use crate::checker::{NOTHING, ms, names};
+use crate::checker::{NOTHING, ms, names, opened};
 
 #[test]
 fn a_node_that_votes_too_soon_is_found() {
     let (forgot, voted) = (Event::Forgot { node: 3 }, Event::Voted { node: 3 });
-    let opened = Event::Opened { node: 3 };
-    let history = |at| {
-        [
-            (10, forgot.clone()),
-            (at, opened.clone()),
-            (at, voted.clone()),
-        ]
-    };
+    let history = |at| [(10, forgot.clone()), (at, opened(3)), (at, voted.clone())];
     assert_eq!(names(&history(109)), ["EarlyVote"]);
     assert_eq!(names(&history(110)), NOTHING);
     let untold = [(10, forgot.clone()), (200, voted.clone())];
@@ -27,20 +20,19 @@ fn a_node_that_votes_too_soon_is_found() {
 #[test]
 fn a_node_that_loses_data_again_before_it_votes_need_not_wait_for_longer() {
     let forgot = Event::Forgot { node: 3 };
-    let opened = Event::Opened { node: 3 };
     let voted = Event::Voted { node: 3 };
     let unopened = [
         (10, forgot.clone()),
         (90, forgot.clone()),
-        (110, opened.clone()),
+        (110, opened(3)),
         (110, voted.clone()),
     ];
     assert_eq!(names(&unopened), NOTHING);
     let opened_meanwhile = [
         (10, forgot.clone()),
-        (110, opened.clone()),
+        (110, opened(3)),
         (190, forgot),
-        (200, opened),
+        (200, opened(3)),
         (200, voted),
     ];
     assert_eq!(names(&opened_meanwhile), ["EarlyVote"]);

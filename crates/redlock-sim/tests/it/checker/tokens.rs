@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_sim::{Event, Rules};
 
-use crate::checker::{NOTHING, RULES, acquired, judged, ms, names, released};
+use crate::checker::{NOTHING, RULES, acquired, judged, ms, names, opened, released};
 
 // Shows: J1.
 #[test]
@@ -26,14 +26,10 @@ fn tokens_may_shrink_where_so_many_nodes_lost_counters_that_the_others_do_not_kn
         skew: Duration::from_millis(101),
         ..RULES
     };
-    let history = |lost: &[usize], opened: &[usize]| {
+    let history = |lost: &[usize], told: &[usize]| {
         let mut history = vec![(1, acquired(1, 10, 50)), (2, released(1))];
         history.extend(lost.iter().map(|node| (2, Event::Forgot { node: *node })));
-        history.extend(
-            opened
-                .iter()
-                .map(|node| (200, Event::Opened { node: *node })),
-        );
+        history.extend(told.iter().map(|node| (200, opened(*node))));
         history.extend([(203, acquired(2, 9, 260)), (204, released(2))]);
         history
     };
@@ -47,6 +43,13 @@ fn tokens_may_shrink_where_so_many_nodes_lost_counters_that_the_others_do_not_kn
     );
     let lost = judged(far, &history(&[0, 1], &[]));
     assert_eq!(lost, ["TokenOrder"], "none of them has voted since");
+    let mut doubled = history(&[0], &[0]);
+    doubled.iter_mut().for_each(|(_, event)| {
+        if let Event::Opened { duplicates, .. } = event {
+            *duplicates = 1;
+        }
+    });
+    assert_eq!(judged(far, &doubled), NOTHING, "one is another's duplicate");
 }
 
 #[test]

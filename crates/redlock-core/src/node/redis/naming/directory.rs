@@ -216,6 +216,12 @@ impl Directory {
         matches!(self.settings.addr(), ConnectionAddr::TcpTls { .. })
     }
 
+    /// Returns whether the URL has a user or a password of the Sentinels.
+    pub(super) fn has_sentinel_password(&self) -> bool {
+        let mut settings = self.informants.iter().map(ConnectionInfo::redis_settings);
+        settings.any(|settings| settings.password().is_some() || settings.username().is_some())
+    }
+
     fn name_at(&self, address: &str) -> String {
         match &self.subject {
             Subject::Master(name) => format!("{name}@{address}"),

@@ -10,8 +10,7 @@ use std::{
 };
 
 use deadpool_redis::redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError,
-    aio::MultiplexedConnection, cmd,
+    ConnectionAddr, ConnectionInfo, RedisError, aio::MultiplexedConnection, cmd,
 };
 use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
 use redlock_proto::{Hearing, Instant, Pair};
@@ -22,13 +21,16 @@ use tokio::{
     time::{self, timeout, timeout_at},
 };
 
+#[cfg(feature = "deadpool-redis")]
+use super::report::NamingReport;
 use super::{
     super::{
         Address,
-        error::{NONSENSE, is_unknown_command, reason},
+        error::{NONSENSE, NotOpened, is_unknown_command, reason},
     },
     directory::{Directory, Subject},
-    testimony::{NamedServer, SentinelAnswer, Testimony, View},
+    greeting,
+    testimony::{NamedServer, SentinelAnswer, Testimony, View, is_shown},
     texts,
 };
 use crate::{clock::Clock, credentials::CredentialsProvider};
@@ -91,14 +93,22 @@ impl Informants {
         })
     }
 
-    /// Returns which servers they are.
-    pub(in super::super) fn names(&self) -> &'static str {
-        self.directory.subject.informants()
+    /// Returns why there is no session with the server at this address, which they name.
+    pub(in super::super) fn not_opened(&self, server: &Address, why: &NotOpened) -> String {
+        texts::no_server(&self.directory, server, why)
     }
 
     /// Returns how long an informant may take to answer, and a server to say what its mark is.
     pub(super) fn limit(&self) -> Duration {
         self.connect_timeout / 2
+    }
+
+    /// Asks all of them, and returns what each says.
+    #[cfg(feature = "deadpool-redis")]
+    pub(in super::super) async fn report(&self, slot: u16) -> Result<NamingReport, Arc<str>> {
+        let mut rounds = self.poll().rounds().await;
+        let round = rounds.complete().await?;
+        Ok(NamingReport::of(&self.directory, &round, slot))
     }
 
     /// Returns how to connect to the server that a majority names now.
@@ -133,8 +143,10 @@ pub(super) struct Round {
     /// Whether each informant has answered, or had its time.
     pub(super) is_complete: bool,
     pub(super) testimonies: Vec<Testimony>,
+    /// Where the informant of each of these is.
+    pub(super) from: Vec<Address>,
     /// Which informants have not answered, and why.
-    pub(super) failed: Vec<Arc<str>>,
+    pub(super) failed: Vec<(Address, Arc<str>)>,
     /// How many informants the URL names, if it must name all.
     named: Option<usize>,
 }
@@ -144,7 +156,7 @@ pub(super) struct Rounds {
     rounds: watch::Receiver<Arc<Round>>,
     since: Instant,
     /// They end with it.
-    _poll: Arc<Poll>,
+    poll: Arc<Poll>,
 }
 
 impl Poll {
@@ -183,7 +195,7 @@ impl Poll {
         Rounds {
             rounds,
             since,
-            _poll: self,
+            poll: self,
         }
     }
 }
@@ -213,6 +225,17 @@ impl Rounds {
         }
     }
 
+    /// Waits until another inquiry is complete, which begins at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    pub(super) async fn again(&mut self) -> Result<Arc<Round>, Arc<str>> {
+        self.since = CLOCK.now();
+        self.poll.wanted.notify_one();
+        self.complete().await
+    }
+
     /// Waits until an inquiry is complete.
     ///
     /// # Errors
@@ -235,6 +258,7 @@ impl Round {
             asked_at: CLOCK.now(),
             is_complete: false,
             testimonies: Vec::new(),
+            from: Vec::new(),
             failed: Vec::new(),
             named: (!directory.is_cluster()).then_some(directory.informants.len()),
         }
@@ -257,6 +281,12 @@ impl Round {
         let hearing = self.hearing(slot);
         let pair = hearing.candidate()?;
         (hearing.support(&pair) > hearing.count() / 2).then_some(pair)
+    }
+
+    /// Returns how many masters have slots, as far as the node knows that knows of most.
+    pub(super) fn masters(&self) -> usize {
+        let counts = self.testimonies.iter().map(Testimony::masters);
+        counts.max().unwrap_or(0)
     }
 
     /// Counts servers as one that Sentinels spell by different names of one address.
@@ -355,11 +385,11 @@ impl Inquiry {
                             informants.push(found);
                         }
                     }
+                    round.from.push(Address::of(&informants[place].info));
                     round.testimonies.push(testimony);
                 }
                 Err(why) => {
-                    let address = Address::of(&informant.info);
-                    round.failed.push(format!("{address}: {why}").into());
+                    round.failed.push((Address::of(&informant.info), why));
                 }
             }
             told.send_replace(Arc::new(round.clone()));
@@ -394,19 +424,14 @@ impl Informant {
         let connection = match self.connection {
             Some(connection) => connection,
             None => {
-                let settings = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(limit))
-                    .set_response_timeout(Some(limit));
                 let info = CredentialsProvider::completed(credentials, self.info.clone()).await?;
-                let client = Client::open(info).map_err(|error| reason(&error))?;
-                let made = client.get_multiplexed_async_connection_with_config(&settings);
-                made.await.map_err(|error| reason(&error))?
+                greeting::connect(info, directory, limit).await?
             }
         };
         let mut one = connection.clone();
         let testimony = match &directory.subject {
             Subject::Master(name) => {
-                let answer = ask_sentinel(&connection, name, directory.informants.len()).await?;
+                let answer = ask_sentinel(&connection, name, directory).await?;
                 answer.map(Testimony::Sentinel)
             }
             Subject::SlotOwner(_) => {
@@ -428,7 +453,7 @@ impl Informant {
 async fn ask_sentinel(
     connection: &MultiplexedConnection,
     master: &str,
-    named: usize,
+    directory: &Directory,
 ) -> Result<Option<SentinelAnswer>, Arc<str>> {
     let (mut one, mut other) = (connection.clone(), connection.clone());
     let (mut identity, mut question) = (cmd("SENTINEL"), cmd("SENTINEL"));
@@ -438,13 +463,22 @@ async fn ask_sentinel(
         identity.query_async::<String>(&mut one),
         question.query_async(&mut other),
     );
-    let (id, answer) = asked
-        .await
-        .map_err(|error| texts::why_no_sentinel(&error, master))?;
+    let (id, answer) = match asked.await {
+        Ok(answered) => answered,
+        Err(error) if texts::is_unknown_master(&error) => {
+            let mut masters = cmd("SENTINEL");
+            // Without the right to ask, none is named.
+            let masters = masters.arg("MASTERS").query_async(&mut one).await;
+            let masters: Vec<HashMap<String, String>> = masters.unwrap_or_default();
+            let names = masters.iter().filter_map(|master| master.get("name"));
+            return Err(texts::unknown_master(names.map(String::as_str)));
+        }
+        Err(error) => return Err(texts::why_no_sentinel(&error, directory)),
+    };
     let Some(mut answer) = SentinelAnswer::read(&id, &answer) else {
         return Ok(None);
     };
-    if answer.known > named {
+    if answer.known > directory.informants.len() {
         // Some of them may be gone, and not forgotten. Without the right to ask, all of them count.
         let mut others = cmd("SENTINEL");
         others.arg("SENTINELS").arg(master);
@@ -454,10 +488,19 @@ async fn ask_sentinel(
                 let flags = other.get("flags");
                 flags.is_some_and(|flags| flags.contains("down") || flags.contains("disconnected"))
             };
+            let gone = others.iter().filter(|other| is_down(other));
+            answer.gone = gone.filter_map(address_of).collect();
             answer.running = 1 + others.iter().filter(|other| !is_down(other)).count();
         }
     }
     Ok(Some(answer))
+}
+
+/// Returns the address of a Sentinel, as another one knows it.
+fn address_of(sentinel: &HashMap<String, String>) -> Option<String> {
+    let (host, port) = (sentinel.get("ip")?, sentinel.get("port")?);
+    let port: u16 = port.parse().ok()?;
+    is_shown(host).then(|| format!("{host}:{port}"))
 }
 
 fn why_no_cluster(error: &RedisError) -> Arc<str> {

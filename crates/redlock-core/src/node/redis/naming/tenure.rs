@@ -7,13 +7,12 @@ use std::{
 
 use deadpool_redis::redis::{Cmd, ConnectionInfo, RedisError, Value, cmd, from_redis_value};
 use redlock_proto::{
-    Confirms, InformantId, Instant, Judgement, Keyspace, Mark, Pair, Quarantine, Roll, Shortfall,
-    Term,
+    Confirms, Hearing, Instant, Judgement, Keyspace, Mark, Pair, Quarantine, Roll, Shortfall, Term,
 };
 use tokio::{task::AbortHandle, time::timeout};
 
 use super::{
-    super::{error::reason, transport::Transport},
+    super::{Address, error::reason, transport::Transport},
     poll::{CLOCK, Informants, Round, Rounds},
     testimony::NamedServer,
     texts,
@@ -26,6 +25,8 @@ use super::{
 /// [`FOLLOWED_WITHIN`].
 pub(in super::super) struct Tenure {
     state: Arc<Mutex<State>>,
+    /// The address of the server.
+    server: Arc<str>,
     /// Which servers are asked.
     informants: &'static str,
     task: AbortHandle,
@@ -54,13 +55,19 @@ pub(in super::super) struct Named {
     rounds: Rounds,
     round: Arc<Round>,
     pair: Pair<NamedServer>,
+    last_roll: LastRoll,
 }
+
+/// The roll by which a client has gone last, for a server that has lost its mark: it was the node's once, so it is safe to
+/// go by.
+pub(in super::super) type LastRoll = Arc<Mutex<Option<Roll>>>;
 
 impl Named {
     /// Asks the informants for the server, and returns the one that most of them name.
     pub(in super::super) async fn ask(
         informants: &Arc<Informants>,
         slot: u16,
+        last_roll: &LastRoll,
     ) -> Result<Self, Arc<str>> {
         let mut rounds = informants.poll().rounds().await;
         loop {
@@ -77,6 +84,7 @@ impl Named {
                     rounds,
                     round,
                     pair,
+                    last_roll: Arc::clone(last_roll),
                 });
             }
             if round.is_complete {
@@ -107,17 +115,19 @@ impl Named {
             keyspace: Arc::clone(keyspace),
             limit: self.informants.limit(),
         };
-        let text = marks.read().await?;
-        let stored = text.as_deref().and_then(|text| marks.roll_of(text));
-        let judge = |named: &Self| {
-            let hearing = named.round.hearing(named.slot);
-            hearing.judge(&named.pair, stored.as_ref())
-        };
-        let mut judgement = judge(&self);
+        let mut text = marks.read().await?;
+        let mut judgement = self.judge(&marks, text.as_deref());
         if !matches!(judgement, Judgement::Counts(_)) && !self.round.is_complete {
             // The others may be on the roll, or belong there.
             self.round = self.rounds.complete().await?;
-            judgement = judge(&self);
+            judgement = self.judge(&marks, text.as_deref());
+        }
+        if judgement == Judgement::AsksAgain {
+            let earlier = std::mem::replace(&mut self.round, self.rounds.again().await?);
+            // A mark that another client has begun meanwhile may list fewer than have answered by now.
+            text = marks.read().await?;
+            let steady = self.hearing().steady(&earlier.hearing(self.slot));
+            judgement = self.judge_by(&steady, &marks, text.as_deref());
         }
         let roll = match judgement {
             Judgement::Counts(roll) | Judgement::Lists(roll) => roll,
@@ -128,16 +138,45 @@ impl Named {
                 }
                 roll
             }
+            Judgement::AsksAgain => return Err("its informants do not agree yet".into()),
             Judgement::Refused(shortfall) => {
                 if shortfall == Shortfall::Moving {
                     // Keys go with the slot, and do not come back if the move is given up.
                     drop(marks.delete().await);
                 }
                 let subject = &self.informants.directory.subject;
-                return Err(texts::refused(&shortfall, subject, &self.round, self.slot).into());
+                return Err(texts::refused(&shortfall, subject, &self.round).into());
             }
         };
         Ok(Tenure::start(self, marks, roll))
+    }
+
+    fn hearing(&self) -> Hearing<NamedServer> {
+        self.round.hearing(self.slot)
+    }
+
+    fn judge(&self, marks: &Marks, text: Option<&str>) -> Judgement {
+        self.judge_by(&self.hearing(), marks, text)
+    }
+
+    /// Judges the server by its mark; without one, by the roll that this client has gone by last, if that is enough.
+    fn judge_by(
+        &self,
+        hearing: &Hearing<NamedServer>,
+        marks: &Marks,
+        text: Option<&str>,
+    ) -> Judgement {
+        let stored = text.and_then(|text| marks.roll_of(text));
+        let known = self
+            .last_roll
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let (None, Some(known)) = (text, &*known)
+            && let Judgement::Counts(roll) = hearing.judge(&self.pair, Some(known))
+        {
+            return Judgement::Counts(roll);
+        }
+        hearing.judge(&self.pair, stored.as_ref())
     }
 }
 
@@ -153,7 +192,20 @@ impl Tenure {
             rounds,
             round,
             pair,
+            last_roll,
         } = named;
+        *last_roll.lock().unwrap_or_else(PoisonError::into_inner) = Some(roll.clone());
+        let NamedServer { host, port, .. } = &pair.server;
+        let info = informants.directory.at(host, *port);
+        if let Some(vote) = informants
+            .directory
+            .vote()
+            .filter(|vote| vote.number() == 1)
+            && let Some(why) = texts::too_many_votes(vote.of(), round.masters())
+        {
+            let node = informants.directory.to_string();
+            tracing::warn!(target: "redlock::node", node, "{why}");
+        }
         let keyspace = Arc::new(marks.keyspace.in_term(Term {
             epoch: pair.epoch,
             roll,
@@ -167,11 +219,13 @@ impl Tenure {
             marks,
             pair,
             slot,
-            earlier: Vec::new(),
+            earlier: None,
+            last_roll,
         };
         let task = tokio::spawn(watch.go_on(rounds));
         Self {
             state,
+            server: Address::of(&info).to_string().into(),
             informants: informants.directory.subject.informants(),
             task: task.abort_handle(),
         }
@@ -180,6 +234,11 @@ impl Tenure {
     /// Returns the keyspace with the term of the session.
     pub(in super::super) fn keyspace(&self) -> Arc<Keyspace> {
         Arc::clone(&lock(&self.state).keyspace)
+    }
+
+    /// Returns the address of the server.
+    pub(in super::super) fn server(&self) -> Arc<str> {
+        Arc::clone(&self.server)
     }
 
     /// Returns why a call must not be sent to the server, if it must not.
@@ -213,8 +272,9 @@ struct Watch {
     marks: Marks,
     pair: Pair<NamedServer>,
     slot: u16,
-    /// The informants that answered the inquiry before.
-    earlier: Vec<InformantId>,
+    /// The answers of the inquiry before.
+    earlier: Option<Hearing<NamedServer>>,
+    last_roll: LastRoll,
 }
 
 impl Watch {
@@ -223,8 +283,7 @@ impl Watch {
             if self.on_round(&round).await.is_none() {
                 return;
             }
-            let hearing = round.hearing(self.slot);
-            self.earlier = hearing.ids().collect();
+            self.earlier = Some(round.hearing(self.slot));
         }
     }
 
@@ -246,8 +305,11 @@ impl Watch {
         match confirms {
             Confirms::Same => {
                 lock(&self.state).confirmed = Confirmed::At(round.asked_at);
-                if hearing.extended(&self.pair, &roll, &self.earlier).is_some() {
-                    self.extend(round).await;
+                let steady = self.earlier.as_ref().map(|earlier| hearing.steady(earlier));
+                if let Some(steady) = steady
+                    && steady.extended(&self.pair, &roll).is_some()
+                {
+                    self.extend(&steady).await;
                 }
             }
             Confirms::Another => {
@@ -266,7 +328,7 @@ impl Watch {
     }
 
     /// Puts informants on the roll of the mark that have joined.
-    async fn extend(&self, round: &Round) {
+    async fn extend(&self, steady: &Hearing<NamedServer>) {
         let mut marks = self.marks.clone();
         let Ok(Some(text)) = marks.read().await else {
             return;
@@ -275,8 +337,7 @@ impl Watch {
             return;
         };
         let stored = mark.term().map(|term| &term.roll);
-        let hearing = round.hearing(self.slot);
-        let extended = stored.and_then(|roll| hearing.extended(&self.pair, roll, &self.earlier));
+        let extended = stored.and_then(|roll| steady.extended(&self.pair, roll));
         if let Some(roll) = extended
             && let Some(changed) = mark.with_roll(&roll)
             // A mark in quarantine changes with each look; the next inquiry tries again.
@@ -308,6 +369,10 @@ impl Watch {
 
     fn set_roll(&self, roll: Roll) {
         let epoch = self.pair.epoch;
+        *self
+            .last_roll
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(roll.clone());
         let keyspace = self.marks.keyspace.in_term(Term { epoch, roll });
         lock(&self.state).keyspace = Arc::new(keyspace);
     }

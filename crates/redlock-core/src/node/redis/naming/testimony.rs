@@ -16,10 +16,14 @@ pub(in super::super) enum Testimony {
 pub(in super::super) struct SentinelAnswer {
     by: InformantId,
     pub(super) names: Pair<NamedServer>,
+    /// Whether it is about to promote another server: it may name the old one under the new epoch until that is over.
+    is_failing_over: bool,
     /// How many Sentinels it knows, itself among them.
     pub(super) known: usize,
     /// How many of these are not down.
     pub(super) running: usize,
+    /// The addresses of those that are, as far as it was asked.
+    pub(super) gone: Vec<String>,
 }
 
 /// The Cluster, as one of its nodes sees it.
@@ -53,7 +57,7 @@ impl Testimony {
         match self {
             Self::Sentinel(answer) => Statement {
                 by: answer.by,
-                names: Some(answer.names.clone()),
+                names: (!answer.is_failing_over).then(|| answer.names.clone()),
                 known: answer.known,
                 running: answer.running,
                 is_moving: None,
@@ -73,6 +77,29 @@ impl Testimony {
         };
         let others = members.iter().filter(can_be_asked);
         others.map(|member| (&*member.host, member.port))
+    }
+
+    /// Returns the informants that have failed and were not forgotten: the addresses of Sentinels, or the ids of nodes of a
+    /// Cluster.
+    #[cfg(feature = "deadpool-redis")]
+    pub(super) fn gone(&self) -> impl Iterator<Item = &str> {
+        let sentinels = match self {
+            Self::Sentinel(answer) => &*answer.gone,
+            Self::Member(_) => &[],
+        };
+        let sentinels = sentinels.iter().map(String::as_str);
+        sentinels.chain(self.failed_members())
+    }
+
+    /// Returns how many members have slots.
+    pub(super) fn masters(&self) -> usize {
+        match self {
+            Self::Sentinel(_) => 0,
+            Self::Member(view) => {
+                let members = view.members.iter();
+                members.filter(|member| !member.slots.is_empty()).count()
+            }
+        }
     }
 
     /// Returns the members that the Cluster has found to have failed, and has not forgotten.
@@ -102,8 +129,12 @@ impl SentinelAnswer {
                 },
                 epoch: answer.get("config-epoch")?.parse().ok()?,
             },
+            is_failing_over: answer
+                .get("flags")
+                .is_some_and(|flags| flags.contains("failover_in_progress")),
             known: others + 1,
             running: others + 1,
+            gone: Vec::new(),
         })
     }
 }
@@ -206,7 +237,7 @@ impl Member {
 }
 
 /// Returns whether a host may be shown to operators.
-fn is_shown(host: &str) -> bool {
+pub(super) fn is_shown(host: &str) -> bool {
     let is_shown = |c: char| c.is_ascii_alphanumeric() || ".:_-".contains(c);
     host.chars().all(is_shown)
 }
@@ -233,8 +264,26 @@ mod tests {
         let Pair { server, epoch } = &answered.names;
         assert_eq!((&*server.host, server.port, *epoch), ("10.0.0.9", 6379, 7));
         assert_eq!((answered.by, answered.known), (InformantId::new(0xaa), 3));
+        let statement = Testimony::Sentinel(answered).statement(0);
+        assert_eq!(statement.names.unwrap().epoch, 7);
         assert_eq!(answer("a b\r\nc"), None);
         assert_eq!(SentinelAnswer::read(ID, &HashMap::new()), None);
+    }
+
+    // Shows: R7.1.
+    #[test]
+    fn a_sentinel_that_fails_a_master_over_names_nothing() {
+        let pairs = [
+            ("ip", "10.0.0.9"),
+            ("port", "6379"),
+            ("flags", "master,failover_in_progress"),
+            ("num-other-sentinels", "2"),
+            ("config-epoch", "8"),
+        ];
+        let pairs = HashMap::from(pairs.map(|(name, value)| (name.into(), value.into())));
+        let answered = SentinelAnswer::read(ID, &pairs).unwrap();
+        let statement = Testimony::Sentinel(answered).statement(0);
+        assert_eq!((statement.names, statement.known), (None, 3));
     }
 
     /// A Cluster whose first node has not been told its own address, with a slot on its way.

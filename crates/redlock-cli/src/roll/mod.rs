@@ -1,5 +1,7 @@
 //! `redlock roll`: restarts one node after the other, each only while the other nodes are a quorum.
 
+mod template;
+
 use std::{
     ffi::OsString,
     io,
@@ -14,13 +16,14 @@ use serde_json::json;
 use tokio::process::Command;
 use uuid::Uuid;
 
+use self::template::Template;
 use crate::{
     clock::{self, duration, millis, rounded},
     connection::{ConnectionArgs, NodeSettings},
     context::{CommandContext, run_program},
     exit::{CommandError, CommandResult, Exit},
     namespaces::{ADVICE, OtherNamespaces},
-    nodes::{votes, words},
+    nodes::{self, votes, words},
     output::{LineMark, Output},
     probe,
 };
@@ -39,17 +42,22 @@ pub(crate) struct RollArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
 
-    /// The command that restarts one node; {node} stands for its address, {host} and {port} for the parts, a host of
-    /// IPv6 without brackets; REDLOCK_ROLL_NODE has the address, too
+    /// The command that restarts one node; {node} stands for its name, which is its address unless Sentinels or a Cluster
+    /// name its server, and {host} and {port} for the address of its server at that moment, a host of IPv6 without
+    /// brackets; REDLOCK_ROLL_NODE has the name, too, and REDLOCK_ROLL_SERVER the address
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-/// The variable with the address of the node to restart; no client takes its name for a misspelt one of its own.
+/// The variable with the name of the node to restart; no client takes its name for a misspelt one of its own.
 const NODE_VARIABLE: &str = "REDLOCK_ROLL_NODE";
+
+/// The variable with the address of the server to restart.
+const SERVER_VARIABLE: &str = "REDLOCK_ROLL_SERVER";
 
 /// For each node: makes sure that the others are a quorum, restarts it, and waits until it votes, in each namespace.
 pub(crate) async fn run(args: RollArgs, context: &CommandContext) -> CommandResult {
+    let template = Template::read(args.command)?;
     let settings = args.connection.settings().await?;
     let client = context.client(settings.builder()).await?;
     let output = context.output;
@@ -77,33 +85,45 @@ pub(crate) async fn run(args: RollArgs, context: &CommandContext) -> CommandResu
         let node = &*report.node;
         let before = roll.check(at, node, &alone).await?;
         let begun = clock::now();
-        output.progress(&format!("restarting {node}"));
-        let words = args.command.iter().map(|word| filled_in(word, node));
-        let mut words = words.collect::<Vec<_>>().into_iter();
+        let name = nodes::name_at(node, before.named());
+        output.progress(&format!("restarting {name}"));
+        let mut words = template.filled_in(node, &before.address).into_iter();
         let program = words.next().unwrap_or_default();
         let mut command = Command::new(&program);
         command.args(words).env(NODE_VARIABLE, node);
+        command.env(SERVER_VARIABLE, &before.address);
         if output.is_json() {
             // What it says is no JSON of ours.
             command.stdout(io::stderr());
         }
         let exit = run_program(command, &program, context).await?;
         if exit != Exit::Child(0) {
-            let message = format!("the command failed for {node}: nothing more is restarted");
+            let message = format!("the command failed for {name}: nothing more is restarted");
             if !matches!(exit, Exit::Child(126 | 127)) {
                 return Err(CommandError::wrong(message));
             }
             drop(output.complain(&message));
             return Ok(exit);
         }
-        roll.await_return(at, &before).await?;
+        let after = roll.await_return(at, &before.run).await?;
         roll.await_other_votes(at, node).await?;
         let away = begun.elapsed();
         if output.is_json() {
-            output.json(&json!({"node": node, "away_ms": millis(away)}))?;
+            output.json(&json!({
+                "node": node,
+                // Where others name it: that which was restarted, and that which votes now.
+                "server": before.named(),
+                "server_now": after.server(),
+                "away_ms": millis(away),
+            }))?;
         } else {
-            let away = rounded(away);
-            let line = format!("{node} votes again, {away} after its restart began");
+            let (name, away) = (nodes::name(&after), rounded(away));
+            let is_another = before.named() != after.server();
+            let whose = match before.named().filter(|_| is_another) {
+                Some(server) => format!("the restart of {server}"),
+                None => "its restart".to_owned(),
+            };
+            let line = format!("{name} votes again, {away} after {whose} began");
             output.marked(LineMark::Good, &line)?;
         }
     }
@@ -128,6 +148,22 @@ async fn keep_others_out(client: &Redlock) -> Result<LockGuard, CommandError> {
         })
 }
 
+/// The server of a node, before it is restarted.
+struct Server {
+    address: String,
+    /// Whether others name it.
+    is_named: bool,
+    /// Which run of it this is.
+    run: String,
+}
+
+impl Server {
+    /// Returns its address if others name it, and not the node itself.
+    fn named(&self) -> Option<&str> {
+        self.is_named.then_some(&*self.address)
+    }
+}
+
 /// The restart of one node after the other.
 struct Roll {
     client: Redlock,
@@ -139,13 +175,13 @@ struct Roll {
 }
 
 impl Roll {
-    /// Makes sure that a node can be restarted, and returns which run of the server it is.
+    /// Makes sure that a node can be restarted, and returns its server.
     async fn check(
         &self,
         at: usize,
         node: &str,
         alone: &LockGuard,
-    ) -> Result<String, CommandError> {
+    ) -> Result<Server, CommandError> {
         have_all_write(&self.client, &self.settings).await;
         self.others_vote(at, node).await?;
         let refused = |why: &str| format!("{node} is not restarted: {why}");
@@ -157,12 +193,58 @@ impl Roll {
                 "the lock {ROLL_KEY} is lost, so another roll may be under way; nothing more is restarted"
             ))));
         }
-        run_id(&self.settings, at).await.ok_or_else(|| {
+        let run = run_id(&self.settings, at).await.ok_or_else(|| {
             CommandError::Wrong(refused(
                 "it does not say which run of the server it is, so nobody could tell whether it was restarted; nothing \
                  more is restarted",
             ))
+        })?;
+        // Last, because another server may take its place at any time.
+        let address = self.named_server(at).await.map_err(|why| {
+            CommandError::NoQuorum(refused(&format!("{why}; nothing more is restarted")))
+        })?;
+        Ok(Server {
+            is_named: address.is_some(),
+            address: address.unwrap_or_else(|| node.to_owned()),
+            run,
         })
+    }
+
+    /// Waits for a moment until a node votes by the server that others name, and returns its address; `None` if no others
+    /// name it.
+    ///
+    /// # Errors
+    ///
+    /// It does not vote, or no majority names a server, or they name another one than that which votes: to restart the
+    /// server of another moment would take the node's vote away, or the only copy of what it has.
+    async fn named_server(&self, node: usize) -> Result<Option<String>, String> {
+        let config = &self.settings.config.nodes[node];
+        if !config.follows_failovers() {
+            return Ok(None);
+        }
+        let (begun, limit) = (clock::now(), self.settings.connect_timeout());
+        loop {
+            let report = self.client.node_reports().await.swap_remove(node);
+            let naming = config.naming(self.settings.namespace(), limit).await?;
+            let named = naming.and_then(|naming| naming.majority);
+            let why = match (report.server(), named) {
+                _ if !votes(&report) => format!(
+                    "it has no vote, and not because of this roll: {}",
+                    words(&report)
+                ),
+                (Some(server), Some((named, _))) if *server == *named => {
+                    return Ok(Some(named.to_string()));
+                }
+                (_, None) => "no majority names its server now".to_owned(),
+                (_, Some((named, _))) => {
+                    format!("{named} is about to take the place of its server")
+                }
+            };
+            if begun.elapsed() > SETTLE {
+                return Err(why);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Waits for a moment until the other nodes are a quorum without this one: they vote as the client knows them, and
@@ -193,7 +275,9 @@ impl Roll {
     }
 
     /// Waits until a node is another run of the server, and votes.
-    async fn await_return(&self, node: usize, before: &str) -> Result<(), CommandError> {
+    ///
+    /// Another server that has taken its place is another run, too.
+    async fn await_return(&self, node: usize, before: &str) -> Result<NodeReport, CommandError> {
         let begun = clock::now();
         let mut said = None;
         let (mut is_new, mut is_there) = (false, true);
@@ -206,7 +290,7 @@ impl Roll {
             let report = self.client.node_reports().await.swap_remove(node);
             // A client that has not noticed the restart yet says that the node votes.
             if is_new && votes(&report) && was_seen_in_this_run(&self.settings, node).await {
-                return Ok(());
+                return Ok(report);
             }
             if let NodeAnswer::NotAVote {
                 reason: NotAVote::PolicyMismatch { .. },
@@ -316,25 +400,6 @@ async fn was_seen_in_this_run(settings: &NodeSettings, node: usize) -> bool {
     votes(&report)
 }
 
-fn filled_in(word: &OsString, node: &str) -> OsString {
-    let Some(text) = word.to_str() else {
-        return word.clone();
-    };
-    let (host, port) = node.rsplit_once(':').unwrap_or((node, ""));
-    text.replace("{node}", node)
-        .replace("{host}", bare(host))
-        .replace("{port}", port)
-        .into()
-}
-
-/// Returns a host as programs take it that are given no port with it: an address of IPv6 without its brackets.
-fn bare(host: &str) -> &str {
-    let inner = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    inner.unwrap_or(host)
-}
-
 /// The name of the lock that is held for a whole roll.
 const ROLL_KEY: &str = "redlock-roll";
 
@@ -343,15 +408,3 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const SAY_EVERY: Duration = Duration::from_secs(5);
 /// Nodes say where they stand a moment after they were reached.
 const SETTLE: Duration = Duration::from_secs(3);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_is_given_as_ssh_takes_it() {
-        let word = OsString::from("{host} {port} {node}");
-        assert_eq!(filled_in(&word, "[::1]:79"), "::1 79 [::1]:79");
-        assert_eq!(filled_in(&word, "redis-1:79"), "redis-1 79 redis-1:79");
-    }
-}
