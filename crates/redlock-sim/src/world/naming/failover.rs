@@ -51,7 +51,9 @@ impl World {
         let informants = &mut self.naming.nodes[node];
         let can = |place: &usize| informants.is_among_others(*place, self.now);
         let from = |first: usize| (0..INFORMANTS).map(move |next| (first + next) % INFORMANTS);
-        let leader = from(failover.leader).find(can);
+        // One that leads a failover already begins no other.
+        let may_lead = |place: &usize| can(place) && !informants.all[*place].leads;
+        let leader = from(failover.leader).find(may_lead);
         let voter = from(failover.voter)
             .filter(|it| Some(*it) != leader)
             .find(can);
@@ -134,6 +136,11 @@ impl World {
 
     /// Makes a server a master, with what it has of the other one's data if it was a replica.
     fn promote(&mut self, node: usize, (old, server): (usize, usize)) {
+        let store = &mut self.servers[old].store;
+        if !store.has_marks() {
+            // No operator vouches for it any more: clients may use the other one from now on.
+            store.flush();
+        }
         let are_masters = &mut self.naming.nodes[node].are_masters;
         let was_master = std::mem::replace(&mut are_masters[server / self.setup.nodes], true);
         self.counters.failovers += 1;
