@@ -187,6 +187,10 @@ counters! {
     no_majorities: "inquiries without a majority",
     /// Connections that a client did not make because the server is not counted on.
     not_counted_on: "servers not counted on",
+    /// Inquiries that were repeated because a roll must begin.
+    asked_again: "inquiries repeated",
+    /// Sessions with a server without a mark, by the roll by which the client had gone before.
+    rolls_kept: "rolls kept without a mark",
     /// Rolls that began on a server without a mark.
     rolls_begun: "rolls begun",
     /// Rolls that took the place of one with too few informants left.

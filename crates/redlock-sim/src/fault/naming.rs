@@ -42,7 +42,7 @@ pub(crate) struct Failover {
     pub(crate) voter: usize,
     /// How long after its election it promotes the other server.
     pub(crate) promotes_in: Micros,
-    /// For how long it then names the old server under the new epoch.
+    /// How long after that it names that server; it names none since its election.
     pub(crate) ends_in: Micros,
     /// How long after that the old master is made a replica, if it is.
     pub(crate) demotes_in: Option<Micros>,

@@ -37,8 +37,12 @@ impl Setup {
         self.forgets = false;
         self.rolls = false;
         self.stray = false;
-        // No operator vouches for a server that is named later.
-        self.birth = Birth::Unknown;
+        self.birth = random.pick(&[
+            Birth::Vouched,
+            Birth::Vouched,
+            Birth::Vouched,
+            Birth::Unknown,
+        ]);
         self.set_keys(1);
         self.set_max_ttl(random.pick(&[500 * MS, 1_000 * MS, 2_000 * MS]), false);
         let quarantine = self.keyspace.quarantine().following_failovers();

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use redlock_proto::{Answer, Keyspace, Request};
+use redlock_proto::{Answer, Keyspace, Request, Roll};
 
 use super::{naming::Session, news::News};
 use crate::setup::Micros;
@@ -82,6 +82,8 @@ pub(super) struct Connection {
     pub(super) degrades: Option<Degraded>,
     /// Under which term the server of the present connection is named, if others name it.
     pub(super) session: Option<Box<Session>>,
+    /// The roll by which its client has gone last, if others name the server.
+    pub(super) last_roll: Option<Roll>,
 }
 
 /// A node whose counters a wall clock stands in for.
@@ -112,6 +114,7 @@ impl Connection {
             news: VecDeque::new(),
             degrades: None,
             session: None,
+            last_roll: None,
         }
     }
 
@@ -129,6 +132,7 @@ impl Connection {
         self.news.clear();
         self.degrades = None;
         self.session = None;
+        self.last_roll = None;
         // Nothing that is due for the connection concerns the next process.
         self.conn += 1;
     }

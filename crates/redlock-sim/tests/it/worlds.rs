@@ -36,7 +36,9 @@ const OF_LINES: [&str; 2] = [
     "of which without a word to them",
 ];
 /// What is at work only in the plan `named`.
-const OF_NAMED: [&str; 15] = [
+const OF_NAMED: [&str; 17] = [
+    "inquiries repeated",
+    "rolls kept without a mark",
     "failovers",
     "of which to a master that was no replica",
     "masters made replicas",

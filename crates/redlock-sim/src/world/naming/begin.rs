@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use redlock_proto::{HELLO, Judgement, Mark, Pair, Roll};
+use redlock_proto::{HELLO, Hearing, Judgement, Mark, Pair, Roll};
 
 use super::{
     super::{World, agenda::Due},
-    informants::told,
+    informants::{of_node, told},
     messages::{MarkAnswer, MarkVerb},
     session::{Session, Stage, Tenure},
 };
@@ -55,6 +55,10 @@ impl World {
                 session.stage = Stage::Hears { pair, text };
                 self.judge(link);
             }
+            (Stage::ReadsAgain { pair, steady }, MarkAnswer::Text(text)) => {
+                let judgement = self.judge_by(link, &steady, pair, text.as_deref());
+                self.follow(link, pair, judgement, text);
+            }
             (Stage::Deletes { pair, roll }, MarkAnswer::Swapped(true)) => {
                 self.counters.rolls_replaced += 1;
                 self.open(link, pair, roll);
@@ -65,57 +69,102 @@ impl World {
 
     /// A client that has read the mark, and waited for all answers, has them.
     pub(super) fn judge_by_all(&mut self, link: usize) {
-        let Some(session) = &mut self.links[link].session else {
-            return;
-        };
-        match session.stage {
-            Stage::Hears { .. } => self.judge(link),
-            Stage::AsksAgain { pair } => {
-                // Another client may have begun a mark in the meantime.
-                session.stage = Stage::Reads { pair };
-                self.ask_for_mark(link, pair.server, MarkVerb::Read);
-            }
-            _ => {}
+        let session = self.links[link].session.as_ref();
+        if session.is_some_and(|session| matches!(session.stage, Stage::Hears { .. })) {
+            self.judge(link);
         }
+    }
+
+    /// A client that had to ask again has all answers; returns whether it did.
+    pub(super) fn is_asked_again(&mut self, link: usize) -> bool {
+        let Some(session) = &mut self.links[link].session else {
+            return false;
+        };
+        let Stage::AsksAgain { pair, earlier } = &session.stage else {
+            return false;
+        };
+        let (pair, steady) = (*pair, session.inquiry.hearing.steady(earlier));
+        // A mark that another client has begun meanwhile may list fewer than have answered by now.
+        session.stage = Stage::ReadsAgain { pair, steady };
+        self.ask_for_mark(link, pair.server, MarkVerb::Read);
+        true
     }
 
     /// A client that has read the mark decides whether it counts on the server.
     fn judge(&mut self, link: usize) {
-        let (client, _) = self.ends(link);
-        let of_client = self.setup.space_of(client);
-        let Some(session) = &mut self.links[link].session else {
+        let Some(session) = &self.links[link].session else {
             return;
         };
         let Stage::Hears { pair, text } = &session.stage else {
             return;
         };
         let (pair, text) = (*pair, text.clone());
-        let mark = text.as_deref().and_then(Mark::read);
+        let hearing = session.inquiry.hearing.clone();
+        let is_complete = session.inquiry.is_complete;
+        let judgement = self.judge_by(link, &hearing, pair, text.as_deref());
+        match judgement {
+            Judgement::Counts(_) => {}
+            _ if !is_complete => return,
+            Judgement::AsksAgain => {
+                if let Some(session) = &mut self.links[link].session {
+                    let earlier = hearing;
+                    session.stage = Stage::AsksAgain { pair, earlier };
+                    self.counters.asked_again += 1;
+                }
+                return self.inquire(link);
+            }
+            _ => {}
+        }
+        self.follow(link, pair, judgement, text);
+    }
+
+    /// Judges the server by its mark; without one, by the roll that the client has gone by last, if that is enough.
+    fn judge_by(
+        &self,
+        link: usize,
+        hearing: &Hearing<usize>,
+        pair: Pair<usize>,
+        text: Option<&str>,
+    ) -> Judgement {
+        let (client, _) = self.ends(link);
+        let of_client = self.setup.space_of(client);
+        if let (None, Some(known)) = (text, &self.links[link].last_roll)
+            && let Judgement::Counts(roll) = hearing.judge(&pair, Some(known))
+        {
+            return Judgement::Counts(roll);
+        }
+        let mark = text.and_then(Mark::read);
         let mark = mark.filter(|mark| mark.has_policy_of(of_client));
         let stored = mark.and_then(|mark| mark.term().map(|term| term.roll.clone()));
-        let steady = session.steady(&session.inquiry);
-        let hearing = steady.as_ref().unwrap_or(&session.inquiry.hearing);
-        let judgement = hearing.judge(&pair, stored.as_ref());
-        if !matches!(judgement, Judgement::Counts(_)) && !session.inquiry.is_complete {
-            return;
-        }
+        hearing.judge(&pair, stored.as_ref())
+    }
+
+    /// A client does what it has decided.
+    fn follow(
+        &mut self,
+        link: usize,
+        pair: Pair<usize>,
+        judgement: Judgement,
+        text: Option<String>,
+    ) {
         match judgement {
-            Judgement::Counts(roll) => self.open(link, pair, roll),
+            Judgement::Counts(roll) => {
+                self.counters.rolls_kept += u64::from(text.is_none());
+                self.open(link, pair, roll);
+            }
             Judgement::Lists(roll) => {
                 self.counters.rolls_begun += 1;
                 self.open(link, pair, roll);
             }
             Judgement::Relists(roll) => {
-                session.stage = Stage::Deletes { pair, roll };
+                if let Some(session) = &mut self.links[link].session {
+                    session.stage = Stage::Deletes { pair, roll };
+                }
                 let expected = text.unwrap_or_default();
                 let roll = None;
                 self.ask_for_mark(link, pair.server, MarkVerb::Swap { expected, roll });
             }
-            Judgement::AsksAgain => {
-                session.earlier = Some(session.inquiry.hearing.clone());
-                session.stage = Stage::AsksAgain { pair };
-                self.inquire(link);
-            }
+            Judgement::AsksAgain => self.give_up_session(link, "the informants do not agree yet"),
             Judgement::Refused(_) => {
                 self.counters.not_counted_on += 1;
                 self.give_up_session(link, "the server is not counted on");
@@ -127,11 +176,7 @@ impl World {
     fn open(&mut self, link: usize, pair: Pair<usize>, roll: Roll) {
         let (client, node) = self.ends(link);
         self.trace.line(self.now, || {
-            let named = Pair {
-                server: pair.server / self.setup.nodes,
-                ..pair
-            };
-            let pair = told(named);
+            let pair = told(of_node(pair, self.setup.nodes));
             format!("client {client} has a session with node {node}: {pair}, roll {roll}")
         });
         let of_client = self.setup.space_of(client);
@@ -140,9 +185,9 @@ impl World {
             return;
         };
         let asked_at = session.inquiry.asked_at;
+        this.last_roll = Some(roll.clone());
         session.tenure = Some(Tenure::new(of_client, pair, roll, asked_at));
         session.stage = Stage::Open;
-        session.earlier = None;
         if this.server != pair.server {
             this.server = pair.server;
             this.rerouted = Some(self.now);

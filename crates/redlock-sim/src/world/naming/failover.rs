@@ -1,10 +1,6 @@
 use redlock_proto::{InformantId, Pair};
 
-use super::{
-    super::World,
-    informants::{Informant, told},
-    messages::Message,
-};
+use super::{super::World, informants::told, messages::Message};
 use crate::{
     Event,
     fault::{Failover, Fate, NamingFault},
@@ -55,7 +51,9 @@ impl World {
         let informants = &mut self.naming.nodes[node];
         let can = |place: &usize| informants.is_among_others(*place, self.now);
         let from = |first: usize| (0..INFORMANTS).map(move |next| (first + next) % INFORMANTS);
-        let leader = from(failover.leader).find(can);
+        // One that leads a failover already begins no other.
+        let may_lead = |place: &usize| can(place) && !informants.all[*place].leads;
+        let leader = from(failover.leader).find(may_lead);
         let voter = from(failover.voter)
             .filter(|it| Some(*it) != leader)
             .find(can);
@@ -69,6 +67,7 @@ impl World {
         let epoch = all[leader].seen.max(all[voter].seen) + 1;
         all[leader].seen = epoch;
         all[voter].seen = epoch;
+        all[leader].leads = true;
         let id = all[leader].id;
         self.trace.line(self.now, || {
             format!(
@@ -98,7 +97,7 @@ impl World {
         let old = informant.advertised().server;
         let to = 1 - old;
         let [old_server, server] = [old, to].map(|place| node + place * self.setup.nodes);
-        if informant.id != id || informant.pair.epoch >= epoch || !self.servers[server].is_up {
+        if informant.id != id || informant.pair.epoch >= epoch {
             return;
         }
         if informant.still_until > self.now {
@@ -112,8 +111,8 @@ impl World {
             return self.send(informant.still_until, promotes);
         }
         // What was broken is not made worse once everything is repaired.
-        if !self.phase.is_faulty() {
-            return;
+        if !self.servers[server].is_up || !self.phase.is_faulty() {
+            return self.naming.nodes[node].all[leader].end_failover();
         }
         self.promote(node, (old_server, server));
         let pair = Pair { server: to, epoch };
@@ -124,18 +123,10 @@ impl World {
             )
         });
         let informant = &mut self.naming.nodes[node].all[leader];
-        if failover.ends_in > 0 {
-            *informant = Informant {
-                pair: Pair { server: old, epoch },
-                promoted: Some(to),
-                ..*informant
-            };
-            let ends = Message::Ends { node, leader, pair };
-            self.send(self.now + failover.ends_in, ends);
-        } else {
-            informant.pair = pair;
-            informant.promoted = None;
-        }
+        informant.pair.epoch = epoch;
+        informant.promoted = Some(to);
+        let ends = Message::Ends { node, leader, pair };
+        self.send(self.now + failover.ends_in, ends);
         if let Some(demotes_in) = failover.demotes_in {
             let at = self.now + failover.ends_in + demotes_in;
             let informant = leader;
@@ -145,6 +136,11 @@ impl World {
 
     /// Makes a server a master, with what it has of the other one's data if it was a replica.
     fn promote(&mut self, node: usize, (old, server): (usize, usize)) {
+        let store = &mut self.servers[old].store;
+        if !store.has_marks() {
+            // No operator vouches for it any more: clients may use the other one from now on.
+            store.flush();
+        }
         let are_masters = &mut self.naming.nodes[node].are_masters;
         let was_master = std::mem::replace(&mut are_masters[server / self.setup.nodes], true);
         self.counters.failovers += 1;
@@ -162,7 +158,7 @@ impl World {
         let informant = &mut self.naming.nodes[node].all[leader];
         if informant.pair.epoch == pair.epoch && informant.promoted == Some(pair.server) {
             informant.pair = pair;
-            informant.promoted = None;
+            informant.end_failover();
         }
     }
 
@@ -226,7 +222,7 @@ impl World {
             let pair = Pair { server, epoch };
             let leader = &mut informants.all[0];
             leader.pair = pair;
-            leader.promoted = None;
+            leader.end_failover();
             leader.seen = epoch;
             self.counters.failovers += 1;
             self.trace.line(self.now, || {

@@ -26,7 +26,9 @@ pub(super) struct Informant {
     pub(super) pair: Pair<usize>,
     /// The greatest epoch of an election of which it knows.
     pub(super) seen: u64,
-    /// The server that it has promoted, while it names the old one under the new epoch.
+    /// It leads a failover, and names no server meanwhile.
+    pub(super) leads: bool,
+    /// The server that it has promoted in this failover.
     pub(super) promoted: Option<usize>,
     /// It hears nothing of the others before this.
     pub(super) apart_until: Micros,
@@ -91,6 +93,7 @@ impl Informant {
                 epoch: 0,
             },
             seen: 0,
+            leads: false,
             promoted: None,
             apart_until: 0,
             still_until: 0,
@@ -105,13 +108,19 @@ impl Informant {
         }
     }
 
+    /// Ends the failover that it leads, if it leads one.
+    pub(super) const fn end_failover(&mut self) {
+        self.leads = false;
+        self.promoted = None;
+    }
+
     /// Hears another informant; returns whether it takes over its pair.
     pub(super) fn hear(&mut self, other: &Self) -> bool {
         self.seen = self.seen.max(other.seen);
         let is_newer = other.pair.epoch > self.pair.epoch;
         if is_newer {
             self.pair = other.advertised();
-            self.promoted = None;
+            self.end_failover();
         }
         is_newer
     }
@@ -167,13 +176,16 @@ impl World {
 
     /// Returns what an informant says of the server of its node.
     pub(super) fn statement(&self, node: usize, informant: usize) -> Statement<usize> {
-        let Informant { id, pair, .. } = self.naming.nodes[node].all[informant];
+        let Informant {
+            id, pair, leads, ..
+        } = self.naming.nodes[node].all[informant];
+        let pair = Pair {
+            server: node + pair.server * self.setup.nodes,
+            epoch: pair.epoch,
+        };
         Statement {
             by: id,
-            names: Some(Pair {
-                server: node + pair.server * self.setup.nodes,
-                epoch: pair.epoch,
-            }),
+            names: (!leads).then_some(pair),
             known: INFORMANTS + self.naming.nodes[node].ghosts,
             running: INFORMANTS,
             is_moving: None,
@@ -185,6 +197,14 @@ impl World {
         let node = self.setup.node_of(server);
         let informants = self.naming.nodes.get(node);
         informants.is_some_and(|it| !it.are_masters[server / self.setup.nodes])
+    }
+}
+
+/// Returns a pair with the place of the server among those of its node, where there are so many nodes.
+pub(super) const fn of_node(pair: Pair<usize>, nodes: usize) -> Pair<usize> {
+    Pair {
+        server: pair.server / nodes,
+        ..pair
     }
 }
 

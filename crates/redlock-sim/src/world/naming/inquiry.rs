@@ -2,7 +2,7 @@ use redlock_proto::Statement;
 
 use super::{
     super::World,
-    informants::told,
+    informants::{of_node, told},
     messages::{Message, Recipient},
     session::{Inquiry, Stage},
 };
@@ -38,6 +38,14 @@ impl World {
         self.have_client_do(at, link, Message::Over { conn, inquiry });
     }
 
+    /// A client asks again a second after its last inquiry, unless it has done so before.
+    pub(super) fn inquire_again(&mut self, link: usize, after: u32) {
+        let session = self.links[link].session.as_ref();
+        if session.is_some_and(|session| session.inquiry.number == after) {
+            self.inquire(link);
+        }
+    }
+
     /// A question reaches an informant, which answers what it names at that moment.
     pub(super) fn on_question(&mut self, to: Recipient, inquiry: u32, informant: usize) {
         let Recipient { link, conn } = to;
@@ -50,9 +58,10 @@ impl World {
         }
         let statement = self.statement(node, informant);
         let at = self.now + self.delay();
-        let pair = self.naming.nodes[node].all[informant].pair;
+        let names = statement.names;
         self.trace.line(self.now, || {
-            let pair = told(pair);
+            let pair = names.map(|pair| told(of_node(pair, self.setup.nodes)));
+            let pair = pair.unwrap_or_else(|| "none, because it leads a failover".to_owned());
             format!("informant {informant} of node {node} answers client {client}: {pair}")
         });
         let statement = Message::Statement {
@@ -98,11 +107,11 @@ impl World {
         session.inquiry.is_complete = true;
         let at = self.now + SECOND;
         let is_open = session.tenure.is_some();
-        let inquiry = session.inquiry.number;
-        self.have_client_do(at, link, Message::Inquire { conn, inquiry });
+        let after = session.inquiry.number;
+        self.have_client_do(at, link, Message::Inquire { conn, after });
         if is_open {
             self.on_round(link);
-        } else {
+        } else if !self.is_asked_again(link) {
             self.look_for_pair(link);
             self.judge_by_all(link);
         }

@@ -60,8 +60,8 @@ pub(super) enum Message {
     },
     /// An inquiry has had its time.
     Over { conn: u32, inquiry: u32 },
-    /// A client begins its next inquiry, if this one is still the last.
-    Inquire { conn: u32, inquiry: u32 },
+    /// A client begins the inquiry after this one.
+    Inquire { conn: u32, after: u32 },
 }
 
 /// Where an answer goes: a link of a client, if it still has this connection.
@@ -171,12 +171,7 @@ impl World {
             } => self.on_statement(link, inquiry, statement),
             Message::Marked { number, answer, .. } => self.on_marked(link, number, answer),
             Message::Over { inquiry, .. } => self.on_inquiry_over(link, inquiry),
-            Message::Inquire { inquiry, .. } => {
-                let session = self.links[link].session.as_ref();
-                if session.is_some_and(|session| session.inquiry.number == inquiry) {
-                    self.inquire(link);
-                }
-            }
+            Message::Inquire { after, .. } => self.inquire_again(link, after),
             _ => {}
         }
         self.settle(client);

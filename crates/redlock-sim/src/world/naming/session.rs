@@ -15,7 +15,7 @@ pub(in super::super) struct Session {
     pub(super) marks: u32,
     /// There is one once the server is counted on.
     pub(super) tenure: Option<Tenure>,
-    /// The answers of the inquiry before, if that was complete.
+    /// The answers of the inquiry before.
     pub(super) earlier: Option<Hearing<usize>>,
 }
 
@@ -42,8 +42,16 @@ pub(super) enum Stage {
         pair: Pair<usize>,
         text: Option<String>,
     },
-    /// It asks all informants once more, because a roll is to begin.
-    AsksAgain { pair: Pair<usize> },
+    /// It asks all informants once more, because a roll must begin.
+    AsksAgain {
+        pair: Pair<usize>,
+        earlier: Hearing<usize>,
+    },
+    /// It reads the mark once more, and has these answers.
+    ReadsAgain {
+        pair: Pair<usize>,
+        steady: Hearing<usize>,
+    },
     /// It deletes the mark, so that this roll begins.
     Deletes { pair: Pair<usize>, roll: Roll },
     /// It has a tenure.
@@ -51,7 +59,7 @@ pub(super) enum Stage {
     /// It has a tenure, and reads the mark because its own roll does not confirm it.
     Rereads { of: Inquiry },
     /// It has a tenure, and reads the mark to put informants on its roll.
-    Joins { of: Inquiry },
+    Joins { of: Inquiry, steady: Hearing<usize> },
     /// It has a tenure, and writes the mark with this roll.
     Writes { of: Inquiry, roll: Roll },
 }
@@ -83,14 +91,6 @@ impl Session {
             tenure: None,
             earlier: None,
         }
-    }
-}
-
-impl Session {
-    /// Returns the answers of an inquiry that were the same in the one before.
-    pub(super) fn steady(&self, of: &Inquiry) -> Option<Hearing<usize>> {
-        let earlier = self.earlier.as_ref()?;
-        Some(of.hearing.steady(earlier))
     }
 }
 

@@ -1,8 +1,8 @@
-use redlock_proto::{Confirms, Pair, Roll};
+use redlock_proto::{Confirms, Hearing, Pair, Roll};
 
 use super::{
     super::World,
-    informants::told,
+    informants::{of_node, told},
     messages::{MarkAnswer, MarkVerb},
     session::{Confirmed, Inquiry, Stage},
 };
@@ -47,20 +47,22 @@ impl World {
             (Stage::Rereads { of }, MarkAnswer::Text(text)) => {
                 let stored = tenure.roll_of(of_client, text.as_deref());
                 let stored = stored.filter(|stored| *stored != tenure.roll);
-                let mut confirms = Confirms::Unknown;
+                let (mut confirms, mut adopted) = (Confirms::Unknown, None);
                 if let Some(stored) = stored {
                     confirms = of.hearing.confirms(&tenure.pair, &stored);
-                    tenure.set_roll(of_client, stored);
+                    tenure.set_roll(of_client, stored.clone());
+                    adopted = Some(stored);
                     self.counters.rolls_adopted += 1;
+                }
+                if adopted.is_some() {
+                    self.links[link].last_roll = adopted;
                 }
                 self.take_in(link, of, confirms);
             }
-            (Stage::Joins { of }, MarkAnswer::Text(Some(text))) => {
+            (Stage::Joins { of, steady }, MarkAnswer::Text(Some(text))) => {
                 let stored = tenure.roll_of(of_client, Some(&text));
                 let pair = tenure.pair;
-                let steady = session.steady(&of);
-                let joined = stored.zip(steady);
-                let extended = joined.and_then(|(roll, steady)| steady.extended(&pair, &roll));
+                let extended = stored.and_then(|roll| steady.extended(&pair, &roll));
                 let Some(roll) = extended else {
                     return self.is_over(link, &of);
                 };
@@ -76,11 +78,12 @@ impl World {
             }
             (Stage::Writes { of, roll }, MarkAnswer::Swapped(true)) => {
                 tenure.set_roll(of_client, roll.clone());
+                self.links[link].last_roll = Some(roll.clone());
                 self.counters.rolls_joined += 1;
                 self.tell_of_roll(link, &roll);
                 self.is_over(link, &of);
             }
-            (Stage::Rereads { of } | Stage::Joins { of } | Stage::Writes { of, .. }, _) => {
+            (Stage::Rereads { of } | Stage::Joins { of, .. } | Stage::Writes { of, .. }, _) => {
                 self.is_over(link, &of);
             }
             _ => {}
@@ -99,10 +102,12 @@ impl World {
         match confirms {
             Confirms::Same => {
                 tenure.confirmed = Confirmed::At(of.asked_at);
-                let roll = tenure.roll.clone();
-                let steady = session.steady(&of);
-                if steady.is_some_and(|steady| steady.extended(&pair, &roll).is_some()) {
-                    session.stage = Stage::Joins { of };
+                let earlier = session.earlier.as_ref();
+                let steady = earlier.map(|earlier| of.hearing.steady(earlier));
+                let joins =
+                    |steady: &Hearing<usize>| steady.extended(&pair, &tenure.roll).is_some();
+                if let Some(steady) = steady.filter(joins) {
+                    session.stage = Stage::Joins { of, steady };
                     return self.ask_for_mark(link, pair.server, MarkVerb::Read);
                 }
             }
@@ -129,11 +134,10 @@ impl World {
         let is_same_server = other.is_some_and(|other| other.server == pair.server);
         self.counters.epochs_replaced += u64::from(is_same_server);
         self.trace.line(self.now, || {
-            let of_node = |pair: Pair<usize>| Pair {
-                server: pair.server / self.setup.nodes,
-                ..pair
-            };
-            let other = other.map_or_else(|| "another pair".to_owned(), |it| told(of_node(it)));
+            let other = other.map_or_else(
+                || "another pair".to_owned(),
+                |it| told(of_node(it, self.setup.nodes)),
+            );
             format!("client {client} hears of node {node} that a majority names {other}")
         });
     }
