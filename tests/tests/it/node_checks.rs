@@ -207,7 +207,7 @@ async fn a_client_of_another_version_gets_nothing_and_is_told_why() {
 
     let error = redlock.try_acquire("a").await.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
-    for (node, version) in [(0, "(60000ms,10000ppm)"), (2, "(60000ms,10000ppm,v4)")] {
+    for (node, version) in [(0, "(60000ms,10000ppm)"), (2, "(60000ms,10000ppm,v5)")] {
         let line = does_not_count(&redlock, node).await;
         let said = format!("another version of this client uses this namespace there {version}");
         assert!(line.contains(&said), "{line}");

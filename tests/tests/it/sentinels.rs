@@ -135,6 +135,8 @@ async fn a_client_of_one_master_is_back_after_the_longest_lease() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_sentinels_of_three_are_enough_to_connect() {
     let nodes = WatchedNodes::start(1);
+    // The first client of all lists the Sentinels, and needs all of them.
+    drop(Connect::to(nodes.urls(), TTL).client().await);
     nodes.sentinels[0].freeze().unwrap();
     let redlock = Connect::to(nodes.urls(), TTL).client().await;
     redlock.acquire("a").await.unwrap().release().await.unwrap();

@@ -57,7 +57,7 @@ impl Client {
             RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. } => {
                 match (reply, cx.nodes.run(node)) {
                     (Some(Reply::Greatest(counter)), Some(run)) => {
-                        if cx.nodes.has_moved(node) {
+                        if cx.nodes.may_be_another(node) {
                             survey.on_moved(node);
                         }
                         survey.on_reading(node, run.clone(), cx.nodes.counters(node), counter);

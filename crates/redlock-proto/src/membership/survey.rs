@@ -15,7 +15,7 @@ use crate::{Quorum, RunId};
 /// A server that answers as several nodes counts once: by the first of them that kept its counters, or else by the first.
 /// The others of these nodes are *duplicates*.
 /// A duplicate counts as lost, because no further server is waited for there.
-/// It does not if the client knows the node as another server, which may come back.
+/// It does not if the node may have a server of its own: the client has known that, or has seen no majority beside it.
 #[derive(Clone, Debug)]
 pub struct Survey {
     quorum: Quorum,

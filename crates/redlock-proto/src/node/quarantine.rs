@@ -143,6 +143,11 @@ impl Quarantine {
         Duration::from_millis(self.step)
     }
 
+    /// Returns whether others name the servers of the nodes.
+    pub const fn follows_failovers(&self) -> bool {
+        self.follow_failovers
+    }
+
     /// Returns whether a node that still has its data may vote after a restart.
     pub const fn trusts_persistence(&self) -> bool {
         self.trust_persistence

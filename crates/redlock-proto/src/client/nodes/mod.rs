@@ -34,6 +34,8 @@ pub(super) struct Nodes {
     clocks: Clocks,
     // invariant: one entry per node
     nodes: Vec<NodeState>,
+    /// The runs of servers that answered for several nodes while a majority voted.
+    twins: Vec<RunId>,
     /// The majority in the last notice; `None` until each node was reached, or was found not to be.
     level: Option<MajorityLevel>,
 }
@@ -104,6 +106,7 @@ impl Nodes {
             most_unsent: config.most_unsent,
             clocks: Clocks::new(config.quorum),
             nodes: nodes.collect(),
+            twins: Vec::new(),
             level: None,
         }
     }

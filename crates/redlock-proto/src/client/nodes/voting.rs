@@ -37,6 +37,7 @@ impl Nodes {
         } else if votes != has_voted {
             self.forget_twins();
         }
+        self.note_twins(&standing.run);
         // The clock of a server that is there twice would be a majority of its own.
         if self.same_server(node).is_none() {
             let reading = ClockReading {
@@ -97,6 +98,22 @@ impl Nodes {
             if self.same_server(node).is_some() {
                 self.clocks.forget(node);
             }
+        }
+    }
+
+    /// Notes that a server answers for several nodes while a majority votes, so that no other server is needed there.
+    fn note_twins(&mut self, run: &RunId) {
+        let is_voter = |node: &usize| {
+            let votes = self.nodes[*node].session.mark == Some(MarkState::Voting);
+            votes && self.same_server(*node).is_none()
+        };
+        let answer_by_it = |node: &NodeState| node.session.run.as_ref() == Some(run);
+        let is_twin = self.nodes.iter().filter(|node| answer_by_it(node)).count() > 1;
+        if is_twin
+            && !self.twins.contains(run)
+            && self.all().filter(is_voter).count() >= self.quorum.majority()
+        {
+            self.twins.push(run.clone());
         }
     }
 
@@ -163,6 +180,22 @@ impl Nodes {
         let voter = nodes.position(|other| votes(other) && is_same(other));
         let of = voter.or_else(|| self.nodes.iter().position(is_same))?;
         (of != node).then_some(of)
+    }
+
+    /// Returns whether a server of its own may be known for a node that is the same server as another now: the client has
+    /// seen no majority beside this server.
+    ///
+    /// A vote of a Cluster has a mark and counters of its own, whichever server has them.
+    pub(in super::super) fn may_be_another(&self, node: usize) -> bool {
+        if self.quarantine.follows_failovers() {
+            return false;
+        }
+        let run = self.nodes[node].session.run.as_ref();
+        let mut nodes = self.nodes.iter().enumerate();
+        let is_twin =
+            nodes.any(|(other, state)| other != node && state.session.run.as_ref() == run);
+        let is_known = run.is_some_and(|run| self.twins.contains(run));
+        self.has_moved(node) || is_twin && !is_known
     }
 
     /// Returns whether a node is the same server as another now, and the client has known the two as different servers.
