@@ -11,7 +11,7 @@ use std::{
 };
 
 use redlock_cron::chrono::{DateTime, TimeDelta};
-use redlock_tests::{Job, JobLog, JobMoment, TimeMachine, now};
+use redlock_tests::{Job, JobEvent, JobLog, JobMoment, TimeMachine, now};
 use tokio::time::sleep;
 
 use crate::clock_changes::{BERLIN, Expected, LORD_HOWE, NEW_YORK, PULSE, SAO_PAULO, Stop, Table};
@@ -24,6 +24,8 @@ const LEAD: Duration = Duration::from_millis(1_500);
 /// How long each replica may take then to say what became of the ticks.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(200);
+/// How long after its claim a run may begin, on a busy machine.
+const BEGINS: Duration = Duration::from_secs(1);
 
 // Shows: T4.9.
 #[tokio::test]
@@ -106,20 +108,34 @@ async fn heard(log: &JobLog, stop: &Stop, replicas: usize) -> BTreeMap<String, V
 fn check(log: &JobLog, zone: &str, expected: &Expected) {
     let job = expected.job;
     let instant = |tick| DateTime::from_timestamp(tick, 0).expect("it is in range");
-    let ran: Vec<_> = log.runs(job).iter().map(|run| instant(run.tick)).collect();
+    let runs = log.runs(job);
+    let ran: Vec<_> = runs.iter().map(|run| instant(run.tick)).collect();
     let mut missed = Vec::new();
     let mut others = BTreeSet::new();
-    for (tick, _, outcome) in log.outcomes(job) {
-        let tick = instant(tick);
+    let events = log.events().into_iter().filter(|event| event.job == job);
+    for JobEvent {
+        at,
+        tick: seconds,
+        moment,
+        ..
+    } in events
+    {
+        let JobMoment::Became { outcome } = moment else {
+            continue;
+        };
+        let tick = instant(seconds);
         match (outcome.as_str(), expected.runs.contains(&tick)) {
             ("missed", false) => missed.push(tick),
             // The newest that was jumped over is claimed all the same, and refused by the servers' clocks.
             ("ok" | "not_winner", true) | ("too_late", false) => {}
+            // Or, where the claim of a slow replica comes after that of a later tick, because of the later one.
+            ("not_winner", false)
+                if (runs.iter()).any(|run| run.tick > seconds && run.began < at + BEGINS) => {}
             _ => drop(others.insert((tick, outcome))),
         }
     }
     missed.sort_unstable();
-    let (runs, told) = (ran.len(), missed.len());
+    let (runs, told) = (runs.len(), missed.len());
     println!("{zone}, {job}: {runs} runs, {told} missed, {others:?}");
     assert_eq!(ran, expected.runs, "{zone}, {job}");
     assert_eq!(missed, expected.missed, "{zone}, {job}");

@@ -254,16 +254,15 @@ fn what_is_published_asks_for_published_crates_by_version() {
                 if !other.starts_with("redlock-") {
                     continue;
                 }
-                if *other == name {
-                    // A package cannot ask for itself; without a version, it is left out of it.
+                if *other == name || !published().contains_key(other) {
+                    // A package cannot ask for itself or for what is not published; without a version, it is left out.
                     assert_eq!(kind, "dev-dependencies");
                     assert!(
                         how.get("workspace").is_none() && how.get("version").is_none(),
-                        "{name}"
+                        "{name} asks for {other}"
                     );
                     continue;
                 }
-                assert!(published().contains_key(other), "{name} asks for {other}");
                 assert_eq!(
                     how["workspace"].as_bool(),
                     Some(true),
