@@ -456,3 +456,41 @@ async fn a_tick_that_is_due_at_the_start_is_told_of_once() {
         }
     }
 }
+
+/// A replica that drains starts nothing, and its last run may go on for longer than its job's interval.
+#[tokio::test(start_paused = true)]
+async fn ticks_that_a_run_does_not_keep_off_are_owed_while_its_replica_drains() {
+    for overlap in [Overlap::Allow, Overlap::UpTo(2), Overlap::CancelOther] {
+        for missed in [Missed::Skip, Missed::Latest] {
+            let (fleet, starts) = (Fleet::new(), Starts::default());
+            let job = |time| {
+                let job = starts.job(MINUTE, move |_| async move {
+                    tokio::time::sleep(Duration::from_secs(time)).await;
+                    Ok(())
+                });
+                job.overlap(overlap).missed(missed)
+            };
+            let before = fleet.member(0, job(150)).await;
+            before.wake_at(3_000).await;
+            fleet.sleep_until(10_000).await;
+            let drains = before.shut_down(Duration::from_secs(300));
+            let after = async {
+                fleet.sleep_until(160_000).await;
+                let mut after = fleet.member(0, job(1)).await;
+                after.begin();
+                after.wake_at(183_000).await;
+                fleet.sleep_until(200_000).await;
+                after.ticks(Outcome::Missed)
+            };
+            let (drained, told) = tokio::join!(drains, after);
+            assert!(drained.unfinished().is_empty());
+            let (started, owed) = match missed {
+                Missed::Skip => (vec![3, 183], vec![63, 123]),
+                _ => (vec![3, 123, 183], vec![63]),
+            };
+            let ticks = |seconds: Vec<i64>| seconds.into_iter().map(tick).collect::<Vec<_>>();
+            assert_eq!(starts.list(), ticks(started), "{overlap:?}, {missed:?}");
+            assert_eq!(told, ticks(owed), "{overlap:?}, {missed:?}");
+        }
+    }
+}

@@ -2,12 +2,13 @@
 //!
 //! The nodes remember the newest tick that was claimed, and the end of its run.
 //! The ticks after that end were missed.
-//! For a tick that came while the run went on, the overlap policy decides.
+//! For a tick that came while the run went on, the overlap policy decides: it was skipped, or it was owed as well.
 //! A tick that waited for the end of the run was missed if no replica started it then.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::future::join;
 use redlock_core::{RunRecord, RunState};
 
 use super::context::JobContext;
@@ -27,8 +28,8 @@ pub(super) fn promised_since(job: &JobContext, last: &RunRecord) -> DateTime<Utc
     }
 }
 
-/// Returns the ticks after one instant and before another that did not come during a run on request, in order; of
-/// more than `most`, the newest.
+/// Returns the ticks after one instant and before another that no run kept off, in order; of more than `most`, the
+/// newest.
 ///
 /// A run on request keeps ticks off like the run of a tick, and the nodes remember it under a key of its own.
 pub(super) async fn not_skipped(
@@ -37,30 +38,56 @@ pub(super) async fn not_skipped(
     before: DateTime<Utc>,
     most: usize,
 ) -> Vec<DateTime<Utc>> {
-    let during = runs_on_request(job, after, before).await;
+    let during = kept_off(job, after, before).await;
     job.schedule
         .between_without(after, before, most, &during)
         .await
 }
 
-/// Returns when runs on request went on, if they keep ticks off and a tick came after `after` and before `before`.
-pub(super) async fn runs_on_request(
+/// Returns when runs of the job kept ticks off, if a tick came after `after` and before `before`.
+pub(super) async fn kept_off(
     job: &JobContext,
     after: DateTime<Utc>,
     before: DateTime<Utc>,
 ) -> Vec<RangeInclusive<DateTime<Utc>>> {
-    let skips = !matches!(job.settings.overlap, Overlap::Allow | Overlap::UpTo(_));
     // Most of the time there is no tick.
-    if skips
-        && job.schedule.latest_before(before) > Some(after)
-        && let Some(runs) = job.runs_by_hand().await
-    {
-        let runs = runs.iter();
-        return runs
-            .map(|run| to_instant(run.tick)..=covered(job, run))
-            .collect();
+    if job.schedule.latest_before(before) <= Some(after) {
+        return Vec::new();
     }
-    Vec::new()
+    match job.settings.overlap {
+        Overlap::Skip | Overlap::Wait => {
+            let runs = job.runs_by_hand().await.unwrap_or_default();
+            let runs = runs.iter();
+            runs.map(|run| to_instant(run.tick)..=covered(job, run))
+                .collect()
+        }
+        Overlap::UpTo(most) => {
+            let (of_ticks, by_hand) = join(job.read(job.id.job_key()), job.runs_by_hand()).await;
+            let of_ticks = of_ticks.into_iter().flat_map(|state| state.runs);
+            let runs = of_ticks.chain(by_hand.unwrap_or_default());
+            let runs = runs.filter_map(|run| Some(to_instant(run.tick)..=end_of(&run)?));
+            full(runs.collect(), most)
+        }
+        // A tick that comes then starts beside the run, or ends it.
+        Overlap::Allow | Overlap::CancelOther => Vec::new(),
+    }
+}
+
+/// Returns when at least `most` of these runs went on.
+fn full(
+    mut runs: Vec<RangeInclusive<DateTime<Utc>>>,
+    most: usize,
+) -> Vec<RangeInclusive<DateTime<Utc>>> {
+    runs.sort_by_key(|run| *run.start());
+    let nth_end = |begun: &[RangeInclusive<DateTime<Utc>>]| {
+        let last = begun.last()?;
+        let mut ends: Vec<_> = begun.iter().map(RangeInclusive::end).collect();
+        ends.sort();
+        let end = **ends.get(ends.len().checked_sub(most)?)?;
+        Some(*last.start()..=end).filter(|full| !full.is_empty())
+    };
+    let begun = 1..=runs.len();
+    begun.filter_map(|count| nth_end(&runs[..count])).collect()
 }
 
 /// Returns up to when ticks were claimed, or came while a run went on that they did not wait for.
@@ -69,18 +96,45 @@ pub(super) async fn runs_on_request(
 /// first does not stand for the others.
 pub(super) fn covered(job: &JobContext, last: &RunRecord) -> DateTime<Utc> {
     let tick = to_instant(last.tick);
-    let RunState::Ended { took, .. } = &last.state else {
+    let Some(end) = end_of(last) else {
         return tick;
     };
-    let took = match job.settings.overlap {
+    match job.settings.overlap {
         // It began long after its tick, and those that came then wait for its end, whatever the policy is.
-        _ if is_made_up(last.fingerprint) => Duration::ZERO,
-        Overlap::Wait if matches!(job.settings.missed, Missed::All { .. }) => Duration::ZERO,
+        _ if is_made_up(last.fingerprint) => tick,
+        Overlap::Wait if matches!(job.settings.missed, Missed::All { .. }) => tick,
         // Those that came later than this could still be waiting when it ended.
-        Overlap::Wait => took.saturating_sub(job.settings.start_within),
-        _ => *took,
+        Overlap::Wait => {
+            let waiting = TimeDelta::from_std(job.settings.start_within).ok();
+            let until = waiting.and_then(|waiting| end.checked_sub_signed(waiting));
+            until.unwrap_or(tick).max(tick)
+        }
+        Overlap::Skip => end,
+        // They start beside it or end it; places that were taken keep ticks off in another way.
+        Overlap::Allow | Overlap::UpTo(_) | Overlap::CancelOther => tick,
+    }
+}
+
+/// Returns when a run ended if it began at its tick; `None` if that is not known.
+fn end_of(run: &RunRecord) -> Option<DateTime<Utc>> {
+    let RunState::Ended { took, .. } = &run.state else {
+        return None;
     };
-    let took = TimeDelta::from_std(took).ok();
-    took.and_then(|took| tick.checked_add_signed(took))
-        .unwrap_or(tick)
+    let took = TimeDelta::from_std(*took).ok()?;
+    to_instant(run.tick).checked_add_signed(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_taken_while_as_many_runs_go_on() {
+        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let runs = [(0, 10), (5, 30), (8, 9), (20, 25)].map(|(from, to)| at(from)..=at(to));
+        let full = |most| super::full(runs.to_vec(), most);
+        assert_eq!(full(2), [at(5)..=at(10), at(8)..=at(10), at(20)..=at(25)]);
+        assert_eq!(full(3), [at(8)..=at(9)]);
+        assert_eq!(full(4), []);
+    }
 }

@@ -10,7 +10,7 @@ use super::{
     PATIENCE,
     attempts::Backoff,
     context::JobContext,
-    missed::{not_skipped, promised_since, runs_on_request},
+    missed::{kept_off, not_skipped, promised_since},
     replica_order::Turns,
     ticks::{JobTicks, UndecidedTick},
 };
@@ -307,9 +307,9 @@ impl JobRunner {
         }
     }
 
-    /// Reports all ticks after one instant and before another at once, without those that came in a run on request.
+    /// Reports all ticks after one instant and before another at once, without those that a run kept off.
     async fn tell_of_many(&self, since: DateTime<Utc>, before: DateTime<Utc>, tick: DateTime<Utc>) {
-        let mut during = runs_on_request(&self.job, since, before).await;
+        let mut during = kept_off(&self.job, since, before).await;
         during.sort_by_key(|range| *range.start());
         let (mut told, mut ticks, mut after) = (None, 0, since);
         for range in during.into_iter().chain([before..=before]) {
