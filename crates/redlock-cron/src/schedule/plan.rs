@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, Utc};
 use chrono_tz::{IANA_TZDB_VERSION, Tz};
 
-use super::calendar::Schedule;
+use super::{calendar::Schedule, pattern::Pattern};
 use crate::SetupError;
 
 /// The schedule of a job as the application gave it.
@@ -22,6 +22,16 @@ impl Plan {
             Self::Cron { pattern, zone } => Schedule::parse(pattern, zone.look_up()?),
             Self::Every(interval) => Schedule::every(*interval),
             Self::Once(instant) => Ok(Schedule::once(*instant)),
+        }
+    }
+
+    /// Returns the numbers of a pattern's times, however it is spelled; none if this is no valid pattern.
+    pub(crate) fn numbers_of_pattern(&self) -> Vec<u64> {
+        match self {
+            Self::Cron { pattern, .. } => {
+                Pattern::read(pattern).map_or_else(|_| Vec::new(), |pattern| pattern.numbers())
+            }
+            Self::Every(_) | Self::Once(_) => Vec::new(),
         }
     }
 }

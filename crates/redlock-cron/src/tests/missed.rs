@@ -494,3 +494,16 @@ async fn ticks_that_a_run_does_not_keep_off_are_owed_while_its_replica_drains() 
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_only_respells_the_pattern_owes_what_was_owed() {
+    let starts = Starts::default();
+    let fleet = fleet_with_history(&starts).await;
+    fleet.sleep_until(190_000).await;
+    let respelled = starts.quick_job("5  * * ? * ?");
+    let respelled = respelled.missed(Missed::All { max: 9 });
+    let member = fleet.member(0, respelled).await;
+    member.begin();
+    fleet.sleep_until(200_000).await;
+    assert_eq!(starts.list(), [3, 63, 123, 183].map(tick));
+}

@@ -64,6 +64,14 @@ impl Days {
         Ok(())
     }
 
+    /// Returns numbers that are the same for all spellings of the days.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
+        let flags = [self.has_last, self.has_last_workday].map(u64::from);
+        let sets = [self.days, self.near, self.weekdays, self.last];
+        let sets = sets.into_iter().chain(self.nth).map(|set| set.0);
+        flags.into_iter().chain(sets)
+    }
+
     /// Returns whether one of these months has a day that matches in some year.
     pub(super) fn are_in(&self, months: Set) -> bool {
         let months = months.values();

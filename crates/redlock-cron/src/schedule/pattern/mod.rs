@@ -102,6 +102,21 @@ impl Pattern {
         })
     }
 
+    /// Returns numbers that are the same for all spellings of one set of times, such as `*` and `?`.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let mut years: Vec<_> = self.years.iter().flat_map(|item| item.values()).collect();
+        years.sort_unstable();
+        years.dedup();
+        let times = [self.seconds, self.minutes, self.hours, self.months];
+        let numbers = times.map(|set| set.0).into_iter();
+        // A pattern that repeats has other times where clocks change.
+        let numbers = numbers.chain([u64::from(self.repeats)]);
+        let numbers = numbers.chain(self.days.numbers());
+        let years = years.chunk_by(|year, next| year + 1 == *next);
+        let years = years.flat_map(|years| [years[0], years[years.len() - 1]]);
+        numbers.chain(years.map(u64::from)).collect()
+    }
+
     /// Returns the first time of some that matches, in a world in which no clock changes.
     pub(super) fn first_in(&self, times: Range<NaiveDateTime>) -> Option<NaiveDateTime> {
         let Range { start, end } = times;
