@@ -4,13 +4,15 @@
 //! own instant.
 //! A backfill is requested at a moment of the present, and its ticks are claimed as the moments after it: so a majority
 //! has each of them for one replica.
-//! A replica counts the ticks first, and claims that count; all replicas of the same schedule go by it.
+//! A replica counts the ticks first, finds those that have ended well, and claims both; all replicas of the same schedule
+//! go by it.
+//! The runs of a backfill push older ones out of the nodes' memory, so no replica could find them later.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use futures_util::future::join;
-use redlock_core::{JobState, RunRecord};
+use redlock_core::{JobState, RunRecord, RunState, Tick};
 use tokio::time::sleep;
 
 use super::actions::{EARLY, REQUEST_LIFETIME, moment_of};
@@ -19,7 +21,7 @@ use crate::{
     clock::{lag, to_instant, to_tick},
     job::early,
     record::{ALREADY_OK, BackfillEntry, key_of_tick, moment_of_tick},
-    replica::{After, ClaimRequest, Refusal, WonClaim},
+    replica::{ClaimRequest, Refusal, WonClaim},
     tick::{JobRunner, SHORT_WAIT, Start, unless_forbidden},
 };
 
@@ -63,16 +65,55 @@ impl fmt::Display for BackfillRange {
     }
 }
 
+/// The ticks of a backfill in which this replica has a part.
+#[derive(Debug, Default)]
+struct BackfillPlan {
+    ticks: Vec<DateTime<Utc>>,
+    done: DoneTicks,
+}
+
+/// The ticks of a backfill that had ended well before it, by their numbers from 1 on: a bit each.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct DoneTicks(u128);
+
+impl DoneTicks {
+    fn has(self, number: u64) -> bool {
+        number > 0 && self.0 >> (number - 1) & 1 == 1
+    }
+
+    /// Returns the word that the nodes keep.
+    fn to_word(self) -> String {
+        format!("{COUNTED}{:x}", self.0)
+    }
+
+    /// Reads that word; another one names no tick.
+    fn of(word: &str) -> Self {
+        let bits = word.strip_prefix(COUNTED);
+        Self(
+            bits.and_then(|bits| u128::from_str_radix(bits, 16).ok())
+                .unwrap_or(0),
+        )
+    }
+}
+
+impl FromIterator<u64> for DoneTicks {
+    fn from_iter<T: IntoIterator<Item = u64>>(numbers: T) -> Self {
+        let bits = numbers.into_iter().map(|number| 1 << (number - 1));
+        Self(bits.fold(0, |all, bit: u128| all | bit))
+    }
+}
+
 impl JobRunner {
     /// Claims and runs the ticks of a backfill that was requested at this moment, each if no other replica has.
     pub(super) async fn backfill(self: Arc<Self>, moment: DateTime<Utc>, range: BackfillRange) {
         let planned = self.job.unless_draining(self.plan(moment, range)).await;
-        let ticks = match planned {
-            Ok(ticks) => ticks,
+        let BackfillPlan { ticks, done } = match planned {
+            Ok(plan) => plan,
             Err(refusal) => return drop(self.job.refused(moment, Trigger::Backfill, refusal)),
         };
         for (number, tick) in (1..).zip(&ticks) {
-            let decided = self.decide_backfilled(moment, number, &ticks);
+            let is_done = done.has(number);
+            let decided = self.decide_backfilled(moment, number, &ticks, is_done);
             match self.job.unless_draining(decided).await {
                 Ok(Some(start)) => drop(start.run(&self.job).await),
                 Ok(None) => {}
@@ -83,14 +124,15 @@ impl JobRunner {
         }
     }
 
-    /// Finds the ticks of the range, and claims the beginning of the backfill unless another replica has.
+    /// Finds the ticks of the range and those of them that have ended well, and claims the beginning of the backfill unless
+    /// another replica has.
     ///
     /// Returns no tick if there are too many, or if this replica has no part in the backfill.
     async fn plan(
         &self,
         moment: DateTime<Utc>,
         range: BackfillRange,
-    ) -> Result<Vec<DateTime<Utc>>, Refusal> {
+    ) -> Result<BackfillPlan, Refusal> {
         let job = &self.job;
         let (after, before) = (range.from - MILLISECOND, range.to + MILLISECOND);
         let count = job.schedule.count(after, before, MOST_COUNTED).await;
@@ -102,19 +144,32 @@ impl JobRunner {
         let number = BackfillEntry::Plan(count).number(job.fingerprint);
         loop {
             let begun = job.read(key.clone()).await;
+            let is_locked = (begun.as_ref()).is_some_and(|it| it.free_in != Some(Duration::ZERO));
             if let Some(begun) = begun.as_ref().and_then(|plans| plans.runs.first())
                 && to_instant(begun.tick) >= moment
             {
-                let is_this = to_instant(begun.tick) == moment;
-                if is_this && begun.fingerprint != number {
-                    self.say_other_schedule(moment, begun);
-                    return Ok(Vec::new());
+                if to_instant(begun.tick) != moment {
+                    return Ok(BackfillPlan::default());
                 }
-                return Ok(if is_this { ticks } else { Vec::new() });
+                if begun.fingerprint != number {
+                    self.say_other_schedule(moment, begun);
+                    return Ok(BackfillPlan::default());
+                }
+                let done = match &begun.state {
+                    RunState::Ended { outcome, .. } => Some(DoneTicks::of(outcome.as_str())),
+                    // The replica that counts them has not looked at them all yet, or has crashed.
+                    RunState::Claimed if is_locked => None,
+                    _ => Some(self.done(&ticks).await),
+                };
+                if let Some(done) = done {
+                    return Ok(BackfillPlan { ticks, done });
+                }
+                sleep(SHORT_WAIT).await;
+                continue;
             }
             // It expired before this replica had the job.
             if begun.is_some() && lag(moment, job.nodes_now()) > REQUEST_LIFETIME {
-                return Ok(Vec::new());
+                return Ok(BackfillPlan::default());
             }
             let ask = ClaimRequest {
                 start_within: REQUEST_LIFETIME,
@@ -122,13 +177,13 @@ impl JobRunner {
             };
             match job.replica.claims.claim(ask).await {
                 Ok(won) => {
-                    let word = if count > MOST_BACKFILLED {
-                        "too-many"
-                    } else {
-                        "counted"
+                    let done = self.done(&ticks).await;
+                    let word = match count {
+                        ..=MOST_BACKFILLED => done.to_word(),
+                        _ => "too-many".to_owned(),
                     };
-                    job.finish(won.claim, word, Duration::ZERO).await;
-                    return Ok(ticks);
+                    job.finish(won.claim, &word, Duration::ZERO).await;
+                    return Ok(BackfillPlan { ticks, done });
                 }
                 Err(refusal) if is_final(&refusal) => return Err(refusal),
                 Err(_) => sleep(SHORT_WAIT).await,
@@ -136,17 +191,31 @@ impl JobRunner {
         }
     }
 
+    /// Returns which of these ticks are known to have ended well.
+    async fn done(&self, ticks: &[DateTime<Utc>]) -> DoneTicks {
+        let mut memory = self.memory().await;
+        while !memory.is_known() && !self.job.ending.is_draining() {
+            sleep(SHORT_WAIT).await;
+            memory = self.memory().await;
+        }
+        let done = (1..).zip(ticks);
+        let done = done.filter(|(_, tick)| memory.has_ended_well(**tick));
+        done.map(|(number, _)| number).collect()
+    }
+
     /// Claims a tick of a backfill; returns `None` if another replica has it, or if it need not be started.
     async fn decide_backfilled(
-        &self,
+        self: &Arc<Self>,
         moment: DateTime<Utc>,
         number: u64,
         ticks: &[DateTime<Utc>],
+        is_done: bool,
     ) -> Result<Option<Start>, Refusal> {
         let job = &self.job;
         let key = key_of_tick(&job.id, number);
         let own = moment_of_tick(moment, number);
         let tick = tick_of(ticks, number).expect("it is one of the ticks");
+        let mut settled = None;
         let won = loop {
             if lag(moment, job.nodes_now()) > BACKFILL_LIFETIME {
                 let why = "the backfill was requested too long ago";
@@ -179,6 +248,17 @@ impl JobRunner {
                 sleep(SHORT_WAIT).await;
                 continue;
             }
+            // A run that goes on may be cut short, and comes first then: a claim of a later tick would end its attempts.
+            if let Some(before) = job.undone_before(tick).await
+                && to_tick(before) > settled
+            {
+                if self.settle(before).await {
+                    settled = to_tick(before);
+                } else {
+                    sleep(SHORT_WAIT).await;
+                    continue;
+                }
+            }
             let ask = ClaimRequest {
                 tick: own,
                 early: EARLY,
@@ -192,7 +272,7 @@ impl JobRunner {
                 Err(_) => sleep(SHORT_WAIT).await,
             }
         };
-        self.start_backfilled(won, tick).await
+        self.start_backfilled(won, tick, is_done, settled).await
     }
 
     /// Decides whether a tick that was claimed for a backfill is started.
@@ -200,6 +280,8 @@ impl JobRunner {
         &self,
         won: WonClaim,
         tick: DateTime<Utc>,
+        is_done: bool,
+        settled: Option<Tick>,
     ) -> Result<Option<Start>, Refusal> {
         let job = &self.job;
         let won = match unless_forbidden(job, won, 1, BACKFILL_LIFETIME).await {
@@ -210,10 +292,10 @@ impl JobRunner {
                 return Ok(None);
             }
         };
-        let is_used_up = self.is_used_up(tick).await;
+        let is_used_up = self.is_used_up(tick, settled).await;
         // Under the lock of the tick's run, so that no run of the tick ends after this.
         let memory = self.memory().await;
-        let word = match memory.has_ended_well(tick) {
+        let word = match is_done || memory.has_ended_well(tick) {
             true => Some(ALREADY_OK),
             // It could run twice.
             false if !is_used_up || !memory.is_known() => Some(RunRecord::UNSTARTED),
@@ -232,7 +314,7 @@ impl JobRunner {
     }
 
     /// Sees to it that no replica starts the tick as one that was due or missed; returns whether that is sure.
-    async fn is_used_up(&self, tick: DateTime<Utc>) -> bool {
+    async fn is_used_up(&self, tick: DateTime<Utc>, settled: Option<Tick>) -> bool {
         let job = &self.job;
         let Some(state) = job.read(job.id.job_key()).await else {
             return false;
@@ -245,7 +327,7 @@ impl JobRunner {
             lock: job.id.backfill_key(0),
             early: early(&job.replica.claims.redlock),
             start_within: Duration::MAX,
-            after: After::Whatever,
+            after: job.after(settled),
             slots: None,
             place_within: None,
             ..job.ask(job.id.job_key(), tick, SHORT_WAIT)
@@ -314,6 +396,11 @@ pub const BACKFILL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long to wait for ticks that are due: no fraction of a second, because each look could find the ticks of a second.
 const BETWEEN_TICKS: Duration = Duration::from_millis(230);
+
+/// The beginning of the outcome of a plan, before the ticks that had ended well.
+const COUNTED: &str = "counted-";
+
+const _: () = assert!(MOST_BACKFILLED <= u128::BITS as u64);
 
 /// The most ticks that are counted to say how many are too many.
 const MOST_COUNTED: u64 = 100_000;

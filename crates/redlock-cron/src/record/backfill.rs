@@ -5,9 +5,12 @@
 //! The records have a [`BackfillEntry`] in place of a configuration.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{ResourceKey, RunRecord};
+use redlock_core::{ResourceKey, RunRecord, RunState, Word};
 
-use crate::job::{Fingerprint, JobId};
+use crate::{
+    Outcome,
+    job::{Fingerprint, JobId},
+};
 
 /// The most ticks of one [backfill](crate::request_backfill).
 ///
@@ -67,6 +70,13 @@ pub(crate) fn key_of_tick(id: &JobId, number: u64) -> ResourceKey {
 pub(crate) fn keys_of_ticks(id: &JobId) -> impl Iterator<Item = ResourceKey> + '_ {
     let first = (1..=MOST_BACKFILLED).step_by(EACH_KEY as usize);
     first.map(|number| key_of_tick(id, number))
+}
+
+/// Returns whether this is the record of a backfill's run of the tick, which ended well.
+pub(crate) fn is_backfilled_well(record: &RunRecord, tick: DateTime<Utc>) -> bool {
+    let is_well = |word: &Word| word.as_str() == Outcome::Ok.as_str();
+    let is_well = matches!(&record.state, RunState::Ended { outcome, .. } if is_well(outcome));
+    is_well && BackfillEntry::of(record) == Some(BackfillEntry::Run(tick))
 }
 
 /// The outcome of a tick of a backfill that is not started, because a run of it ended well before.

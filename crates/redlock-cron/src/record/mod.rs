@@ -22,7 +22,9 @@ pub use self::{
     status::JobStatus,
 };
 pub(crate) use self::{
-    backfill::{ALREADY_OK, BackfillEntry, key_of_tick, keys_of_ticks, moment_of_tick},
+    backfill::{
+        ALREADY_OK, BackfillEntry, is_backfilled_well, key_of_tick, keys_of_ticks, moment_of_tick,
+    },
     expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
     observer::{Observer, OutcomeHook, StartHook, guarded},
     past_run::is_unstarted,

@@ -6,7 +6,9 @@ use super::{
     host::{Host, hosts, pass},
     *,
 };
-use crate::{ControlErrorKind, MOST_BACKFILLED, Missed, Overlap, REQUEST_LIFETIME, Trigger};
+use crate::{
+    ControlErrorKind, Delivery, MOST_BACKFILLED, Missed, Overlap, REQUEST_LIFETIME, Trigger,
+};
 
 /// Due two seconds before the fleet's start, and an hour after that.
 const EACH_HOUR: &str = "0 0 * * * *";
@@ -172,6 +174,78 @@ async fn a_tick_that_has_ended_well_is_not_started_again_and_one_that_failed_is(
     pass(&hosts.each_ref(), 30).await;
     assert_eq!(outcomes().await, ["already-ok"]);
     assert_eq!(starts.list().len(), 5);
+}
+
+/// Each claim of a backfill pushes an older run out of the memory of the nodes.
+#[tokio::test(start_paused = true)]
+async fn a_backfill_of_many_ticks_starts_none_again_that_ended_well_wherever_its_range_begins() {
+    for seconds in [0, 1] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let hosts = hosts(&fleet, || hourly(&starts, seconds)).await;
+        for first in [24, 24, 40] {
+            fleet.backfill(hour(first), hour(0)).await;
+            pass(&hosts.each_ref(), 120).await;
+            let ended = fleet.backfilled().await;
+            assert_eq!(ended.len(), usize::try_from(first + 1).unwrap());
+        }
+        let mut started = starts.list();
+        started.sort();
+        let ticks: Vec<_> = (0..=40).rev().map(hour).collect();
+        assert_eq!(started, ticks, "{seconds}");
+    }
+}
+
+/// Returns three replicas with a job whose first run, that of second 3, has crashed with its replica; second 63 was
+/// skipped meanwhile.
+async fn hosts_after_a_crash(fleet: &Fleet, starts: &Starts) -> [Host; 2] {
+    let job = || {
+        let job = starts.job("5 * * * * *", |run: Run| async move {
+            if run.attempt() == 1 && run.tick() == tick(3) && run.trigger() == Trigger::Schedule {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        });
+        job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+            .start_within(Duration::from_secs(50))
+            .missed(Missed::Latest)
+            .catch_up_window(Duration::from_secs(3_600))
+    };
+    let first = Host::new(fleet).await;
+    first.put(job());
+    first.until(5).await;
+    assert_eq!(starts.list(), [tick(3)]);
+    let others = [Host::new(fleet).await, Host::new(fleet).await];
+    for other in &others {
+        other.put(job());
+    }
+    pass(&[&first, &others[0], &others[1]], 65).await;
+    first.crash(fleet).await;
+    others
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backfill_of_a_later_tick_does_not_pass_a_run_that_was_cut_short() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let others = hosts_after_a_crash(&fleet, &starts).await;
+    fleet.backfill(tick(63), tick(63)).await;
+    pass(&others.each_ref(), 45).await;
+    assert_eq!(starts.list(), [tick(3), tick(3), tick(63)]);
+    assert_eq!(fleet.backfilled().await, [(tick(63), "ok".to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_a_backfill_made_good_is_not_started_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let others = hosts_after_a_crash(&fleet, &starts).await;
+    fleet.backfill(tick(3), tick(3)).await;
+    pass(&others.each_ref(), 45).await;
+    assert_eq!(starts.list(), [tick(3), tick(3)]);
+    let last = fleet
+        .memory()
+        .await
+        .last_run()
+        .map(|run| (run.tick(), run.is_backfill()));
+    assert_eq!(last, Some((tick(3), true)));
 }
 
 #[tokio::test(start_paused = true)]

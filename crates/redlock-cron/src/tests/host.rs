@@ -41,6 +41,15 @@ impl Host {
         runner
     }
 
+    /// Ends as if its process had been killed.
+    pub(super) async fn crash(self, fleet: &Fleet) {
+        fleet.nodes.iter().for_each(MemoryNode::stop);
+        self.replica.tasks.abandon();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        self.replica.claims.redlock.close().await;
+        fleet.nodes.iter().for_each(MemoryNode::start);
+    }
+
     pub(super) async fn remove(&self, grace: u64) -> Vec<DateTime<Utc>> {
         let runner = self.jobs.remove("job").expect("it has this job");
         let grace = Duration::from_secs(grace);

@@ -10,7 +10,7 @@ use crate::{
     Missed, Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag},
     job::is_made_up,
-    replica::{After, ClaimRequest, LOOK, Refusal, WonClaim},
+    replica::{ClaimRequest, LOOK, Refusal, WonClaim},
 };
 
 /// The obstacle that keeps a tick from being claimed.
@@ -39,12 +39,7 @@ impl Claimant<'_> {
     ) -> Result<WonClaim, Refusal> {
         let job = self.job;
         let claims = &job.replica.claims;
-        let after = match job.settings.overlap {
-            // The newest is the one that matters.
-            Overlap::CancelOther => After::Whatever,
-            _ if job.settings.max_attempts() == 1 => After::Whatever,
-            _ => After::Settled(settled),
-        };
+        let after = job.after(settled);
         let fingerprint = match trigger {
             Trigger::CatchUp => job.fingerprint.of_made_up(),
             _ => job.fingerprint.number(),

@@ -16,10 +16,10 @@ use tokio::{select, time::sleep};
 use super::SHORT_WAIT;
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, TickReport, Trigger,
-    clock::{LONGEST_AHEAD, lag, to_instant},
+    clock::{LONGEST_AHEAD, lag, to_instant, to_tick},
     job::{Condition, Fingerprint, JobId, JobSettings, Work, early},
-    record::{ExpectationLooks, Journal, guarded, keys_of_ticks},
-    replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
+    record::{ExpectationLooks, Journal, guarded, is_backfilled_well, keys_of_ticks},
+    replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, cut_short_outcomes, finish},
     schedule::Schedule,
 };
 
@@ -135,6 +135,43 @@ impl JobContext {
         let runs = runs.into_iter().flatten().flat_map(|state| state.runs);
         let newest = runs.max_by_key(|run| run.token);
         newest.is_some_and(|run| run.is_open() && Some(run.token) > token)
+    }
+
+    /// Returns which runs a claim of the job may follow; `settled` is the tick of the last run that was cut short and is dealt
+    /// with.
+    pub(crate) fn after(&self, settled: Option<Tick>) -> After {
+        match self.settings.overlap {
+            // The newest is the one that matters.
+            Overlap::CancelOther => After::Whatever,
+            _ if self.settings.max_attempts() == 1 => After::Whatever,
+            _ => After::Settled(settled),
+        }
+    }
+
+    /// Returns the newest tick that was claimed if it is before this one, and its run goes on or was cut short, and may be
+    /// started again.
+    pub(crate) async fn undone_before(&self, tick: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let After::Settled(_) = self.after(None) else {
+            return None;
+        };
+        let state = self.read(self.id.job_key()).await?;
+        let run = state.runs.first()?;
+        let is_before = Some(run.tick) < to_tick(tick);
+        let is_undone = is_before && run.was_cut_short(&cut_short_outcomes());
+        is_undone.then(|| to_instant(run.tick))
+    }
+
+    /// Returns whether a run of a backfill of the tick has ended well; `None` if too few nodes answered.
+    pub(super) async fn is_made_good(&self, tick: DateTime<Utc>) -> Option<bool> {
+        let begun = self.read(self.id.backfill_key(0)).await?;
+        if begun.watermark.is_none() {
+            return Some(false);
+        }
+        let read = join_all(keys_of_ticks(&self.id).map(|key| self.read(key))).await;
+        let is_all = read.iter().all(Option::is_some);
+        let mut runs = read.iter().flatten().flat_map(|state| &state.runs);
+        let is_well = runs.any(|run| is_backfilled_well(run, tick));
+        (is_well || is_all).then_some(is_well)
     }
 
     /// Returns whether the tick may be started as one that was not missed.

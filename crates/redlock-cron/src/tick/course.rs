@@ -133,7 +133,7 @@ impl JobRunner {
 
     /// Sees to it that a run which was cut short is started again, if it may be; returns whether a later tick may be
     /// claimed now.
-    async fn settle(self: &Arc<Self>, tick: DateTime<Utc>) -> bool {
+    pub(crate) async fn settle(self: &Arc<Self>, tick: DateTime<Utc>) -> bool {
         match self.retry(tick).settle().await {
             RetryLook::Again(start) => {
                 let this = Arc::clone(self);

@@ -5,7 +5,7 @@
 //! For a tick that came while the run went on, the overlap policy decides: it was skipped, or it was owed as well.
 //! A tick that waited for the end of the run was missed if no replica started it then.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::ops::RangeInclusive;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join;

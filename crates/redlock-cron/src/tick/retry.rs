@@ -315,16 +315,25 @@ impl<'a> TickRetry<'a> {
             None => RunsOfTick::Open,
             Some(run) => match &run.state {
                 RunState::Ended { .. } if run.was_cut_short(&cut_short_outcomes()) => {
-                    RunsOfTick::CutShort
+                    self.unless_made_good().await
                 }
                 RunState::Ended { .. } => RunsOfTick::Over(Refusal {
                     run: Some(run),
                     ..not_winner()
                 }),
                 // Its replica holds the lock for as long as it lives.
-                _ if first.free_in == Some(Duration::ZERO) => RunsOfTick::CutShort,
+                _ if first.free_in == Some(Duration::ZERO) => self.unless_made_good().await,
                 _ => RunsOfTick::Open,
             },
+        }
+    }
+
+    /// Returns the state of the runs if the last was cut short, and a backfill may have run the tick since.
+    async fn unless_made_good(&self) -> RunsOfTick {
+        match self.job.is_made_good(self.tick).await {
+            Some(false) => RunsOfTick::CutShort,
+            Some(true) => RunsOfTick::Over(Refusal::new(Outcome::NotWinner, MADE_GOOD)),
+            None => RunsOfTick::Open,
         }
     }
 
@@ -344,5 +353,7 @@ impl<'a> TickRetry<'a> {
 fn too_late() -> Refusal {
     Refusal::new(Outcome::NotWinner, TOO_LATE)
 }
+
+const MADE_GOOD: &str = "a run did not end by itself, and a backfill has run the tick well since";
 
 const TOO_LATE: &str = "a run did not end by itself, and it is too late for another";
