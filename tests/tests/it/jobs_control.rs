@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redlock_core::NodeAnswer;
-use redlock_cron::{JobStatus, Outcome, PastRun, SingletonScheduler, Trigger};
-use redlock_tests::{Connect, Fleet, Job, JobLog, JobRun, Nodes, now};
+use redlock_cron::{JobStatus, Outcome, PastRun, SingletonScheduler, Trigger, request_run};
+use redlock_tests::{Connect, Fleet, Job, JobLog, JobRun, Nodes, OverlapPolicy, Policies, now};
 
 const REPLICA: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const TTL: Duration = Duration::from_millis(1_500);
@@ -244,4 +245,54 @@ async fn another_process_says_who_has_the_job_how_it_ended_and_what_was_skipped_
     println!("{}", fleet.log.table(JOB));
     fleet.log.assert_once();
     fleet.log.assert_apart(JOB);
+}
+
+/// Names the jobs as [`Job`] does.
+fn numbered(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{JOB}-{number}")).collect()
+}
+
+/// All ring one bell, and each of these replicas comes to them in an order of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_are_made_at_once_are_all_confirmed_and_all_run() {
+    let nodes = Nodes::start(3);
+    let waits = Policies {
+        overlap: OverlapPolicy::Wait,
+        start_within: Some(60 * SECOND),
+        ..Policies::default()
+    };
+    let jobs = Job {
+        count: 24,
+        policies: waits,
+        // No tick is due.
+        ..Job::new(JOB, 30_000_000 * SECOND, SECOND / 5)
+    };
+    let (mut fleet, _) = start(&nodes, jobs, &["a", "b", "c"]).await;
+    let client = Connect::to(nodes.urls(), TTL).client().await;
+    // One for each job, and seven more for the first.
+    let mut names = numbered(24);
+    names.extend(vec![names[0].clone(); 7]);
+    let asked = names.iter().map(|name| request_run(&client, "tests", name));
+    let asked = join_all(asked).await;
+    let moments: Result<Vec<_>, _> = asked.into_iter().collect();
+    let moments = moments.expect("a majority confirms each");
+    let all_run = |log: &JobLog| {
+        let runs: Vec<_> = numbered(24)
+            .iter()
+            .flat_map(|name| log.runs(name))
+            .collect();
+        (runs.len() == names.len()).then_some(())
+    };
+    fleet.until("a run for each request", all_run).await;
+    client.close().await;
+    fleet.stop_all().await;
+    let of_first = fleet.log.runs(&names[0]);
+    assert!(of_first.is_sorted_by_key(|run| run.tick), "{of_first:?}");
+    println!(
+        "{} requests, {} of them for one job",
+        moments.len(),
+        of_first.len()
+    );
+    assert_eq!(of_first.len(), 8);
+    fleet.log.assert_apart(&names[0]);
 }

@@ -184,7 +184,8 @@ impl Claims {
                 Some(ahead) if refusal.outcome == Outcome::TooEarly => match newest {
                     None => now -= whole(ahead),
                     // The moment after the newest claim is still to come: wait until it may be claimed.
-                    Some(_) => sleep(ahead).await,
+                    Some(_) if ahead <= CONFIRMED_WITHIN => sleep(ahead).await,
+                    Some(until) => return Err(Refusal::still_to_come(until)),
                 },
                 // The window's edge would be past when the next claim comes.
                 Some(behind) => now += whole(behind.saturating_add(LATE)),
@@ -210,7 +211,7 @@ impl Claims {
             }
             attempts += 1;
         }
-        Err(Refusal::new(Outcome::Refused, "others were in the way"))
+        Err(Refusal::new(Outcome::NotWinner, "others were in the way"))
     }
 }
 

@@ -41,6 +41,9 @@ pub enum ControlErrorKind {
     ///
     /// The action may or may not have been done; to repeat it is safe.
     Unconfirmed,
+    /// As many requests for runs of the job wait as the nodes can remember: nothing was done, and the caller may ask again when
+    /// one of them has been started.
+    TooManyRequests,
     /// The job runs, its lock is held, or this scheduler has it: the caller must wait for the end, or remove the job
     /// first.
     InUse,
@@ -66,6 +69,11 @@ impl ControlError {
 
     pub(crate) fn unconfirmed(job: &str, message: String) -> Self {
         Self::new(ControlErrorKind::Unconfirmed, job, message)
+    }
+
+    pub(crate) fn too_many_requests(job: &str, waiting: usize) -> Self {
+        let message = format!("{waiting} requests for its runs wait already; nothing was done");
+        Self::new(ControlErrorKind::TooManyRequests, job, message)
     }
 
     /// Makes the error of a job that is not forgotten.

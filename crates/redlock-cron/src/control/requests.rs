@@ -15,7 +15,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use redlock_core::{ResourceKey, RunRecord, Tick};
 use tokio::time::sleep;
 
@@ -40,10 +40,49 @@ pub(super) async fn request(
     ttl: Duration,
     request: Request,
 ) -> Result<DateTime<Utc>, ControlError> {
+    if request == Request::Run {
+        let waiting = waiting(claims, id).await;
+        if waiting >= MOST_WAITING {
+            return Err(ControlError::too_many_requests(id.name(), waiting));
+        }
+    }
+    let moment = claim_moment(claims, id, id.request_key(), ttl, request).await;
+    let moment = moment.map_err(|refusal| unconfirmed(id, refusal))?;
     // The bell comes last: a replica that hears it finds the request.
-    let moment = claim_moment(claims, id, id.request_key(), ttl, request).await?;
-    claim_moment(claims, id, id.namespace().bell_key(), ttl, request).await?;
-    Ok(moment)
+    match claim_moment(claims, id, id.namespace().bell_key(), ttl, request).await {
+        Ok(_) => Ok(moment),
+        // Others rang it again and again since the request is there, and that is heard as well.
+        Err(refusal) if refusal.outcome == Outcome::NotWinner => Ok(moment),
+        Err(refusal) => Err(unconfirmed(id, refusal)),
+    }
+}
+
+/// Returns how many requests for runs are known on which no replica has decided, and which are not too old.
+///
+/// Nodes remember ten, so the next one after these would make them forget the first.
+async fn waiting(claims: &Claims, id: &JobId) -> usize {
+    let (asked, decided) = join(
+        claims.read(id.request_key()),
+        claims.read(id.requested_key()),
+    )
+    .await;
+    let Some((asked, decided)) = asked.zip(decided) else {
+        // The claim fails for the same reason, and says it.
+        return 0;
+    };
+    let now = claims.clock.now() - claims.ahead().await.unwrap_or_default();
+    let is_waiting = |run: &&RunRecord| {
+        let is_new = lag(to_instant(run.tick), now) <= REQUEST_LIFETIME;
+        is_new && Some(run.tick) > decided.watermark && Request::of(run) == Some(Request::Run)
+    };
+    asked.runs.iter().filter(is_waiting).count()
+}
+
+fn unconfirmed(id: &JobId, refusal: Refusal) -> ControlError {
+    let why = refusal.detail;
+    let why = why.unwrap_or_else(|| refusal.outcome.to_string());
+    let message = format!("no majority has confirmed the request; it may be started or not: {why}");
+    ControlError::unconfirmed(id.name(), message)
 }
 
 async fn claim_moment(
@@ -52,7 +91,7 @@ async fn claim_moment(
     key: ResourceKey,
     ttl: Duration,
     request: Request,
-) -> Result<DateTime<Utc>, ControlError> {
+) -> Result<DateTime<Utc>, Refusal> {
     let ask = |now: DateTime<Utc>| {
         let moment = match request {
             Request::Run => now,
@@ -62,20 +101,10 @@ async fn claim_moment(
         moment_of(key.clone(), request.number(), ttl, CONFIRMED_WITHIN, moment)
     };
     let ahead = claims.ahead().await.unwrap_or_default();
-    match claims.claim_now(None, ahead, ask).await {
-        Ok((won, _)) => {
-            let moment = to_instant(won.claim.tick());
-            finish(id, won.claim, "asked", Duration::ZERO).await;
-            Ok(moment)
-        }
-        Err(refusal) => {
-            let why = refusal.detail;
-            let why = why.unwrap_or_else(|| refusal.outcome.to_string());
-            let message =
-                format!("no majority has confirmed the request; it may be started or not: {why}");
-            Err(ControlError::unconfirmed(id.name(), message))
-        }
-    }
+    let (won, _) = claims.claim_now(None, ahead, ask).await?;
+    let moment = to_instant(won.claim.tick());
+    finish(id, won.claim, "asked", Duration::ZERO).await;
+    Ok(moment)
 }
 
 /// Lets these jobs look for requests, if the bell of their namespace was rung after the moment `heard`.
@@ -112,7 +141,8 @@ impl JobRunner {
                 Some(Request::Run)
                     if age <= REQUEST_LIFETIME && self.job.requests.is_new(run.tick) =>
                 {
-                    let task = Arc::clone(self).run_on_request(moment);
+                    self.job.requests.add(moment);
+                    let task = Arc::clone(self).run_on_request();
                     self.job.replica.tasks.spawn(task);
                 }
                 Some(Request::Backfill)
@@ -129,10 +159,14 @@ impl JobRunner {
         true
     }
 
-    /// Runs the job as it was requested at this moment, if no other replica does.
-    async fn run_on_request(self: Arc<Self>, moment: DateTime<Utc>) {
-        // An earlier request is decided first: nodes grant no moment before another.
+    /// Runs the job as it was requested first among the requests that are not decided, if no other replica does.
+    ///
+    /// Tasks come to their turns in any order, and nodes grant no moment before another.
+    async fn run_on_request(self: Arc<Self>) {
         let turn = self.job.requests.turn.lock().await;
+        let Some(moment) = self.job.requests.first() else {
+            return;
+        };
         let decided = self.job.unless_draining(self.decide_request(moment)).await;
         drop(turn);
         match decided {
@@ -283,6 +317,9 @@ const FORMAT: u64 = 5;
 
 /// A millisecond less than a second.
 const WHOLE: TimeDelta = TimeDelta::milliseconds(999);
+
+/// The most requests for runs of a job that wait: fewer than nodes remember, because some may be made at the same moment.
+const MOST_WAITING: usize = 8;
 
 /// How many jobs look for requests at the same time.
 const AT_ONCE: usize = 16;

@@ -160,6 +160,7 @@ impl Observer {
             | Outcome::Removed => event!(debug),
             Outcome::NoPlace
             | Outcome::TooEarly
+            | Outcome::ClockWasAhead
             | Outcome::TooLate
             | Outcome::Missed
             | Outcome::Forgotten

@@ -59,6 +59,11 @@ pub enum Outcome {
     ///
     /// The replica finds the tick again when it is due; it waits for a tick that is nearer.
     TooEarly,
+    /// The nodes remember a claim of a later tick that is still to come: their clocks were ahead then, and are right again.
+    ///
+    /// No replica starts a tick up to that one, so that no tick is started twice; the detail says until when.
+    /// If an operator knows that no run of the job goes on, [`dangerous_forget`](crate::dangerous_forget) ends this.
+    ClockWasAhead,
     /// The tick was older than `start_within` by the nodes' clocks when this replica reached it.
     TooLate,
     /// The job is paused; see [`SingletonScheduler::pause`](crate::SingletonScheduler::pause).
@@ -110,6 +115,7 @@ impl Outcome {
         Self::NoPlace,
         Self::Declined,
         Self::TooEarly,
+        Self::ClockWasAhead,
         Self::TooLate,
         Self::Paused,
         Self::Missed,
@@ -165,6 +171,7 @@ impl Outcome {
             Self::NoPlace => "no_place",
             Self::Declined => "declined",
             Self::TooEarly => "too_early",
+            Self::ClockWasAhead => "clock_was_ahead",
             Self::Paused => "paused",
             Self::Missed => "missed",
             Self::GivenUp => "given_up",

@@ -84,6 +84,8 @@ pub(crate) struct Refusal {
     pub(crate) detail: Option<String>,
     /// By how much it was too early or too late.
     pub(crate) off_by: Option<Duration>,
+    /// The newest tick that was claimed, if it kept this one from being claimed.
+    pub(crate) watermark: Option<Tick>,
     /// The run that was claimed instead.
     pub(crate) run: Option<RunRecord>,
     /// The tick of a run that was cut short and comes first.
@@ -124,10 +126,13 @@ impl Claims {
                 slot,
                 _place: place,
             }),
-            Err(refusal) => Err(Refusal {
-                measured: Some(measured),
-                ..refusal
-            }),
+            Err(refusal) => {
+                let now = self.clock.now() - measured.ahead.unwrap_or_default();
+                Err(Refusal {
+                    measured: Some(measured),
+                    ..refusal.unless_still_to_come(now)
+                })
+            }
         }
     }
 
@@ -262,6 +267,7 @@ impl Refusal {
             outcome,
             detail: None,
             off_by: None,
+            watermark: None,
             run: None,
             cut_short: None,
             is_open: false,
@@ -276,9 +282,31 @@ impl Refusal {
         }
     }
 
+    /// Tells a tick that was claimed from one before which the nodes' clocks are `now`, although it was claimed.
+    fn unless_still_to_come(self, now: DateTime<Utc>) -> Self {
+        let until = self.watermark.map(to_instant);
+        match until.filter(|until| lag(now, *until) > FAR_AHEAD) {
+            Some(until) if self.outcome == Outcome::NotWinner => Self {
+                watermark: self.watermark,
+                ..Self::still_to_come(until)
+            },
+            _ => self,
+        }
+    }
+
+    /// Makes the refusal of what comes before a claim that is still to come.
+    pub(crate) fn still_to_come(until: DateTime<Utc>) -> Self {
+        let until = until.format("%Y-%m-%d %H:%M:%SZ");
+        let why = format!(
+            "the nodes' clocks were ahead: they remember a claim of {until}, and allow none before it"
+        );
+        Self::new(Outcome::ClockWasAhead, why)
+    }
+
     fn of(outcome: ClaimOutcome) -> Self {
         match outcome {
-            ClaimOutcome::AlreadyClaimed { run, .. } => Self {
+            ClaimOutcome::AlreadyClaimed { watermark, run } => Self {
+                watermark: Some(watermark),
                 run,
                 ..Self::bare(Outcome::NotWinner)
             },
@@ -335,6 +363,9 @@ impl Refusal {
 /// How many claims of a replica ask nodes at the same time: enough for thousands of ticks a second, and few enough for
 /// each to be answered in time.
 pub(crate) const MOST_CLAIMS: usize = 256;
+
+/// How far ahead a claimed tick is by the nodes' clocks only if these were wrong: replicas claim ticks a moment early.
+const FAR_AHEAD: Duration = Duration::from_secs(10);
 
 /// The longest wait of a claim that counts among these.
 const BRIEF: Duration = Duration::from_secs(1);

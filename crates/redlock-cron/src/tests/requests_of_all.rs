@@ -72,6 +72,33 @@ async fn a_request_is_started_on_one_replica_within_seconds_and_remembered_as_a_
     assert_eq!((of(Outcome::Ok), of(Outcome::NotWinner)), (3, 6));
 }
 
+/// Nodes remember ten requests, and a request that they forget would vanish without a word.
+#[tokio::test(start_paused = true)]
+async fn a_request_beyond_those_that_can_wait_is_refused_at_once_and_the_others_run() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let client = fleet.client().await;
+    let ask = async || crate::request_run(&client, "tests", "job").await;
+    for _ in 0..8 {
+        ask().await.unwrap();
+    }
+    let asked = Instant::now();
+    let refused = ask().await.unwrap_err();
+    assert_eq!(
+        refused.kind(),
+        ControlErrorKind::TooManyRequests,
+        "{refused}"
+    );
+    assert!(asked.elapsed() < Duration::from_secs(1));
+    let job = || job_of(&starts, 1).overlap(Overlap::Wait);
+    let hosts = hosts(&fleet, job).await;
+    pass(&hosts.each_ref(), 20).await;
+    assert_eq!(starts.list().len(), 8);
+    ask().await.unwrap();
+    pass(&hosts.each_ref(), 20).await;
+    assert_eq!(starts.list().len(), 9);
+    client.close().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn requests_that_come_together_are_dealt_with_in_order_under_the_policy_of_the_job() {
     for (overlap, expected) in [

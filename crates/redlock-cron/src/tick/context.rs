@@ -2,7 +2,8 @@
 
 use std::{
     cmp::Reverse,
-    sync::{Arc, Mutex, PoisonError},
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -47,11 +48,30 @@ pub(crate) struct JobContext {
 #[derive(Default)]
 pub(crate) struct Requests {
     newest: Mutex<Option<Tick>>,
+    /// Those on which it has not begun to decide.
+    undecided: Mutex<BTreeSet<DateTime<Utc>>>,
     /// Held while it is decided on one of them.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 impl Requests {
+    /// Adds the moment of a request.
+    pub(crate) fn add(&self, moment: DateTime<Utc>) {
+        self.undecided().insert(moment);
+    }
+
+    /// Takes the first request out.
+    pub(crate) fn first(&self) -> Option<DateTime<Utc>> {
+        self.undecided().pop_first()
+    }
+
+    fn undecided(&self) -> MutexGuard<'_, BTreeSet<DateTime<Utc>>> {
+        // Nothing panics while the lock is held.
+        self.undecided
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns whether the request of this moment was not seen before; the caller must ask in order.
     pub(crate) fn is_new(&self, moment: Tick) -> bool {
         // Nothing panics while the lock is held.
