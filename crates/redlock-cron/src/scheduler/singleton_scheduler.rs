@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    sync::{Arc, OnceLock, atomic::Ordering},
+    sync::{Arc, OnceLock, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -63,7 +63,7 @@ pub struct SingletonScheduler {
 /// How far the start has come.
 #[derive(Default)]
 pub(super) struct Startup {
-    alarm: Option<JobAlarm>,
+    alarm: Option<(JobAlarm, Attachment)>,
     pub(super) is_done: bool,
 }
 
@@ -281,15 +281,26 @@ impl SingletonScheduler {
             return Err(refused("it was shut down before")(error));
         }
         let alarm = match &start.alarm {
-            Some(alarm) => alarm.clone(),
+            Some(_) if start.is_done => {
+                let error = JobSchedulerError::TickError;
+                return Err(refused("it was started before")(error));
+            }
+            Some((alarm, _)) => alarm.clone(),
             None => {
+                let attachment = Attachment::of(scheduler).ok_or_else(|| {
+                    let why = "another SingletonScheduler has it, whose shutdown would end both: add all jobs to that one";
+                    refused(why)(JobSchedulerError::CantAdd)
+                })?;
                 let alarm = JobAlarm::set(scheduler, &self.jobs).await;
                 let alarm = alarm.map_err(refused("it did not take a job"))?;
-                start.alarm.insert(alarm).clone()
+                start.alarm.insert((alarm, attachment)).0.clone()
             }
         };
-        let started = scheduler.start().await;
-        started.map_err(refused("it did not start"))?;
+        // The application may have started it, which a second start would refuse.
+        if !is_running(scheduler).await {
+            let started = scheduler.start().await;
+            started.map_err(refused("it did not start"))?;
+        }
         Ok(alarm)
     }
 
@@ -374,6 +385,44 @@ impl SingletonScheduler {
             Ok(())
         }
     }
+}
+
+/// The use of a tokio-cron-scheduler by one scheduler of ours, which ends when this is dropped.
+pub(super) struct Attachment(JobScheduler);
+
+impl Attachment {
+    /// Returns the use of `scheduler`, unless it has another one in this process.
+    fn of(scheduler: &JobScheduler) -> Option<Self> {
+        // Nothing panics while the lock is held.
+        let mut all = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = address(scheduler);
+        let is_free = !all.contains(&address);
+        is_free.then(|| {
+            all.push(address);
+            Self(scheduler.clone())
+        })
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        let mut all = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = address(&self.0);
+        all.retain(|attached| *attached != address);
+    }
+}
+
+fn address(scheduler: &JobScheduler) -> usize {
+    Arc::as_ptr(&scheduler.scheduler).addr()
+}
+
+/// The addresses of what all handles of a tokio-cron-scheduler share, of those that are used.
+static ATTACHED: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(Vec::new());
+
+/// Returns whether tokio-cron-scheduler was started.
+async fn is_running(scheduler: &JobScheduler) -> bool {
+    let scheduler = scheduler.scheduler.read().await;
+    scheduler.ticking.load(Ordering::Relaxed)
 }
 
 /// Returns whether the application has shut tokio-cron-scheduler down, which starts all the same then, and does nothing.

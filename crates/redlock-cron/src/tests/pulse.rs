@@ -322,6 +322,39 @@ async fn a_scheduler_of_the_application_goes_on_when_ours_is_dropped() {
     assert!(!scheduler.scheduler.read().await.shutdown.load(Relaxed));
 }
 
+#[tokio::test]
+async fn a_scheduler_that_runs_already_is_taken_as_it_is() {
+    let scheduler = JobScheduler::new().await.unwrap();
+    scheduler.start().await.unwrap();
+    let (replica, mut reports) = heard(RealClock).await;
+    let jobs = SingletonScheduler::new(scheduler.clone(), replica, None);
+    let starts = Starts::default();
+    jobs.add(starts.quick_job("* * * * * *")).await.unwrap();
+    jobs.start().await.unwrap();
+    assert_eq!(next(&mut reports).await.outcome(), Outcome::Ok);
+    let moment = jobs.trigger_now("job").await.unwrap();
+    assert_eq!(moment.outcome(), Outcome::Ok);
+    let again = jobs.start().await.unwrap_err().to_string();
+    assert!(again.contains("it was started before"), "{again}");
+    assert!(jobs.shutdown(Duration::from_secs(1)).await.is_clean());
+}
+
+#[tokio::test]
+async fn a_second_adapter_on_one_scheduler_is_an_error_at_once_and_one_after_another_is_none() {
+    let scheduler = JobScheduler::new().await.unwrap();
+    let first = SingletonScheduler::new(scheduler.clone(), heard(RealClock).await.0, None);
+    first.start().await.unwrap();
+    let second = SingletonScheduler::new(scheduler.clone(), heard(RealClock).await.0, None);
+    let refused = second.start().await.unwrap_err().to_string();
+    assert!(
+        refused.contains("another SingletonScheduler has it"),
+        "{refused}"
+    );
+    assert_eq!(next_alarms(&scheduler).await.len(), 1);
+    drop(first);
+    second.start().await.unwrap();
+}
+
 /// By an application that shuts it down and keeps its jobs, for instance.
 #[tokio::test(start_paused = true)]
 async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
