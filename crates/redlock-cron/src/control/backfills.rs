@@ -277,7 +277,7 @@ impl JobRunner {
 
     /// Decides whether a tick that was claimed for a backfill is started.
     async fn start_backfilled(
-        &self,
+        self: &Arc<Self>,
         won: WonClaim,
         tick: DateTime<Utc>,
         is_done: bool,
@@ -314,7 +314,7 @@ impl JobRunner {
     }
 
     /// Sees to it that no replica starts the tick as one that was due or missed; returns whether that is sure.
-    async fn is_used_up(&self, tick: DateTime<Utc>, settled: Option<Tick>) -> bool {
+    async fn is_used_up(self: &Arc<Self>, tick: DateTime<Utc>, settled: Option<Tick>) -> bool {
         let job = &self.job;
         let Some(state) = job.read(job.id.job_key()).await else {
             return false;
@@ -334,6 +334,8 @@ impl JobRunner {
         };
         match job.replica.claims.claim(ask).await {
             Ok(won) => {
+                // Those before it can be claimed no more, and the next claim does not see them.
+                self.tell_missed(won.claim.last(), tick).await;
                 job.finish(won.claim, "backfilled", Duration::ZERO).await;
                 true
             }

@@ -347,6 +347,28 @@ async fn a_tick_that_was_backfilled_is_not_made_up_for_later() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_backfill_of_the_last_missed_tick_tells_of_those_before_it() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || starts.quick_job("5 * * * * *");
+    let first = Host::new(&fleet).await;
+    first.put(job());
+    first.until(10).await;
+    first.remove(0).await;
+    fleet.sleep_until(200_000).await;
+    let mut hosts = hosts(&fleet, job).await;
+    fleet.backfill(tick(183), tick(183)).await;
+    pass(&hosts.each_ref(), 60).await;
+    assert_eq!(starts.list(), [tick(3), tick(183), tick(243)]);
+    let seen: Vec<_> = hosts.iter_mut().flat_map(Host::seen).collect();
+    let missed = seen
+        .into_iter()
+        .filter(|(_, outcome)| *outcome == Outcome::Missed);
+    let mut missed: Vec<_> = missed.map(|(tick, _)| tick).collect();
+    missed.sort();
+    assert_eq!(missed, [tick(63), tick(123)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tick_that_is_to_be_made_up_for_is_started_once() {
     for missed in [Missed::Latest, Missed::All { max: 9 }] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
