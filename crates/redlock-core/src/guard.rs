@@ -1,6 +1,6 @@
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
-use redlock_proto::Word;
+use redlock_proto::{Note, Word};
 use tracing::Span;
 
 use crate::{
@@ -110,8 +110,8 @@ impl LockGuard {
     }
 
     /// Says what came of the run under a lease that was claimed.
-    pub(crate) fn finish(&self, outcome: Word, took: Duration) {
-        self.held.finish(outcome, took);
+    pub(crate) fn finish(&self, outcome: Word, took: Duration, note: Option<Note>) {
+        self.held.finish(outcome, took, note);
     }
 
     /// Returns a view of the lease, which the holder can clone and pass on.

@@ -73,8 +73,8 @@ pub use deadpool_redis;
 #[cfg(feature = "test-util")]
 pub use redlock_proto::FanOut;
 pub use redlock_proto::{
-    Fairness, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, Printable,
-    RunRecord, RunState, StaleToken, Tick, Word,
+    Fairness, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, Note,
+    Printable, RunRecord, RunState, StaleToken, Tick, Word,
 };
 
 // What the README shows compiles, and runs.

@@ -16,17 +16,17 @@ mod tick;
 
 pub use self::{
     control::{
-        BACKFILL_LIFETIME, ControlError, ControlErrorKind, REQUEST_LIFETIME, dangerous_forget,
-        inspect, job_remembered_under, pause, remembered_under, request_backfill, request_run,
-        resume,
+        BACKFILL_LIFETIME, ControlError, ControlErrorKind, REQUEST_LIFETIME, cancel_backfill,
+        dangerous_forget, inspect, job_remembered_under, pause, pause_with, remembered_under,
+        request_backfill, request_run, resume, resume_with, stop,
     },
     error::{SetupError, SetupErrorKind},
     job::{
         BoxError, Delivery, JobConfig, Missed, OnLost, Overlap, Run, SingletonJob, Tries, Trigger,
     },
     record::{
-        Backfill, InUse, JobMemory, JobStatus, MOST_BACKFILLED, Outcome, PastRun, ShutdownReport,
-        TickReport, UnfinishedRun,
+        Action, Backfill, InUse, JobMemory, JobPause, JobStatus, MOST_BACKFILLED, Outcome, PastRun,
+        ShutdownReport, TickReport, UnfinishedRun,
     },
     schedule::{Schedule, Zone},
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},

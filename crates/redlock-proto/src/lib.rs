@@ -76,7 +76,7 @@ pub use self::{
         Vote, Votes, Winning,
     },
     slab::{Places, Slab},
-    tick::{JobEntry, JobVerb, NoClaim, RunRecord, RunState, Tick, Window, Word},
+    tick::{JobEntry, JobVerb, NoClaim, Note, RunRecord, RunState, Tick, Window, Word},
     time::{Instant, NodeTime, Timing},
     token::{
         Fence, FencingToken, InvalidToken, Settled, StaleToken, TokenBlock, next_counter, settle,

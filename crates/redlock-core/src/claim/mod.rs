@@ -11,7 +11,7 @@ pub use self::{
     options::ClaimOptions,
     outcome::{ClaimOutcome, JobReading},
 };
-use crate::{Lease, LockGuard, ReleaseError, Word};
+use crate::{Lease, LockGuard, Note, ReleaseError, Word};
 
 /// The right to start the run of a tick, and the lock that the run holds.
 ///
@@ -56,11 +56,46 @@ pub struct Claim {
     guard: LockGuard,
     tick: Tick,
     last: Option<RunRecord>,
+    note: Option<Note>,
 }
 
 impl Claim {
     pub(crate) fn new(guard: LockGuard, tick: Tick, last: Option<RunRecord>) -> Self {
-        Self { guard, tick, last }
+        Self {
+            guard,
+            tick,
+            last,
+            note: None,
+        }
+    }
+
+    /// Sets the note that [`finish`](Self::finish) records with the outcome, for people.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_core::{ClaimOptions, Note, Redlock, Tick, Word};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let now = redlock.node_time().await.ok_or("too few nodes")?;
+    /// # let now = now.duration_since(std::time::UNIX_EPOCH)?;
+    /// # let tick = Tick::from_millis(now.as_secs() * 1_000).ok_or("a tick")?;
+    /// # let claim = redlock.claim("close-day", tick, ClaimOptions::new("pod-7")).await?;
+    /// # let claim = claim.won().ok_or("another replica has it")?;
+    /// let failed = Word::new("failed").ok_or("it has a space")?;
+    /// let claim = claim.with_note(Note::new("the ledger is closed"));
+    /// claim.finish(failed, std::time::Duration::from_millis(20)).await?;
+    ///
+    /// let job = redlock.job_status("close-day").await?;
+    /// let run = &job.state().ok_or("too few nodes")?.runs[0];
+    /// assert_eq!(run.note.as_ref().map(Note::as_str), Some("the ledger is closed"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_note(mut self, note: Option<Note>) -> Self {
+        self.note = note;
+        self
     }
 
     /// Returns the tick that the caller may start.
@@ -103,7 +138,7 @@ impl Claim {
         took: Duration,
     ) -> impl Future<Output = Result<(), ReleaseError>> + Send {
         // Not in the future, which may be dropped before it is polled.
-        self.guard.finish(outcome, took);
+        self.guard.finish(outcome, took, self.note);
         self.guard.release()
     }
 }

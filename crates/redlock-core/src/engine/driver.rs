@@ -247,7 +247,8 @@ impl Driver {
                 lease,
                 outcome,
                 took,
-            } => self.client.finish(lease, outcome, took, now),
+                note,
+            } => self.client.finish(lease, outcome, took, note, now),
             Command::ReadJob {
                 ref job, ref lock, ..
             } => {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, ParkedLease, TokenBlock, Word};
+use redlock_proto::{Instant, Note, ParkedLease, TokenBlock, Word};
 use tracing::Span;
 
 use super::{Command, NotWon, handle::EngineHandle};
@@ -136,12 +136,13 @@ impl HeldLease {
     }
 
     /// Records the outcome of the run under a lease that was claimed.
-    pub(crate) fn finish(&self, outcome: Word, took: Duration) {
+    pub(crate) fn finish(&self, outcome: Word, took: Duration, note: Option<Note>) {
         self.while_held(|lease| {
             self.engine.send(Command::Finish {
                 lease,
                 outcome,
                 took,
+                note,
             });
         });
     }
@@ -529,7 +530,8 @@ mod tests {
     impl Wake for Looks {
         fn wake(self: Arc<Self>) {
             assert!(!self.0.is_held());
-            self.0.finish(Word::new("woken").unwrap(), Duration::ZERO);
+            self.0
+                .finish(Word::new("woken").unwrap(), Duration::ZERO, None);
             let _ = self.1.send(());
         }
     }

@@ -23,8 +23,8 @@ mod tasks;
 use std::time::Duration;
 
 use redlock_proto::{
-    Acquire, Instant, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim,
-    Word,
+    Acquire, Instant, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, Note, RunRecord,
+    TickClaim, Word,
 };
 use tokio::sync::oneshot::Sender;
 
@@ -63,6 +63,7 @@ enum Command {
         lease: u64,
         outcome: Word,
         took: Duration,
+        note: Option<Note>,
     },
     ReadJob {
         job: NodeKey,

@@ -10,10 +10,10 @@ use redlock_core::ResourceKey;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    ControlError, Outcome, Overlap, TickReport, Trigger,
+    Action, ControlError, Outcome, Overlap, TickReport, Trigger,
     clock::to_instant,
     job::JobId,
-    replica::{After, ClaimRequest, Claims, Refusal, WonClaim, finish},
+    replica::{After, ClaimRequest, Claims, Refusal, WonClaim, finish_noted},
     tick::{JobRunner, SHORT_WAIT, Start, Switch},
 };
 
@@ -23,19 +23,74 @@ pub(super) async fn switch(
     id: &JobId,
     ttl: Duration,
     switch: Switch,
+    action: &Action,
 ) -> Result<(), ControlError> {
-    let ask = |now| moment_of(id.pause_key(), switch.number(), ttl, CONFIRMED_WITHIN, now);
-    let word = switch.as_str();
-    match claims.claim_now(None, TimeDelta::zero(), ask).await {
-        Ok((won, _)) => {
-            finish(id, won.claim, word, Duration::ZERO).await;
-            Ok(())
-        }
-        Err(refusal) => {
-            let why = refusal.detail;
-            let why = why.unwrap_or_else(|| refusal.outcome.to_string());
-            let message = format!("no majority has confirmed that it is {word}; try again: {why}");
-            Err(ControlError::unconfirmed(id.name(), message))
+    let until = action.until.filter(|_| switch == Switch::Paused);
+    if let Some(until) = until
+        && until <= claims.clock.now() - claims.ahead().await.unwrap_or_default()
+    {
+        let why = "the end of the pause is over, by the nodes' clocks; nothing was done";
+        return Err(ControlError::invalid_range(id.name(), why));
+    }
+    let moment = Moment {
+        key: id.pause_key(),
+        number: switch.number(),
+        word: switch.as_str(),
+        until,
+    };
+    moment.remember(claims, id, ttl, action).await
+}
+
+/// Asks the runs of a job that go on to end.
+pub(super) async fn stop_runs(
+    claims: &Claims,
+    id: &JobId,
+    ttl: Duration,
+    action: &Action,
+) -> Result<(), ControlError> {
+    let moment = Moment {
+        key: id.stop_key(),
+        number: 0,
+        word: "stopped",
+        until: None,
+    };
+    moment.remember(claims, id, ttl, action).await
+}
+
+/// The moment of an action, for the nodes to remember.
+pub(super) struct Moment {
+    pub(super) key: ResourceKey,
+    pub(super) number: u64,
+    pub(super) word: &'static str,
+    pub(super) until: Option<DateTime<Utc>>,
+}
+
+impl Moment {
+    /// Makes a majority of the nodes remember the present moment, with the action's name and reason.
+    pub(super) async fn remember(
+        self,
+        claims: &Claims,
+        id: &JobId,
+        ttl: Duration,
+        action: &Action,
+    ) -> Result<(), ControlError> {
+        let (word, number) = (self.word, self.number);
+        let ask = |now| moment_of(self.key.clone(), number, ttl, CONFIRMED_WITHIN, now);
+        match claims.claim_now(None, TimeDelta::zero(), ask).await {
+            Ok((won, moment)) => {
+                let lasts = self.until.and_then(|until| (until - moment).to_std().ok());
+                let note = action.to_note();
+                let lasts = lasts.unwrap_or_default();
+                finish_noted(id, won.claim, word, lasts, note.as_deref()).await;
+                Ok(())
+            }
+            Err(refusal) => {
+                let why = refusal.detail;
+                let why = why.unwrap_or_else(|| refusal.outcome.to_string());
+                let message =
+                    format!("no majority has confirmed that it is {word}; try again: {why}");
+                Err(ControlError::unconfirmed(id.name(), message))
+            }
         }
     }
 }
@@ -66,6 +121,15 @@ pub(super) fn moment_of(
 impl JobRunner {
     /// Lets all replicas start the job, or none.
     pub(crate) async fn set_paused(&self, paused: bool) -> Result<(), ControlError> {
+        self.set_paused_by(paused, &Action::default()).await
+    }
+
+    /// The same, with a name, a reason, and the end of a pause.
+    pub(crate) async fn set_paused_by(
+        &self,
+        paused: bool,
+        action: &Action,
+    ) -> Result<(), ControlError> {
         let to = if paused {
             Switch::Paused
         } else {
@@ -76,6 +140,7 @@ impl JobRunner {
             &self.job.id,
             self.job.settings.ttl,
             to,
+            action,
         )
         .await
     }

@@ -15,13 +15,16 @@ use futures_util::future::join;
 use redlock_core::{JobState, RunRecord, RunState, Tick};
 use tokio::time::sleep;
 
-use super::actions::{EARLY, REQUEST_LIFETIME, moment_of};
+use super::{
+    ControlError,
+    actions::{EARLY, Moment, REQUEST_LIFETIME, moment_of},
+};
 use crate::{
-    MOST_BACKFILLED, Outcome, Trigger,
+    Action, MOST_BACKFILLED, Outcome, Trigger,
     clock::{lag, to_instant, to_tick},
-    job::early,
-    record::{ALREADY_OK, BackfillEntry, key_of_tick, moment_of_tick},
-    replica::{ClaimRequest, Refusal, WonClaim},
+    job::{JobId, early},
+    record::{ALREADY_OK, BackfillEntry, CANCELLED, is_cancelled, key_of_tick, moment_of_tick},
+    replica::{ClaimRequest, Claims, Refusal, WonClaim},
     tick::{JobRunner, SHORT_WAIT, Start, unless_forbidden},
 };
 
@@ -101,6 +104,22 @@ impl FromIterator<u64> for DoneTicks {
         let bits = numbers.into_iter().map(|number| 1 << (number - 1));
         Self(bits.fold(0, |all, bit: u128| all | bit))
     }
+}
+
+/// Ends the backfill of a job: the nodes remember a later one, of no ticks.
+pub(super) async fn cancel(
+    claims: &Claims,
+    id: &JobId,
+    ttl: Duration,
+    action: &Action,
+) -> Result<(), ControlError> {
+    let moment = Moment {
+        key: id.backfill_key(0),
+        number: BackfillEntry::CANCELLED,
+        word: CANCELLED,
+        until: None,
+    };
+    moment.remember(claims, id, ttl, action).await
 }
 
 impl JobRunner {
@@ -228,8 +247,14 @@ impl JobRunner {
                 continue;
             };
             if plans.watermark > to_tick(moment) {
-                let why = "another backfill of the job was begun";
-                return Err(Refusal::new(Outcome::NotWinner, why));
+                let is_cancelled = plans.runs.first().is_some_and(is_cancelled);
+                return Err(match is_cancelled {
+                    true => Refusal::new(Outcome::Cancelled, "an operator has ended the backfill"),
+                    false => {
+                        let why = "another backfill of the job was begun";
+                        Refusal::new(Outcome::NotWinner, why)
+                    }
+                });
             }
             if let Some(other) = other_tick(&claimed, moment, ticks) {
                 self.say_other_schedule(moment, other);

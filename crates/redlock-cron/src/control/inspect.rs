@@ -2,14 +2,16 @@
 
 use std::{cmp::Reverse, time::Duration};
 
+use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
 use redlock_core::{JobReading, NodeReport, Redlock};
 
 use crate::{
     Backfill, JobMemory, JobStatus, Overlap, PastRun, SetupError,
+    clock::{SystemClock, WallClock as _},
     job::{JobId, JobNamespace, MOST_RUNS},
     record::keys_of_ticks,
-    tick::{JobRunner, is_paused_by},
+    tick::{JobRunner, pause_at},
 };
 
 /// Returns what the nodes remember of a job, without adding it to a scheduler.
@@ -92,7 +94,10 @@ pub(super) async fn read(
         let backfilled = keys_of_ticks(id).map(|key| (1, true, key));
         read.extend(join_all(backfilled.map(read_one)).await);
     }
-    let paused = pause.as_ref().and_then(JobReading::state).map(is_paused_by);
+    let now = redlock.node_time().await.map(DateTime::<Utc>::from);
+    let now = now.unwrap_or_else(|| SystemClock.now());
+    let paused = pause.as_ref().and_then(JobReading::state);
+    let paused = paused.map(|state| pause_at(state, now));
     let readings = read.iter().filter_map(|(.., reading)| reading.as_ref());
     let mut memory = JobMemory {
         is_known: paused.is_some() && backfills.is_some(),

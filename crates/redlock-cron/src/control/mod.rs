@@ -17,7 +17,7 @@ pub use self::{
     error::{ControlError, ControlErrorKind},
     inspect::inspect,
     remote::{
-        dangerous_forget, job_remembered_under, pause, remembered_under, request_backfill,
-        request_run, resume,
+        cancel_backfill, dangerous_forget, job_remembered_under, pause, pause_with,
+        remembered_under, request_backfill, request_run, resume, resume_with, stop,
     },
 };

@@ -8,13 +8,13 @@ use tokio::sync::Semaphore;
 
 use super::{
     ControlError,
-    actions::switch,
-    backfills::BackfillRange,
+    actions::{stop_runs, switch},
+    backfills::{BackfillRange, cancel},
     inspect,
     requests::{Request, request},
 };
 use crate::{
-    InUse, SetupError,
+    Action, InUse, SetupError,
     clock::SystemClock,
     job::{JobId, JobNamespace, MOST_RUNS},
     record::keys_of_ticks,
@@ -53,7 +53,41 @@ use crate::{
 /// # }
 /// ```
 pub async fn pause(redlock: &Redlock, namespace: &str, name: &str) -> Result<(), ControlError> {
-    set(redlock, namespace, name, Switch::Paused).await
+    pause_with(redlock, namespace, name, &Action::default()).await
+}
+
+/// As [`pause`], with the name of the operator, a reason, and the time at which the pause ends by itself.
+///
+/// [`JobMemory::pause`](crate::JobMemory::pause) returns them.
+///
+/// # Errors
+///
+/// As [`pause`]; and [`InvalidRange`](crate::ControlErrorKind::InvalidRange): the end is over, by the nodes' clocks.
+///
+/// # Cancel safety
+///
+/// As of [`pause`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_cron::Action;
+///
+/// let action = Action::by("alice").reason("the ledger moves");
+/// redlock_cron::pause_with(&redlock, "billing", "close-day", &action).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn pause_with(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    action: &Action,
+) -> Result<(), ControlError> {
+    set(redlock, namespace, name, Switch::Paused, action).await
 }
 
 /// Lets all replicas start a job again, from the next tick on, without adding it to a scheduler.
@@ -80,7 +114,107 @@ pub async fn pause(redlock: &Redlock, namespace: &str, name: &str) -> Result<(),
 /// # }
 /// ```
 pub async fn resume(redlock: &Redlock, namespace: &str, name: &str) -> Result<(), ControlError> {
-    set(redlock, namespace, name, Switch::Resumed).await
+    resume_with(redlock, namespace, name, &Action::default()).await
+}
+
+/// As [`resume`], with the name of the operator and a reason.
+///
+/// # Errors
+///
+/// As [`pause`].
+///
+/// # Cancel safety
+///
+/// As of [`resume`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let action = redlock_cron::Action::by("alice").reason("the ledger has moved");
+/// redlock_cron::resume_with(&redlock, "billing", "close-day", &action).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn resume_with(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    action: &Action,
+) -> Result<(), ControlError> {
+    set(redlock, namespace, name, Switch::Resumed, action).await
+}
+
+/// Asks the runs of a job that go on to end, on whichever replica they are.
+///
+/// A run learns of it within about four seconds: [`Run::stopping`](crate::Run::stopping) resolves, and a second later the
+/// run is dropped.
+/// Its outcome is [`Cancelled`](crate::Outcome::Cancelled), with the name and the reason as its
+/// [note](crate::PastRun::note).
+/// A run that begins later goes on, also one of the same tick; a run that blocks its thread does not end.
+///
+/// # Errors
+///
+/// As [`pause`].
+///
+/// # Cancel safety
+///
+/// If the future is dropped, the runs may be asked to end or not.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let action = redlock_cron::Action::by("alice").reason("it reads the wrong ledger");
+/// redlock_cron::stop(&redlock, "billing", "close-day", &action).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn stop(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    action: &Action,
+) -> Result<(), ControlError> {
+    let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
+    stop_runs(&claims(redlock), &id, redlock.ttl(), action).await
+}
+
+/// Ends the [backfill](request_backfill) of a job: no further tick of it is started.
+///
+/// A run that goes on is not ended: [`stop`] does that.
+///
+/// # Errors
+///
+/// As [`pause`].
+///
+/// # Cancel safety
+///
+/// If the future is dropped, the backfill may be ended or not.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let action = redlock_cron::Action::by("alice").reason("the range was wrong");
+/// redlock_cron::cancel_backfill(&redlock, "billing", "close-day", &action).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn cancel_backfill(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    action: &Action,
+) -> Result<(), ControlError> {
+    let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
+    cancel(&claims(redlock), &id, redlock.ttl(), action).await
 }
 
 async fn set(
@@ -88,9 +222,10 @@ async fn set(
     namespace: &str,
     name: &str,
     to: Switch,
+    action: &Action,
 ) -> Result<(), ControlError> {
     let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
-    switch(&claims(redlock), &id, redlock.ttl(), to).await
+    switch(&claims(redlock), &id, redlock.ttl(), to, action).await
 }
 
 /// Asks all replicas for a run of a job, which one of them starts, without adding the job to a scheduler.
@@ -367,6 +502,7 @@ pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>,
         id.manual_key(),
         id.pause_key(),
         id.cancel_key(),
+        id.stop_key(),
         id.success_key(),
         id.request_key(),
         id.requested_key(),

@@ -360,6 +360,32 @@ impl SingletonJob {
         self
     }
 
+    /// Lets the nodes remember the text of the error with which a run fails, for operators: its first 200 bytes.
+    ///
+    /// [`PastRun::note`](crate::PastRun::note) returns it, and `redlock jobs` shows it.
+    /// By default the nodes remember the outcome alone, because an error may have data of customers in it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
+    /// let work = |_| async { Err::<(), BoxError>("the ledger is closed".into()) };
+    /// jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", work).remember_errors()).await?;
+    /// jobs.trigger_now("close-day").await?;
+    /// let status = jobs.status("close-day").await?;
+    /// assert_eq!(status.runs()[0].note(), Some("the ledger is closed"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn remember_errors(mut self) -> Self {
+        self.settings.remember_errors = true;
+        self
+    }
+
     /// Sets the time after a tick, by the nodes' clocks, within which all replicas ask for it: up to a quarter of
     /// `start_within`; for tests, which say when a replica asks for a tick.
     ///

@@ -89,6 +89,9 @@ pub struct JobConfig<P = Option<()>> {
     /// As [`SingletonJob::expect_success_within`].
     #[serde(default, with = "humantime_serde")]
     pub expect_success_within: Option<Duration>,
+    /// As [`SingletonJob::remember_errors`].
+    #[serde(default)]
+    pub remember_errors: bool,
     /// The value that each run of the job gets.
     pub payload: P,
 }
@@ -152,6 +155,7 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
                 spread: None,
                 tries: self.tries.unwrap_or_default(),
                 expect_success_within: self.expect_success_within,
+                remember_errors: self.remember_errors,
             },
             work: boxed(move |run| work(run, Arc::clone(&payload))),
             condition: None,

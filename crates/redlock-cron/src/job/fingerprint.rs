@@ -104,8 +104,9 @@ fn policies(settings: &JobSettings<Duration>, early: Duration, zones: &str) -> u
         max_runtime,
         spread,
         tries,
-        // It changes no run.
+        // These change no run.
         expect_success_within: _,
+        remember_errors: _,
     } = *settings;
     let overlap = match overlap {
         Overlap::Skip => 1,

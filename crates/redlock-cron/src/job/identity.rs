@@ -111,6 +111,11 @@ impl JobId {
         ResourceKey::new(BACKFILL, format_args!("{self}@{part}")).expect(BOUNDED)
     }
 
+    /// Returns the key of the moments at which an operator asked for the end of the job's runs.
+    pub(crate) fn stop_key(&self) -> ResourceKey {
+        ResourceKey::new(STOP, self).expect(BOUNDED)
+    }
+
     /// Returns the key of the moments at which a success of the job was expected, and overdue.
     pub(crate) fn success_key(&self) -> ResourceKey {
         ResourceKey::new(SUCCESS, self).expect(BOUNDED)
@@ -155,6 +160,7 @@ const TICK: &str = "redlock-cron-tick";
 const SLOT: &str = "redlock-cron-slot";
 const MANUAL: &str = "redlock-cron-manual";
 const PAUSE: &str = "redlock-cron-pause";
+const STOP: &str = "redlock-cron-stop";
 const SUCCESS: &str = "redlock-cron-success";
 const REQUEST: &str = "redlock-cron-request";
 const REQUESTED: &str = "redlock-cron-requested";

@@ -27,6 +27,8 @@ pub(crate) struct JobSettings<T> {
     pub(crate) tries: Tries,
     /// How long the job may have no successful run before its replicas say so.
     pub(crate) expect_success_within: Option<Duration>,
+    /// Whether nodes remember the texts of its errors.
+    pub(crate) remember_errors: bool,
 }
 
 impl JobSettings<Option<Duration>> {
@@ -81,6 +83,7 @@ impl JobSettings<Option<Duration>> {
             spread,
             tries: self.tries,
             expect_success_within: self.expect_success_within,
+            remember_errors: self.remember_errors,
         })
     }
 

@@ -31,6 +31,9 @@ pub(crate) enum BackfillEntry {
 }
 
 impl BackfillEntry {
+    /// The number of a record that ends the backfill before it.
+    pub(crate) const CANCELLED: u64 = FORMAT << 56;
+
     /// Returns the number for a record: the format, what it is about, 22 bits of the schedule, and a number of ticks or
     /// the seconds of one.
     pub(crate) fn number(self, schedule: Fingerprint) -> u64 {
@@ -72,12 +75,20 @@ pub(crate) fn keys_of_ticks(id: &JobId) -> impl Iterator<Item = ResourceKey> + '
     first.map(|number| key_of_tick(id, number))
 }
 
+/// Returns whether this is the record of an action that ends the backfill before it.
+pub(crate) fn is_cancelled(record: &RunRecord) -> bool {
+    matches!(&record.state, RunState::Ended { outcome, .. } if outcome.as_str() == CANCELLED)
+}
+
 /// Returns whether this is the record of a backfill's run of the tick, which ended well.
 pub(crate) fn is_backfilled_well(record: &RunRecord, tick: DateTime<Utc>) -> bool {
     let is_well = |word: &Word| word.as_str() == Outcome::Ok.as_str();
     let is_well = matches!(&record.state, RunState::Ended { outcome, .. } if is_well(outcome));
     is_well && BackfillEntry::of(record) == Some(BackfillEntry::Run(tick))
 }
+
+/// The word of an action that ends a backfill.
+pub(crate) const CANCELLED: &str = "cancelled";
 
 /// The outcome of a tick of a backfill that is not started, because a run of it ended well before.
 pub(crate) const ALREADY_OK: &str = "already-ok";

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use redlock_core::{JobState, NodeReport, RunRecord};
 
 use super::{
-    PastRun,
-    backfill::{ALREADY_OK, BackfillEntry, MOST_BACKFILLED, moment_of_tick},
+    JobPause, PastRun,
+    backfill::{ALREADY_OK, BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
 };
 use crate::clock::to_instant;
 
@@ -41,7 +41,7 @@ pub struct JobMemory {
     pub(crate) is_known: bool,
     /// The state under the job's own key.
     pub(crate) state: Option<JobState>,
-    pub(crate) paused: Option<bool>,
+    pub(crate) paused: Option<Option<JobPause>>,
     /// The run that goes on.
     pub(crate) running: Option<PastRun>,
     /// The newest first.
@@ -71,6 +71,7 @@ pub struct JobMemory {
 #[derive(Clone, Debug)]
 pub struct Backfill {
     plan: RunRecord,
+    is_cancelled: bool,
     ticks: u64,
     runs: Vec<PastRun>,
 }
@@ -193,7 +194,12 @@ impl JobMemory {
 
     /// Returns whether the job is paused; `None` if too few nodes have said so.
     pub fn is_paused(&self) -> Option<bool> {
-        self.paused
+        self.paused.as_ref().map(Option::is_some)
+    }
+
+    /// Returns the pause of the job that goes on; `None` also if too few nodes have said so.
+    pub fn pause(&self) -> Option<&JobPause> {
+        self.paused.as_ref()?.as_ref()
     }
 
     /// Returns why the job must not be [forgotten](crate::dangerous_forget) now; `None` if nothing is known against it.
@@ -246,7 +252,8 @@ impl JobMemory {
 impl Backfill {
     /// Reads the newest backfill; `None` if there was none.
     pub(crate) fn newest(plans: &JobState, runs: &[PastRun]) -> Option<Self> {
-        let plan = plans.runs.first()?.clone();
+        let plan = plans.runs.iter().find(|plan| !is_cancelled(plan))?.clone();
+        let is_cancelled = plans.runs.first().is_some_and(is_cancelled);
         let Some(BackfillEntry::Plan(ticks)) = BackfillEntry::of(&plan) else {
             return None;
         };
@@ -258,12 +265,22 @@ impl Backfill {
             .cloned()
             .collect();
         runs.sort_by_key(|run| run.record.tick);
-        Some(Self { plan, ticks, runs })
+        Some(Self {
+            plan,
+            is_cancelled,
+            ticks,
+            runs,
+        })
     }
 
     /// Returns the moment at which it was requested, by the nodes' clocks.
     pub fn moment(&self) -> DateTime<Utc> {
         to_instant(self.plan.tick)
+    }
+
+    /// Returns whether an operator has [ended](crate::cancel_backfill) it.
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled
     }
 
     /// Returns the replica that counted its ticks.

@@ -1,5 +1,6 @@
 //! The records of ticks and runs: the report of each tick, and the status of a job.
 
+mod action;
 mod backfill;
 mod expectation;
 mod memory;
@@ -14,6 +15,7 @@ mod status;
 #[cfg(feature = "metrics")]
 pub use self::metrics::ALL as METRICS;
 pub use self::{
+    action::{Action, JobPause},
     backfill::MOST_BACKFILLED,
     memory::{Backfill, InUse, JobMemory},
     outcome::Outcome,
@@ -23,7 +25,8 @@ pub use self::{
 };
 pub(crate) use self::{
     backfill::{
-        ALREADY_OK, BackfillEntry, is_backfilled_well, key_of_tick, keys_of_ticks, moment_of_tick,
+        ALREADY_OK, BackfillEntry, CANCELLED, is_backfilled_well, is_cancelled, key_of_tick,
+        keys_of_ticks, moment_of_tick,
     },
     expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
     observer::{Observer, OutcomeHook, StartHook, guarded},

@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use redlock_core::{FencingToken, Printable, RunRecord, RunState, Tick};
+use redlock_core::{FencingToken, Note, Printable, RunRecord, RunState, Tick};
 
 use super::backfill::BackfillEntry;
 use crate::{Outcome, clock::to_instant};
@@ -89,6 +89,12 @@ impl PastRun {
         }
     }
 
+    /// Returns what is remembered of its end besides the outcome: the text of its error if the job
+    /// [remembers errors](crate::SingletonJob::remember_errors), or the operator that [stopped](crate::stop()) it, and the reason.
+    pub fn note(&self) -> Option<&str> {
+        self.record.note.as_ref().map(Note::as_str)
+    }
+
     /// Returns whether it was requested, and skipped because another run went on: it had no lock of the job.
     pub(crate) fn was_skipped(&self) -> bool {
         self.outcome() == Some(Outcome::Overlapping.as_str())
@@ -124,7 +130,11 @@ impl fmt::Display for PastRun {
         match (self.outcome(), self.took()) {
             (Some(outcome), Some(took)) => {
                 let outcome = Printable::new(outcome);
-                write!(f, ": {outcome} after {}", rounded(took))
+                write!(f, ": {outcome} after {}", rounded(took))?;
+                match self.note() {
+                    Some(note) => write!(f, ": {}", Printable::new(note)),
+                    None => Ok(()),
+                }
             }
             _ => f.write_str(": no end is known"),
         }

@@ -11,7 +11,8 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{
     AcquireError, AcquireErrorKind, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, JobState,
-    LossReason, NodeReport, Redlock, ResourceKey, RunRecord, SlotGuard, Slots, Tick, Wait, Word,
+    LossReason, NodeReport, Note, Redlock, ResourceKey, RunRecord, SlotGuard, Slots, Tick, Wait,
+    Word,
 };
 use tokio::{
     select,
@@ -372,9 +373,21 @@ const BRIEF: Duration = Duration::from_secs(1);
 
 /// Records the outcome of a claim, and releases its lock.
 pub(crate) async fn finish(job: &JobId, claim: Claim, outcome: &str, took: Duration) {
+    finish_noted(job, claim, outcome, took, None).await;
+}
+
+/// The same, with a note for people.
+pub(crate) async fn finish_noted(
+    job: &JobId,
+    claim: Claim,
+    outcome: &str,
+    took: Duration,
+    note: Option<&str>,
+) {
     let Some(outcome) = Word::new(outcome) else {
         return;
     };
+    let claim = claim.with_note(note.and_then(Note::new));
     if let Err(error) = claim.finish(outcome, took).await {
         // The run is over, and its lease ends by itself.
         tracing::debug!(target: crate::TARGET, job = &**job.name(), %error, "release");

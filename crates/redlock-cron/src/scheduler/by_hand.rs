@@ -6,7 +6,7 @@ use redlock_core::Forgotten;
 use tokio::sync::oneshot;
 
 use super::singleton_scheduler::SingletonScheduler;
-use crate::{ControlError, JobStatus, Schedule, TickReport, tick::JobRunner};
+use crate::{Action, ControlError, JobStatus, Schedule, TickReport, tick::JobRunner};
 
 impl SingletonScheduler {
     /// Keeps all replicas from starting the job, until it is [resumed](Self::resume).
@@ -71,6 +71,34 @@ impl SingletonScheduler {
     /// ```
     pub async fn resume(&self, name: &str) -> Result<(), ControlError> {
         self.runner(name)?.set_paused(false).await
+    }
+
+    /// As [`pause`](Self::pause), with the name of the operator, a reason, and the time at which the pause ends by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause); or the end is over, by the nodes' clocks.
+    ///
+    /// # Cancel safety
+    ///
+    /// As of [`pause`](Self::pause).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{Action, BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.pause_with("close-day", &Action::by("alice").reason("the ledger moves")).await?;
+    /// println!("{}", jobs.status("close-day").await?.pause().ok_or("it is paused")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn pause_with(&self, name: &str, action: &Action) -> Result<(), ControlError> {
+        self.runner(name)?.set_paused_by(true, action).await
     }
 
     /// Runs the job now on this replica, and returns the report when the run has ended.

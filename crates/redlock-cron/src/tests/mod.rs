@@ -13,6 +13,7 @@ mod missed;
 mod on_request;
 mod once;
 mod open_runs;
+mod operators;
 mod outcomes;
 mod places;
 mod policies;

@@ -12,7 +12,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
-use redlock_core::{LossReason, Tick};
+use redlock_core::{LossReason, Note, Tick};
 use tokio::{
     select,
     time::{Instant, sleep},
@@ -24,7 +24,8 @@ use super::{context::JobContext, random_up_to};
 use crate::{
     BoxError, OnLost, Outcome, Overlap, Run, TickReport, Trigger,
     clock::{lag, to_instant, to_tick},
-    replica::{STOP_GRACE, WonClaim},
+    record::is_unstarted,
+    replica::{STOP_GRACE, WonClaim, finish_noted},
 };
 
 /// A run that may start.
@@ -41,6 +42,8 @@ struct RunEnd {
     detail: Option<String>,
     /// How often the job was called.
     tries: u32,
+    /// The words of the operator that asked for it.
+    note: Option<String>,
 }
 
 /// A run that goes on: the signal for it to stop, its reason, and the number of its tries so far.
@@ -49,6 +52,8 @@ struct Execution<'a> {
     start: &'a Start,
     stop: CancellationToken,
     why: OnceLock<Outcome>,
+    /// The words of the operator that asked for its end.
+    note: OnceLock<String>,
     tries: AtomicU32,
 }
 
@@ -62,7 +67,7 @@ impl Start {
         let tasks = &job.replica.tasks;
         let Some(in_flight) = tasks.start(job.id.name(), tick, trigger, &job.ending) else {
             let refusal = job.ended();
-            let_go(job, self.won, refusal.outcome, Duration::ZERO).await;
+            let_go(job, self.won, refusal.outcome, Duration::ZERO, None).await;
             return job.refused(tick, trigger, refusal);
         };
         let late = lag(tick, job.replica.clock.now());
@@ -71,12 +76,17 @@ impl Start {
             outcome,
             detail,
             tries,
+            note,
         } = Execution::new(job, &self).run(late).await;
         match outcome {
             Outcome::Aborted => in_flight.dropped(),
             _ => drop(in_flight),
         }
         let took = started.elapsed();
+        let note = match outcome {
+            Outcome::Failed if job.settings.remember_errors => detail.clone(),
+            _ => note,
+        };
         let report = job.report(TickReport {
             job: Arc::clone(job.id.name()),
             tick,
@@ -90,7 +100,7 @@ impl Start {
             measured: Some(measured),
             detail,
         });
-        let_go(job, self.won, outcome, took).await;
+        let_go(job, self.won, outcome, took, note.as_deref()).await;
         #[cfg(feature = "test-util")]
         job.replica.observer.over(&report);
         report
@@ -98,8 +108,14 @@ impl Start {
 }
 
 /// Records the outcome of a run, and releases its claim, and its slot if it has one.
-async fn let_go(job: &JobContext, won: WonClaim, outcome: Outcome, took: Duration) {
-    let claim = job.finish(won.claim, outcome.as_str(), took);
+async fn let_go(
+    job: &JobContext,
+    won: WonClaim,
+    outcome: Outcome,
+    took: Duration,
+    note: Option<&str>,
+) {
+    let claim = finish_noted(&job.id, won.claim, outcome.as_str(), took, note);
     match won.slot {
         // The nodes report a failure, and the slot's time to live ends it.
         Some(slot) => drop(tokio::join!(claim, slot.release())),
@@ -114,6 +130,7 @@ impl<'a> Execution<'a> {
             start,
             stop: CancellationToken::new(),
             why: OnceLock::new(),
+            note: OnceLock::new(),
             tries: AtomicU32::new(0),
         }
     }
@@ -166,6 +183,7 @@ impl<'a> Execution<'a> {
         };
         RunEnd {
             tries: self.tries.load(Ordering::Relaxed),
+            note: self.note.get().cloned(),
             ..ended
         }
     }
@@ -234,6 +252,7 @@ impl<'a> Execution<'a> {
             () = self.job.ending.stopping() => Outcome::Aborted,
             () = too_long => Outcome::TimedOut,
             () = self.cancelled() => Outcome::Cancelled,
+            () = self.stopped_by_operator() => Outcome::Cancelled,
         };
         self.tell_to_stop(outcome);
         sleep(STOP_GRACE).await;
@@ -257,6 +276,21 @@ impl<'a> Execution<'a> {
                 && Some(asked) > after
                 && self.is_waited_for(asked).await
             {
+                return;
+            }
+        }
+    }
+
+    /// Resolves when an operator asks for the end of the runs that go on.
+    async fn stopped_by_operator(&self) {
+        let began = to_tick(self.job.nodes_now());
+        loop {
+            sleep(STOP_LOOK).await;
+            let asked = self.job.read(self.job.id.stop_key()).await;
+            let asked = asked.and_then(|asked| asked.runs.into_iter().find(|it| !is_unstarted(it)));
+            if let Some(asked) = asked.filter(|asked| Some(asked.tick) > began) {
+                let operator = asked.note.as_ref().map_or("an operator", Note::as_str);
+                let _ = self.note.set(format!("stopped by {operator}"));
                 return;
             }
         }
@@ -309,6 +343,7 @@ impl<'a> Execution<'a> {
                 },
                 detail: error,
                 tries: 0,
+                note: None,
             },
         }
     }
@@ -319,7 +354,7 @@ impl RunEnd {
     fn by(outcome: Outcome) -> Self {
         let why = match outcome {
             Outcome::TimedOut => "it took longer than max_runtime",
-            Outcome::Cancelled => "a later tick was due",
+            Outcome::Cancelled => "a later tick was due, or an operator asked for its end",
             _ => "the scheduler ended before the run did, or its job was removed",
         };
         Self::new(outcome, why)
@@ -330,6 +365,7 @@ impl RunEnd {
             outcome,
             detail: Some(detail.into()),
             tries: 0,
+            note: None,
         }
     }
 }
@@ -349,6 +385,9 @@ fn message(panic: &(dyn Any + Send)) -> String {
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     words.unwrap_or("the panic has no message").to_owned()
 }
+
+/// How often a run looks whether an operator asks for its end: seldom, because every long run does.
+const STOP_LOOK: Duration = Duration::from_secs(3);
 
 /// How often a run looks for a later tick that asks for its end, at the least.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 pub(crate) use self::{
     execution::Start,
-    pause::{Switch, is_paused_by, unless_forbidden},
+    pause::{Switch, pause_at, unless_forbidden},
     runner::JobRunner,
 };
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{
     Outcome,
     clock::{lag, to_instant, to_tick},
     job::MOST_RUNS,
-    record::is_unstarted,
+    record::{JobPause, is_unstarted},
     replica::{Refusal, WonClaim},
 };
 
@@ -59,7 +59,7 @@ impl Switch {
 /// Returns whether the job is paused; `None` if too few nodes answered.
 pub(crate) async fn is_paused(job: &JobContext) -> Option<bool> {
     let state = job.read(job.id.pause_key()).await?;
-    Some(is_paused_by(&state))
+    Some(pause_at(&state, job.nodes_now()).is_some())
 }
 
 /// Keeps the claim of a tick's `attempt`-th run, unless a pause or a further run forbids it to start.
@@ -118,10 +118,12 @@ async fn is_started_again(job: &JobContext, tick: DateTime<Utc>, attempt: u32) -
     Some(false)
 }
 
-/// Returns whether what is remembered of a job's pauses says that it is paused.
-pub(crate) fn is_paused_by(state: &JobState) -> bool {
-    let last = state.runs.iter().find(|run| !is_unstarted(run));
-    last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused)
+/// Returns the pause of the job that goes on `now`, as the nodes remember it.
+pub(crate) fn pause_at(state: &JobState, now: DateTime<Utc>) -> Option<JobPause> {
+    let last = state.runs.iter().find(|run| !is_unstarted(run))?;
+    let pause = JobPause::of(last);
+    let goes_on = pause.until.is_none_or(|until| now < until);
+    (Switch::of(last.fingerprint) == Switch::Paused && goes_on).then_some(pause)
 }
 
 /// How often a majority is asked whether the job is paused, at the least, before a run is given up.

@@ -35,7 +35,7 @@ use self::{
     timers::Timer,
 };
 use crate::{
-    Answer, ClockReading, Gift, Instant, MarkState, NodeAnswer, NodeKey, NodeTime, Reply,
+    Answer, ClockReading, Gift, Instant, MarkState, NodeAnswer, NodeKey, NodeTime, Note, Reply,
     RequestError, RunId, Standing, Word,
 };
 
@@ -157,8 +157,16 @@ impl Client {
     }
 
     /// Says what came of the run under a lease, which is about to be released.
-    pub fn finish(&mut self, lease: u64, outcome: Word, took: Duration, now: Now) {
-        self.leases.finish(lease, outcome, took, &mut self.cx, now);
+    pub fn finish(
+        &mut self,
+        lease: u64,
+        outcome: Word,
+        took: Duration,
+        note: Option<Note>,
+        now: Now,
+    ) {
+        self.leases
+            .finish(lease, outcome, took, note, &mut self.cx, now);
     }
 
     /// Asks every node what it remembers of a job, and whether its lock is free.

@@ -5,7 +5,7 @@ mod verb;
 mod window;
 
 pub use self::{
-    record::{JobEntry, RunRecord, RunState, Word},
+    record::{JobEntry, Note, RunRecord, RunState, Word},
     verb::{JobVerb, NoClaim},
     window::{Tick, Window},
 };

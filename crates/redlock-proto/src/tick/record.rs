@@ -89,6 +89,8 @@ pub struct RunRecord {
     pub replica: Word,
     /// Its state.
     pub state: RunState,
+    /// What its claimant has to say about its end, for people.
+    pub note: Option<Note>,
 }
 
 /// The state of a run, as far as the nodes know it.
@@ -146,16 +148,21 @@ impl RunRecord {
             }
         };
         let (fingerprint, at, replica) = (self.fingerprint, self.claimed_at, &self.replica);
+        let note = self
+            .note
+            .as_ref()
+            .map(|note| format!(" {note}"))
+            .unwrap_or_default();
         JobEntry {
             tick: self.tick,
             token: self.token.get(),
-            text: format!("{fingerprint:016x} {at} {word} {took} {replica}").into(),
+            text: format!("{fingerprint:016x} {at} {word} {took} {replica}{note}").into(),
         }
     }
 
     /// Returns what an entry says; `None` if it is an anchor, or if this version cannot read it.
     pub fn of(entry: &JobEntry) -> Option<Self> {
-        let mut words = entry.text.split(' ');
+        let mut words = entry.text.splitn(6, ' ');
         let fingerprint = u64::from_str_radix(words.next()?, 16).ok()?;
         let claimed_at = words.next()?.parse().ok()?;
         let word = words.next()?;
@@ -168,13 +175,19 @@ impl RunRecord {
                 took,
             },
         };
-        words.next().is_none().then_some(Self {
+        let note = words.next().map(Note::new);
+        // An empty one is not written.
+        if note == Some(None) {
+            return None;
+        }
+        Some(Self {
             tick: entry.tick,
             token: FencingToken::new(entry.token)?,
             fingerprint,
             claimed_at,
             replica,
             state,
+            note: note.flatten(),
         })
     }
 }
@@ -204,6 +217,42 @@ impl Word {
 }
 
 impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A line of text on the nodes, for people: 1 to 200 bytes, without control characters.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Note(
+    // invariant: checked by `new`
+    Arc<str>,
+);
+
+impl Note {
+    /// The longest, in bytes.
+    pub const LONGEST: usize = 200;
+
+    /// Makes a note of `text`: spaces in place of its control characters, and no more than its first 200 bytes; `None` if
+    /// nothing is left.
+    pub fn new(text: &str) -> Option<Self> {
+        let text: String = text
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        let text = text.trim();
+        let mut ends = (0..=text.len().min(Self::LONGEST)).rev();
+        let end = ends.find(|end| text.is_char_boundary(*end))?;
+        (end > 0).then(|| Self(text[..end].into()))
+    }
+
+    /// Returns its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -247,6 +296,7 @@ mod tests {
             claimed_at: 1_795_226_400_120,
             replica: Word::new("pod-7:31").unwrap(),
             state,
+            note: None,
         }
     }
 
@@ -286,7 +336,7 @@ mod tests {
             "x",
             "g 1 ok 1 r",
             "1 1 ok 1",
-            "1 1 ok 1 r more",
+            "1 1 ok 1 r ",
             "1 1 ok x r",
         ] {
             let text = bad.into();
@@ -295,6 +345,24 @@ mod tests {
                 ..good.clone()
             };
             assert_eq!(RunRecord::of(&entry), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_note_is_one_line_of_its_text() {
+        for (text, note) in [
+            (" disk\nfull ", Some("disk full")),
+            (&"ö".repeat(150), Some(&*"ö".repeat(100))),
+            ("\u{7}", None),
+        ] {
+            let read = Note::new(text);
+            assert_eq!(read.as_ref().map(Note::as_str), note);
+            let run = RunRecord {
+                note: read,
+                ..record(RunState::Claimed)
+            };
+            let entry = JobEntry::from_wire(&run.to_entry().to_wire()).unwrap();
+            assert_eq!(RunRecord::of(&entry), Some(run));
         }
     }
 

@@ -168,6 +168,7 @@ mod tests {
             claimed_at: 1_000,
             replica: word(),
             state: RunState::Claimed,
+            note: None,
         };
         let entry = run.to_entry();
         for told in [

@@ -6,7 +6,7 @@ use super::{
     super::{Now, TickClaim, context::Context, rounds::RoundKind},
     Leases,
 };
-use crate::{JobEntry, JobVerb, NodeKey, Request, RunRecord, RunState, TokenBlock, Word};
+use crate::{JobEntry, JobVerb, NodeKey, Note, Request, RunRecord, RunState, TokenBlock, Word};
 
 impl Leases {
     /// Says what came of the run under a lease, which is about to be released.
@@ -15,6 +15,7 @@ impl Leases {
         lease: u64,
         outcome: Word,
         took: Duration,
+        note: Option<Note>,
         cx: &mut Context,
         now: Now,
     ) {
@@ -24,6 +25,7 @@ impl Leases {
             return;
         };
         run.state = RunState::Ended { outcome, took };
+        run.note = note;
         let entry = run.to_entry();
         tell_of_run(job, &JobVerb::Record { entry }, cx, now);
     }
@@ -49,7 +51,7 @@ impl Leases {
         if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
             && let Some(outcome) = Word::new(RunRecord::DROPPED)
         {
-            self.finish(lease, outcome, Duration::ZERO, cx, now);
+            self.finish(lease, outcome, Duration::ZERO, None, cx, now);
         }
     }
 
@@ -69,6 +71,7 @@ impl Leases {
             claimed_at: now.wall / 1_000,
             replica: claim.replica.clone(),
             state: RunState::Claimed,
+            note: None,
         };
         if let Some(held) = self.held.get_mut(lease) {
             let job = claim.job.clone();

@@ -1,0 +1,152 @@
+use std::{fmt, time::Duration};
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use redlock_core::{Note, Printable, RunRecord, RunState};
+
+use crate::clock::to_instant;
+
+/// An action of an operator on a job: the operator's name and reason, and the end of a pause.
+///
+/// The nodes remember the name and the reason together, their first 200 bytes.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_cron::{Action, chrono::TimeDelta};
+///
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let until = redlock_cron::chrono::Utc::now() + TimeDelta::hours(2);
+/// let action = Action::by("alice").reason("the ledger moves to another server").until(until);
+/// redlock_cron::pause_with(&redlock, "billing", "close-day", &action).await?;
+///
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// let pause = job.pause().ok_or("it is paused")?;
+/// assert_eq!((pause.by(), pause.reason()), (Some("alice"), Some("the ledger moves to another server")));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "an action does nothing until it is passed to a call"]
+pub struct Action {
+    by: Option<String>,
+    reason: Option<String>,
+    pub(crate) until: Option<DateTime<Utc>>,
+}
+
+impl Action {
+    /// Describes an action of this person or program, whose name may be of any form, such as `alice` or `deploy-7`.
+    pub fn by(name: impl Into<String>) -> Self {
+        Self {
+            by: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the reason.
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// Sets when a pause ends by itself, by the nodes' clocks; without it, [`resume`](crate::resume()) ends it.
+    pub fn until(mut self, until: DateTime<Utc>) -> Self {
+        self.until = Some(until);
+        self
+    }
+
+    /// Returns the line that the nodes remember.
+    pub(crate) fn to_note(&self) -> Option<String> {
+        let by = self.by.as_deref().unwrap_or_default().trim();
+        let by = by.replace(DIVIDER, " ");
+        match (by.is_empty(), &self.reason) {
+            (true, None) => None,
+            (false, None) => Some(by),
+            (_, Some(reason)) => Some(format!("{by}{DIVIDER}{reason}")),
+        }
+    }
+}
+
+/// A pause of a job, as the nodes remember it.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// redlock_cron::pause(&redlock, "billing", "close-day").await?;
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// let pause = job.pause().ok_or("it is paused")?;
+/// println!("since {} by {:?}: {:?}, until {:?}", pause.since(), pause.by(), pause.reason(), pause.until());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JobPause {
+    since: DateTime<Utc>,
+    pub(crate) until: Option<DateTime<Utc>>,
+    note: Option<Note>,
+}
+
+impl JobPause {
+    pub(crate) fn of(record: &RunRecord) -> Self {
+        let since = to_instant(record.tick);
+        let lasts = match &record.state {
+            RunState::Ended { took, .. } if *took > Duration::ZERO => {
+                TimeDelta::from_std(*took).ok()
+            }
+            _ => None,
+        };
+        Self {
+            since,
+            until: lasts.and_then(|lasts| since.checked_add_signed(lasts)),
+            note: record.note.clone(),
+        }
+    }
+
+    /// Returns the moment of its beginning, by the nodes' clocks.
+    pub fn since(&self) -> DateTime<Utc> {
+        self.since
+    }
+
+    /// Returns the time at which it ends by itself, by the nodes' clocks.
+    pub fn until(&self) -> Option<DateTime<Utc>> {
+        self.until
+    }
+
+    /// Returns the name of the person or program that paused the job, if that was said.
+    pub fn by(&self) -> Option<&str> {
+        let note = self.note.as_ref()?.as_str();
+        let by = note.split_once(DIVIDER).map_or(note, |(by, _)| by);
+        Some(by).filter(|by| !by.is_empty())
+    }
+
+    /// Returns the reason, if that was said.
+    pub fn reason(&self) -> Option<&str> {
+        let (_, reason) = self.note.as_ref()?.as_str().split_once(DIVIDER)?;
+        Some(reason)
+    }
+}
+
+/// One line: since when, by whom, why, and until when.
+impl fmt::Display for JobPause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+        write!(f, "paused since {}", time(self.since))?;
+        if let Some(by) = self.by() {
+            write!(f, " by {}", Printable::new(by))?;
+        }
+        if let Some(until) = self.until {
+            write!(f, ", until {}", time(until))?;
+        }
+        match self.reason() {
+            Some(reason) => write!(f, ": {}", Printable::new(reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Between the name and the reason.
+const DIVIDER: &str = ": ";
