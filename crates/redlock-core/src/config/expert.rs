@@ -17,8 +17,11 @@ use serde::Deserialize;
 /// let builder = Redlock::builder().expert(|expert| expert.verbatim_keys = true);
 /// assert_eq!(builder.node_keys()?.lock(&"order:42".parse()?)?, "order:42");
 ///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("redlock.toml");
 /// // Each node has a replica, and a Sentinel that may promote it.
-/// let config: Config = toml::from_str("[expert]\naccept_replicas = true")?;
+/// std::fs::write(&path, "[expert]\naccept_replicas = true")?;
+/// let config = Config::from_file(&path)?;
 /// assert!(config.expert.accept_replicas);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```

@@ -1,5 +1,7 @@
 mod env;
 mod expert;
+#[cfg(feature = "toml")]
+mod file;
 mod guarantee;
 mod node;
 
@@ -7,12 +9,16 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+#[cfg(feature = "toml")]
+pub use self::file::read_toml;
 pub(crate) use self::node::NodeSpec;
 pub use self::{expert::Expert, guarantee::Guarantee, node::NodeConfig};
 use crate::BuildError;
 
 /// The settings of a client, for a configuration file or the environment.
 ///
+/// [`from_env`](Self::from_env) reads them from the environment, and `from_file` (with the feature `toml`) from a TOML file.
+/// Other formats have them by serde; a parser's own errors may then show passwords.
 /// A missing setting has the builder's default.
 /// A duration is written as `"30s"` or `"250ms"`.
 /// A node is a URL, or a table that `deadpool_redis::Config` can read.
@@ -21,8 +27,9 @@ use crate::BuildError;
 /// # Examples
 ///
 /// ```
-/// let config: redlock_core::Config = toml::from_str(
-///     r#"
+/// # let folder = tempfile::tempdir()?;
+/// # std::env::set_current_dir(folder.path())?;
+/// let file = r#"
 ///     namespace = "billing"
 ///     ttl = "5s"
 ///     nodes = [
@@ -30,11 +37,12 @@ use crate::BuildError;
 ///         "redis://:secret@10.0.0.2",
 ///         { url = "redis://:secret@10.0.0.3" },
 ///     ]
-///     "#,
-/// )?;
+/// "#;
+/// std::fs::write("redlock.toml", file)?;
+/// let config = redlock_core::Config::from_file("redlock.toml")?;
 /// assert!(!format!("{config:?}").contains("secret"));
 /// let builder = redlock_core::Redlock::builder().config(config);
-/// # Ok::<_, toml::de::Error>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, Deserialize)]
 #[non_exhaustive]
@@ -88,8 +96,11 @@ impl Config {
     /// ```
     /// use redlock_core::Config;
     ///
-    /// let file: Config = toml::from_str("namespace = 'billing'\nnodes = ['redis://10.0.0.1']")?;
-    /// let config = file.overridden_by(Config::from_env()?);
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("redlock.toml");
+    /// # std::fs::write(&path, "namespace = 'billing'\nnodes = ['redis://10.0.0.1']")?;
+    /// // redlock.toml: namespace = 'billing', nodes = ['redis://10.0.0.1']
+    /// let config = Config::from_file(&path)?.overridden_by(Config::from_env()?);
     /// assert_eq!(config.namespace.as_deref(), Some("billing"));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
@@ -166,7 +177,7 @@ impl Config {
             parsed.map(Some).map_err(|error| {
                 BuildError::misuse(
                     name,
-                    format!("{value:?} is not a duration like 30s: {error}"),
+                    format!("{value:?} is not a time such as 30s: {error}"),
                 )
             })
         };
