@@ -1,5 +1,6 @@
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -13,7 +14,7 @@ use crate::{
     generic::ServiceError,
     grpc::{self, Protocol},
     handler_locks::RequestLocks,
-    metrics::{self, RequestOutcome},
+    rules::HttpRules,
 };
 
 pin_project! {
@@ -51,6 +52,8 @@ pin_project! {
             // Dropped after `body`: its work is over before the resource is another's.
             locks: Option<RequestLocks>,
             protocol: Protocol,
+            // Those of the layer whose locks these are.
+            rules: Option<Arc<HttpRules>>,
         },
         Refusal { #[pin] body: Full<Bytes> },
         Ended,
@@ -68,7 +71,12 @@ impl<B> ResponseBody<B> {
 }
 
 impl<B: Body> ResponseBody<B> {
-    pub(crate) fn new(body: B, locks: Option<RequestLocks>, protocol: Protocol) -> Self {
+    pub(crate) fn new(
+        body: B,
+        locks: Option<RequestLocks>,
+        protocol: Protocol,
+        rules: Option<Arc<HttpRules>>,
+    ) -> Self {
         // A server need not poll a body that says it has ended.
         let locks = locks.filter(|_| !body.is_end_stream());
         Self {
@@ -76,6 +84,7 @@ impl<B: Body> ResponseBody<B> {
                 body,
                 locks,
                 protocol,
+                rules,
             },
         }
     }
@@ -99,15 +108,18 @@ where
                 mut body,
                 locks,
                 protocol,
+                rules,
             } => {
                 if let Some(locks) = locks
                     && let Poll::Ready(reason) = locks.poll_lost(cx)
                 {
-                    let protocol = *protocol;
+                    let (protocol, rules) = (*protocol, rules.take());
+                    let class = locks.class();
+                    let rejection = Rejection::lost(reason).of_class(class.as_deref());
                     this.state.set(BodyState::Ended);
-                    let rejection = Rejection::lost(reason);
-                    rejection.log(None);
-                    metrics::count(RequestOutcome::Refused(rejection.kind()));
+                    if let Some(rules) = rules {
+                        rules.report(&rejection);
+                    }
                     return Poll::Ready(Some(match protocol {
                         Protocol::Http => Err(rejection.into()),
                         Protocol::Grpc => Ok(Frame::trailers(grpc::trailers(&rejection))),
@@ -156,6 +168,7 @@ impl<B: Default> Default for ResponseBody<B> {
                 body: B::default(),
                 locks: None,
                 protocol: Protocol::Http,
+                rules: None,
             },
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     call::{Completion, LockedCall},
     grpc::Protocol,
     handler_locks::RequestLocks,
-    metrics::{self, RequestOutcome},
+    metrics::RequestOutcome,
     rules::HttpRules,
 };
 
@@ -78,12 +78,15 @@ where
             Completion::Served(response, locks) => {
                 let protocol = *this.protocol;
                 let refused = response.extensions().get::<Rejection>();
-                metrics::count(match (refused, &locks) {
+                let outcome = match (refused, &locks) {
                     (Some(rejection), _) => RequestOutcome::Refused(rejection.kind()),
                     (None, Some(RequestLocks::Layer(_))) => RequestOutcome::Served,
                     (None, Some(RequestLocks::Handler(locks))) => locks.outcome(),
                     (None, None) => RequestOutcome::Unlocked,
-                });
+                };
+                let own = locks.as_ref().and_then(RequestLocks::class);
+                let class = refused.and_then(Rejection::class).or(own.as_deref());
+                this.rules.count(outcome, class);
                 match &locks {
                     Some(RequestLocks::Layer(_)) => this.rules.warn_of_unserved(response.status()),
                     // What the handler was refused is told as the layer tells it.
@@ -106,7 +109,8 @@ where
                         None
                     }
                 });
-                Ok(response.map(|body| ResponseBody::new(body, locks, protocol)))
+                let rules = locks.is_some().then(|| Arc::clone(this.rules));
+                Ok(response.map(|body| ResponseBody::new(body, locks, protocol, rules)))
             }
             Completion::Failed(error) => Err(error),
             Completion::Refused(rejection) => Ok(this.rules.refuse(rejection, *this.protocol)),

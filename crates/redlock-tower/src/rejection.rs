@@ -64,6 +64,8 @@ use crate::{
 pub struct Rejection {
     cause: Cause,
     retry_after: Option<Duration>,
+    /// The class of the lock, empty if it has none; `None` if the request has named no lock.
+    class: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +107,7 @@ impl Rejection {
         let mut rejection = Self {
             cause,
             retry_after: None,
+            class: None,
         };
         rejection.retry_after = rejection.pause(average).map(spread);
         rejection
@@ -113,6 +116,16 @@ impl Rejection {
     /// Makes the rejection of a request to a layer whose requests hold their locks for `average`.
     pub(crate) fn acquire(error: AcquireError, average: &HoldAverage) -> Self {
         Self::new(Cause::Acquire(Arc::new(error)), average)
+    }
+
+    /// Returns the same for a request that has named a lock of this class.
+    pub(crate) fn of_class(mut self, class: Option<&str>) -> Self {
+        self.class = Some(class.unwrap_or_default().into());
+        self
+    }
+
+    pub(crate) fn class(&self) -> Option<&str> {
+        self.class.as_deref()
     }
 
     pub(crate) fn lost(reason: LossReason) -> Self {

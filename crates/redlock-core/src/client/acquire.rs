@@ -358,7 +358,14 @@ impl Redlock {
     ) -> AcquireSpan {
         let client = &*self.client;
         let class = options.class.as_deref().or_else(|| slot.class());
-        client.span(class, client.meter.lock(class))
+        client.span(class, false, client.meter.lock(class))
+    }
+
+    /// Returns the labels with which the metrics of leases of this class begin, for the metrics of layers.
+    #[cfg(feature = "metrics")]
+    #[doc(hidden)]
+    pub fn lock_labels(&self, class: Option<&str>) -> [(&'static str, std::sync::Arc<str>); 2] {
+        self.client.meter.lock(class).labels()
     }
 
     /// Returns the metrics of the terms of an election of this class.

@@ -212,6 +212,14 @@ impl ElectionBuilder {
 }
 
 impl Election {
+    /// Returns the labels with which the metrics of its terms begin, for the metrics of layers.
+    #[cfg(feature = "metrics")]
+    #[doc(hidden)]
+    pub fn lock_labels(&self) -> [(&'static str, Arc<str>); 2] {
+        let class = self.key.class().unwrap_or_else(|| self.key.as_str());
+        self.redlock.lock_labels(Some(class))
+    }
+
     /// Campaigns, calls `work` with each term that it wins, and campaigns again after each term, until the client is
     /// [closed](Redlock::close).
     ///
