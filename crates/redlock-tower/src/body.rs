@@ -5,8 +5,9 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::Response;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use pin_project_lite::pin_project;
 
 use crate::{
@@ -158,6 +159,52 @@ where
             BodyState::Ended => SizeHint::with_exact(0),
         }
     }
+}
+
+/// Reads a response to its end, and returns it with its whole body, for tests that call a service without a server.
+///
+/// With [`Hold::Body`](crate::Hold::Body), the default, a response holds the lock until its body has ended: a test that
+/// only looks at the status keeps the lock.
+/// Another client than the layer's has the lock a moment later, when the nodes have the release.
+///
+/// # Errors
+///
+/// The body fails, for example because its lease was lost.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the response, which releases the lock too.
+///
+/// # Examples
+///
+/// ```
+/// use axum::{Router, body::Body, http::Request, routing::post};
+/// use redlock_core::{AcquireOptions, Redlock, Wait};
+/// use redlock_tower::{PathKey, RedlockLayer, read_to_end};
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let at_once = AcquireOptions::new().wait(Wait::Never);
+/// let lock = RedlockLayer::builder(redlock).options(at_once).build(PathKey::new("order", "order_id"))?;
+/// let app: Router = Router::new().route("/orders/{order_id}/pay", post(async || "paid").route_layer(lock));
+/// let pay = || Request::post("/orders/42/pay").body(Body::empty());
+///
+/// let unread = app.clone().oneshot(pay()?).await?;
+/// let refused = read_to_end(app.clone().oneshot(pay()?).await?).await?;
+/// assert_eq!(refused.status(), 409, "the answer that was not read has the lock");
+///
+/// let paid = read_to_end(unread).await?;
+/// assert_eq!((paid.status().as_u16(), &paid.body()[..]), (200, &b"paid"[..]));
+/// assert_eq!(read_to_end(app.oneshot(pay()?).await?).await?.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn read_to_end<B: Body>(response: Response<B>) -> Result<Response<Bytes>, B::Error> {
+    let (head, body) = response.into_parts();
+    let body = body.collect().await?.to_bytes();
+    Ok(Response::from_parts(head, body))
 }
 
 /// The inner body's default, for layers around this one that answer by themselves.

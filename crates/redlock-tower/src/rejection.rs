@@ -85,7 +85,8 @@ pub enum RejectionKind {
     /// would have waited for each other.
     /// The client should try again later.
     Contended,
-    /// The request names no resource although it must, or an invalid one: the client must change the request.
+    /// The request names no resource although it must, or an invalid one, or a
+    /// [`ReadBodyLayer`](crate::ReadBodyLayer) could not read its body: the client must change the request.
     Key,
     /// Too many requests of this process wait already: the service should shed load.
     Overloaded,
