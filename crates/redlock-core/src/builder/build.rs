@@ -216,8 +216,11 @@ impl RedlockBuilder {
 
     fn key_space(&self) -> Result<KeyScheme, BuildError> {
         match (&self.config.namespace, self.config.expert.verbatim_keys) {
-            (Some(_), true) => {
-                let message = "is given together with verbatim_keys, which have none; give one";
+            (Some(namespace), true) => {
+                let message = format!(
+                    "{namespace:?} is given together with verbatim_keys, which have none: leave out REDLOCK_NAMESPACE, and the \
+                     namespace of the file, or set `config.namespace = None` for this client"
+                );
                 Err(BuildError::misuse("namespace", message))
             }
             (None, true) => Ok(KeyScheme::Verbatim),
