@@ -80,6 +80,23 @@ impl<S> Layer<S> for ReadBodyLayer {
 /// The service that [`ReadBodyLayer`] makes.
 ///
 /// It is always ready; the response's future makes the inner service ready when it has read the body.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use axum::{body::Body, http::{Request, Response}};
+/// use redlock_tower::{ReadBodyLayer, ReadBodyService};
+/// use tower::{Layer, ServiceExt, service_fn};
+///
+/// let inner = service_fn(async |_: Request<Body>| Ok::<_, std::io::Error>(Response::new(Body::empty())));
+/// let service: ReadBodyService<_> = ReadBodyLayer::new(3).layer(inner);
+/// let answer = service.oneshot(Request::new(Body::from("four"))).await?;
+/// assert_eq!(answer.status(), 413);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ReadBodyService<S> {
     inner: S,

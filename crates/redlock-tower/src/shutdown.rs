@@ -213,6 +213,18 @@ impl fmt::Debug for Shutdown {
 /// # Cancel safety
 ///
 /// Dropping it has no effect.
+///
+/// # Examples
+///
+/// ```
+/// use axum::Router;
+/// use redlock_tower::Asked;
+/// use tokio::net::TcpListener;
+///
+/// async fn serve(listener: TcpListener, app: Router, asked: Asked) -> std::io::Result<()> {
+///     axum::serve(listener, app).with_graceful_shutdown(asked).await
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct Asked(oneshot::Receiver<()>);
