@@ -15,7 +15,7 @@ use crate::{
     generic::ServiceError,
     grpc::{self, Protocol},
     handler_locks::RequestLocks,
-    rules::HttpRules,
+    metrics::RequestReports,
 };
 
 pin_project! {
@@ -53,8 +53,8 @@ pin_project! {
             // Dropped after `body`: its work is over before the resource is another's.
             locks: Option<RequestLocks>,
             protocol: Protocol,
-            // Those of the layer whose locks these are.
-            rules: Option<Arc<HttpRules>>,
+            // That of the layer whose locks these are.
+            reports: Option<Arc<RequestReports>>,
         },
         Refusal { #[pin] body: Full<Bytes> },
         Ended,
@@ -76,7 +76,7 @@ impl<B: Body> ResponseBody<B> {
         body: B,
         locks: Option<RequestLocks>,
         protocol: Protocol,
-        rules: Option<Arc<HttpRules>>,
+        reports: Option<Arc<RequestReports>>,
     ) -> Self {
         // A server need not poll a body that says it has ended.
         let locks = locks.filter(|_| !body.is_end_stream());
@@ -85,7 +85,7 @@ impl<B: Body> ResponseBody<B> {
                 body,
                 locks,
                 protocol,
-                rules,
+                reports,
             },
         }
     }
@@ -109,17 +109,17 @@ where
                 mut body,
                 locks,
                 protocol,
-                rules,
+                reports,
             } => {
                 if let Some(locks) = locks
                     && let Poll::Ready(reason) = locks.poll_lost(cx)
                 {
-                    let (protocol, rules) = (*protocol, rules.take());
+                    let (protocol, reports) = (*protocol, reports.take());
                     let class = locks.class();
                     let rejection = Rejection::lost(reason).of_class(class.as_deref());
                     this.state.set(BodyState::Ended);
-                    if let Some(rules) = rules {
-                        rules.report(&rejection);
+                    if let Some(reports) = reports {
+                        reports.refused(&rejection);
                     }
                     return Poll::Ready(Some(match protocol {
                         Protocol::Http => Err(rejection.into()),
@@ -215,7 +215,7 @@ impl<B: Default> Default for ResponseBody<B> {
                 body: B::default(),
                 locks: None,
                 protocol: Protocol::Http,
-                rules: None,
+                reports: None,
             },
         }
     }

@@ -84,9 +84,14 @@ where
                     (None, Some(RequestLocks::Handler(locks))) => locks.outcome(),
                     (None, None) => RequestOutcome::Unlocked,
                 };
-                let own = locks.as_ref().and_then(RequestLocks::class);
+                // Only metrics need it, and it may cost an allocation.
+                let is_counted = cfg!(feature = "metrics");
+                let own = locks
+                    .as_ref()
+                    .filter(|_| is_counted)
+                    .and_then(RequestLocks::class);
                 let class = refused.and_then(Rejection::class).or(own.as_deref());
-                this.rules.count(outcome, class);
+                this.rules.reports.count(outcome, class);
                 match &locks {
                     Some(RequestLocks::Layer(_)) => this.rules.warn_of_unserved(response.status()),
                     // What the handler was refused is told as the layer tells it.
@@ -109,8 +114,8 @@ where
                         None
                     }
                 });
-                let rules = locks.is_some().then(|| Arc::clone(this.rules));
-                Ok(response.map(|body| ResponseBody::new(body, locks, protocol, rules)))
+                let reports = locks.is_some().then(|| Arc::clone(&this.rules.reports));
+                Ok(response.map(|body| ResponseBody::new(body, locks, protocol, reports)))
             }
             Completion::Failed(error) => Err(error),
             Completion::Refused(rejection) => Ok(this.rules.refuse(rejection, *this.protocol)),

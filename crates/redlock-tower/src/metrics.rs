@@ -11,7 +11,9 @@ use std::{
 #[cfg(feature = "metrics")]
 use redlock_core::metrics::{Kind, Metric, Unit};
 
-use crate::RejectionKind;
+use redlock_core::Redlock;
+
+use crate::{Rejection, RejectionKind};
 
 /// All metrics of this crate.
 ///
@@ -87,9 +89,46 @@ impl RequestCounters {
     }
 }
 
-/// The label of requests that had named no lock.
-#[cfg(feature = "metrics")]
-pub(crate) const NO_LOCK: &str = "none";
+/// What the log and the metrics learn of the requests of a layer that locks.
+#[derive(Debug)]
+pub(crate) struct RequestReports {
+    redlock: Redlock,
+    counters: RequestCounters,
+}
+
+impl RequestReports {
+    pub(crate) fn new(redlock: Redlock) -> Self {
+        Self {
+            redlock,
+            counters: RequestCounters::default(),
+        }
+    }
+
+    /// Logs and counts a request that was refused, or whose body was cut off.
+    pub(crate) fn refused(&self, rejection: &Rejection) {
+        rejection.log(Some(&self.redlock));
+        self.count(RequestOutcome::Refused(rejection.kind()), rejection.class());
+    }
+
+    /// Counts a request by the class of its lock; `None` if it has named none, and empty if the lock has no class.
+    pub(crate) fn count(&self, outcome: RequestOutcome, class: Option<&str>) {
+        #[cfg(feature = "metrics")]
+        self.counters.count(
+            outcome,
+            match class {
+                Some(class) => self
+                    .redlock
+                    .lock_labels(Some(class).filter(|class| !class.is_empty())),
+                None => [
+                    ("namespace", self.redlock.namespace()),
+                    ("lock", "none".into()),
+                ],
+            },
+        );
+        #[cfg(not(feature = "metrics"))]
+        let _ = (&self.counters, outcome, class);
+    }
+}
 
 /// Tells the recorder what the metrics mean.
 pub(crate) fn describe() {

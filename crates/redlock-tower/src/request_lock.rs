@@ -60,7 +60,8 @@ impl Locker {
         options: AcquireOptions,
     ) -> Result<LockGuard, Rejection> {
         let options = options.or(&self.options);
-        let class = options.class_of(&keys).map(Arc::<str>::from);
+        // Clones allocate nothing, and a refusal may take its time.
+        let (of, named) = (options.clone(), keys.clone());
         let acquired = match self.slots_of(&keys)? {
             None => self.redlock.acquire_all_with(keys, options).await,
             Some(slots) => {
@@ -70,7 +71,7 @@ impl Locker {
             }
         };
         acquired
-            .map_err(|error| Rejection::acquire(error, &self.average).of_class(class.as_deref()))
+            .map_err(|error| Rejection::acquire(error, &self.average).of_class(of.class_of(&named)))
     }
 
     /// Returns whether a lease on `held` is what a request for `keys` needs.

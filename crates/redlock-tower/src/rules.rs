@@ -12,11 +12,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, request::Parts};
 use redlock_core::{AcquireOptions, Redlock};
 
-use crate::{
-    Hold, Rejection, ResponseBody,
-    grpc::Protocol,
-    metrics::{RequestCounters, RequestOutcome},
-};
+use crate::{Hold, Rejection, ResponseBody, grpc::Protocol, metrics::RequestReports};
 
 /// The rules: which requests a layer locks, for how long, and how it answers those that it refuses.
 pub(crate) struct HttpRules {
@@ -25,9 +21,7 @@ pub(crate) struct HttpRules {
     pub(crate) only: Option<Vec<Method>>,
     pub(crate) options_with: Option<Arc<OptionsOfHead>>,
     pub(crate) reject_with: Option<Arc<RejectWith>>,
-    /// The client of the nodes, for the log.
-    redlock: Redlock,
-    counters: RequestCounters,
+    pub(crate) reports: Arc<RequestReports>,
     /// Whether the log has the warning of [`warn_of_unserved`](Self::warn_of_unserved).
     has_warned: AtomicBool,
 }
@@ -44,8 +38,7 @@ impl HttpRules {
             only: None,
             options_with: None,
             reject_with: None,
-            redlock,
-            counters: RequestCounters::default(),
+            reports: Arc::new(RequestReports::new(redlock)),
             has_warned: AtomicBool::new(false),
         }
     }
@@ -71,33 +64,8 @@ impl HttpRules {
         rejection: Rejection,
         protocol: Protocol,
     ) -> Response<ResponseBody<B>> {
-        self.report(&rejection);
+        self.reports.refused(&rejection);
         self.answer(rejection, protocol)
-    }
-
-    /// Logs and counts a request that was refused, or whose body was cut off.
-    pub(crate) fn report(&self, rejection: &Rejection) {
-        rejection.log(Some(&self.redlock));
-        self.count(RequestOutcome::Refused(rejection.kind()), rejection.class());
-    }
-
-    /// Counts a request by the class of its lock; `None` if it has named none, and empty if the lock has no class.
-    pub(crate) fn count(&self, outcome: RequestOutcome, class: Option<&str>) {
-        #[cfg(feature = "metrics")]
-        self.counters.count(
-            outcome,
-            match class {
-                Some(class) => self
-                    .redlock
-                    .lock_labels(Some(class).filter(|c| !c.is_empty())),
-                None => [
-                    ("namespace", self.redlock.namespace()),
-                    ("lock", crate::metrics::NO_LOCK.into()),
-                ],
-            },
-        );
-        #[cfg(not(feature = "metrics"))]
-        let _ = (&self.counters, outcome, class);
     }
 
     /// Makes the answer to a request that was refused, which the log has already.

@@ -77,7 +77,10 @@ async fn callers_that_wait_are_refused_when_the_service_begins_to_end() {
         "held",
         redlock_core::AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(60))),
     );
-    let server = shutdown.serve(async |asked| Ok::<_, io::Error>(asked.await));
+    let server = shutdown.serve(async |asked| {
+        asked.await;
+        Ok::<_, io::Error>(())
+    });
     let (refused, ended) = tokio::join!(waiter, server);
     assert_eq!(refused.unwrap_err().kind(), AcquireErrorKind::Closed);
     ended.unwrap();
