@@ -71,6 +71,26 @@ async fn each_tick_of_a_range_is_started_on_one_replica_in_order_with_a_token_of
     }
 }
 
+/// The nodes cannot tell whether it was started, and an operator can.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_the_nodes_may_have_forgotten_is_run_by_a_backfill() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut hosts = hosts(&fleet, || hourly(&starts, 5)).await;
+    pass(&hosts.each_ref(), 3_590).await;
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    pass(&hosts.each_ref(), 200).await;
+    let due = hour(-1);
+    assert!(starts.list().is_empty());
+    let reports: Vec<_> = hosts.iter_mut().flat_map(Host::reports).collect();
+    assert!(!reports.is_empty());
+    for report in reports {
+        assert_eq!((report.tick(), report.outcome()), (due, Outcome::Forgotten));
+    }
+    fleet.backfill(due, due).await;
+    pass(&hosts.each_ref(), 60).await;
+    assert_eq!(starts.list(), [due]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_tick_of_a_backfill_is_started_once_though_it_fails_at_once_or_runs_may_overlap() {
     for (overlap, seconds) in [
