@@ -197,6 +197,7 @@ async fn a_tick_that_has_ended_well_is_not_started_again_and_one_that_failed_is(
 }
 
 /// Each claim of a backfill pushes an older run out of the memory of the nodes.
+// Shows: R6.5.
 #[tokio::test(start_paused = true)]
 async fn a_backfill_of_many_ticks_starts_none_again_that_ended_well_wherever_its_range_begins() {
     for seconds in [0, 1] {
@@ -243,6 +244,7 @@ async fn hosts_after_a_crash(fleet: &Fleet, starts: &Starts) -> [Host; 2] {
     others
 }
 
+// Shows: R6.5.
 #[tokio::test(start_paused = true)]
 async fn a_backfill_of_a_later_tick_does_not_pass_a_run_that_was_cut_short() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
@@ -253,6 +255,7 @@ async fn a_backfill_of_a_later_tick_does_not_pass_a_run_that_was_cut_short() {
     assert_eq!(fleet.backfilled().await, [(tick(63), "ok".to_owned())]);
 }
 
+// Shows: R6.5.
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_a_backfill_made_good_is_not_started_again() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
