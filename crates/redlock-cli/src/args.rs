@@ -81,7 +81,7 @@ pub(crate) enum CommandVerb {
         after_help = "Example:\n  redlock roll -- ssh {host} sudo systemctl restart redlock-node"
     )]
     Roll(roll::RollArgs),
-    /// Prints jobs and their runs; pauses, resumes, triggers, backfills or forgets one
+    /// Prints jobs; pauses, resumes, triggers, backfills, stops, cancels, forgets one
     #[command(after_help = "Example:\n  redlock jobs billing/close-day")]
     Jobs(jobs::JobsArgs),
     /// Measures round trips, acquires and contention, and the shortest ttl that the nodes allow

@@ -1,24 +1,85 @@
-//! The verbs that pause, resume and forget a job.
+//! The verbs that pause, resume, stop and forget a job.
 
 use redlock_cron::{
-    ControlError, ControlErrorKind, InUse, JobMemory, dangerous_forget, pause, resume,
+    Action, ControlError, ControlErrorKind, InUse, JobMemory, cancel_backfill,
+    chrono::{DateTime, Utc},
+    dangerous_forget, pause_with, resume_with, stop,
 };
 use serde_json::json;
 
-use super::{JobName, client, is_empty, known, lines, remembered};
+use super::{JobName, client, is_empty, known, lines, list, remembered};
 use crate::{
+    clock::instant,
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
     output::LineMark,
 };
 
-/// The arguments of `jobs pause` and `jobs resume`.
+/// The name and the reason of an operator, which the nodes remember.
 #[derive(clap::Args, Debug)]
-pub(super) struct PauseArgs {
+pub(super) struct OperatorArgs {
+    /// The name of the operator, which the nodes remember [default: the user of this shell]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+
+    /// The reason, which the nodes remember: its first 200 bytes, with the name
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl OperatorArgs {
+    fn action(self) -> Action {
+        let user = || {
+            ["USER", "LOGNAME"]
+                .iter()
+                .find_map(|name| std::env::var(name).ok())
+        };
+        let action = self
+            .by
+            .or_else(user)
+            .map_or_else(Action::default, Action::by);
+        match self.reason {
+            Some(reason) => action.reason(reason),
+            None => action,
+        }
+    }
+}
+
+/// The arguments of `jobs stop` and `jobs cancel`.
+#[derive(clap::Args, Debug)]
+pub(super) struct StopArgs {
     /// The job: the namespace of its scheduler, a slash, and its name
     #[arg(value_name = "NAMESPACE/NAME")]
     job: String,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
+
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// The arguments of `jobs pause`.
+#[derive(clap::Args, Debug)]
+pub(super) struct PauseArgs {
+    #[command(flatten)]
+    switched: SwitchArgs,
+
+    /// The end of the pause, such as 2026-11-01T02:00:00Z, or 2026-11-01 for midnight in UTC [default: none]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    until: Option<DateTime<Utc>>,
+}
+
+/// The arguments of `jobs resume`.
+#[derive(clap::Args, Debug)]
+pub(super) struct SwitchArgs {
+    /// The job: the namespace of its scheduler, a slash, and its name; with a * at the end, all known jobs that begin so
+    #[arg(value_name = "NAMESPACE/NAME")]
+    job: String,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
 
     /// Acts even if the nodes remember no such job, for example before its first tick
     #[arg(long)]
@@ -43,36 +104,126 @@ pub(super) struct ForgetArgs {
     connection: ConnectionArgs,
 }
 
-/// Pauses or resumes a job.
-pub(super) async fn set_paused(
-    args: PauseArgs,
+/// Keeps all replicas from starting a job, or several.
+pub(super) async fn pause(args: PauseArgs, context: &CommandContext) -> CommandResult {
+    let PauseArgs { switched, until } = args;
+    set_paused(switched, true, until, context).await
+}
+
+/// Lets all replicas start a job again, or several.
+pub(super) async fn resume(args: SwitchArgs, context: &CommandContext) -> CommandResult {
+    set_paused(args, false, None, context).await
+}
+
+async fn set_paused(
+    args: SwitchArgs,
     paused: bool,
+    until: Option<DateTime<Utc>>,
     context: &CommandContext,
 ) -> CommandResult {
     let settings = args.connection.settings().await?;
+    let action = match until {
+        Some(until) => args.operator.action().until(until),
+        None => args.operator.action(),
+    };
+    let client = client(context, &settings).await?;
+    let prefix = args.job.strip_suffix('*');
+    let is_several = prefix.is_some();
+    let jobs = match prefix {
+        Some(prefix) => list::beginning_with(prefix, &client, &settings, context).await?,
+        None => {
+            let job: JobName = args.job.parse()?;
+            let memory = known(&client, &job, args.unseen).await?;
+            vec![(job, memory)]
+        }
+    };
+    let output = context.output;
+    let mut names = Vec::new();
+    for (job, memory) in jobs {
+        let (namespace, name) = (&job.namespace, &job.name);
+        let done = if paused {
+            pause_with(&client, namespace, name, &action).await
+        } else {
+            resume_with(&client, namespace, name, &action).await
+        };
+        done.map_err(|error| failed(&error, ""))?;
+        names.push(job.to_string());
+        if output.is_json() {
+            continue;
+        }
+        let line = match (paused, memory.running()) {
+            (true, Some(run)) => {
+                let replica = run.replica();
+                format!(
+                    "{job} is paused; the run on {replica} goes on to its end, or until redlock jobs stop {job}"
+                )
+            }
+            (true, None) => {
+                format!("{job} is paused: ticks that come are recorded, and not made up for")
+            }
+            (false, _) => format!("{job} is resumed: it is started from its next tick on"),
+        };
+        output.marked(LineMark::Good, &line)?;
+    }
+    if output.is_json() {
+        output.json(&match is_several {
+            true => json!({"paused": paused, "jobs": names}),
+            false => json!({"paused": paused}),
+        })?;
+    }
+    Ok(Exit::Yes)
+}
+
+/// Asks the runs of a job that go on to end.
+pub(super) async fn stop_runs(args: StopArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
     let job: JobName = args.job.parse()?;
     let client = client(context, &settings).await?;
-    let memory = known(&client, &job, args.unseen).await?;
-    let done = if paused {
-        pause(&client, &job.namespace, &job.name).await
-    } else {
-        resume(&client, &job.namespace, &job.name).await
-    };
+    let memory = known(&client, &job, false).await?;
+    let action = args.operator.action();
+    let done = stop(&client, &job.namespace, &job.name, &action).await;
     done.map_err(|error| failed(&error, ""))?;
     let output = context.output;
+    let replica = memory.running().map(|run| run.replica());
     if output.is_json() {
-        output.json(&json!({"paused": paused}))?;
+        output.json(&json!({"asked": true, "running_on": replica}))?;
         return Ok(Exit::Yes);
     }
-    let line = match (paused, memory.running()) {
-        (true, Some(run)) => {
-            let replica = run.replica();
-            format!("{job} is paused; the run on {replica} goes on to its end")
+    let line = match replica {
+        Some(replica) => format!(
+            "the runs of {job} are asked to end, such as that on {replica}; they are dropped within five seconds"
+        ),
+        None => format!("the runs of {job} are asked to end, but none is known"),
+    };
+    output.marked(LineMark::Good, &line)?;
+    Ok(Exit::Yes)
+}
+
+/// Ends the backfill of a job.
+pub(super) async fn cancel(args: StopArgs, context: &CommandContext) -> CommandResult {
+    let settings = args.connection.settings().await?;
+    let job: JobName = args.job.parse()?;
+    let client = client(context, &settings).await?;
+    let memory = known(&client, &job, false).await?;
+    let action = args.operator.action();
+    let done = cancel_backfill(&client, &job.namespace, &job.name, &action).await;
+    done.map_err(|error| failed(&error, ""))?;
+    let output = context.output;
+    let begun = memory.backfill().map(|backfill| backfill.runs().len());
+    if output.is_json() {
+        output.json(&json!({"cancelled": true, "begun": begun}))?;
+        return Ok(Exit::Yes);
+    }
+    let line = match memory.backfill() {
+        Some(backfill) => format!(
+            "no further tick of the backfill of {job} is started: {} of {} were claimed; redlock jobs stop {job} ends \
+             a run that goes on",
+            backfill.runs().len(),
+            backfill.ticks()
+        ),
+        None => {
+            format!("no backfill of {job} is known, and none that was requested before is begun")
         }
-        (true, None) => {
-            format!("{job} is paused: ticks that come are recorded, and not made up for")
-        }
-        (false, _) => format!("{job} is resumed: it is started from its next tick on"),
     };
     output.marked(LineMark::Good, &line)?;
     Ok(Exit::Yes)

@@ -12,7 +12,7 @@ use crate::{
     clock::lasting,
     connection::NodeSettings,
     context::CommandContext,
-    exit::{CommandResult, Exit},
+    exit::{CommandError, CommandResult, Exit},
     keys,
     output::{LineMark, Output, printable, with_fields},
     probe::{self, ProbedNode},
@@ -75,6 +75,41 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
     }
     tell(&listed.silent, output)?;
     Ok(Exit::Yes)
+}
+
+/// Returns the known jobs whose names begin so, and what is remembered of each.
+///
+/// # Errors
+///
+/// There is none, or no majority of the nodes said which jobs it remembers.
+pub(super) async fn beginning_with(
+    prefix: &str,
+    client: &Redlock,
+    settings: &NodeSettings,
+    context: &CommandContext,
+) -> Result<Vec<(JobName, JobMemory)>, CommandError> {
+    let places = probe::connect(settings).await;
+    let listed = list(client, &places, settings).await;
+    let listed = match listed {
+        Ok(listed) => listed,
+        Err(silent) => {
+            tell(&silent, context.output)?;
+            return Err(CommandError::NoQuorum(format!(
+                "nothing was done: {TOO_FEW}"
+            )));
+        }
+    };
+    let jobs = listed.jobs.into_iter();
+    let jobs = jobs.filter(|(job, _)| job.starts_with(prefix));
+    let jobs: Result<Vec<_>, CommandError> = jobs
+        .map(|(job, memory)| Ok((job.parse()?, memory)))
+        .collect();
+    match jobs? {
+        none if none.is_empty() => Err(CommandError::wrong(format!(
+            "nothing was done: no job is known that begins with {prefix}"
+        ))),
+        jobs => Ok(jobs),
+    }
 }
 
 /// Reports the nodes that did not list their jobs, and why.
@@ -169,10 +204,10 @@ fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()>
         output.line("a part is missing: too few nodes answered all that was asked")?;
         tell_nodes(job.nodes(), output)?;
     }
-    let pause = match job.is_paused() {
-        Some(true) => "paused",
-        Some(false) => "not paused",
-        None => "too few nodes say whether it is paused",
+    let pause = match (job.pause(), job.is_paused()) {
+        (Some(pause), _) => pause.to_string(),
+        (None, None) => "too few nodes say whether it is paused".to_owned(),
+        (None, Some(_)) => "not paused".to_owned(),
     };
     let lock = match job.free_in() {
         Some(left) if !left.is_zero() => {

@@ -41,11 +41,13 @@ pub(crate) struct JobsArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Keeps all replicas from starting a job
-    #[command(after_help = "Example:\n  redlock jobs pause billing/close-day")]
+    #[command(
+        after_help = "Example:\n  redlock jobs pause billing/close-day --reason 'the ledger moves' --until 2026-11-01T06:00:00Z"
+    )]
     Pause(change::PauseArgs),
     /// Lets all replicas start a job again
     #[command(after_help = "Example:\n  redlock jobs resume billing/close-day")]
-    Resume(change::PauseArgs),
+    Resume(change::SwitchArgs),
     /// Asks all replicas for a run of a job, which one of them starts
     #[command(after_help = "Example:\n  redlock jobs trigger billing/close-day --wait")]
     Trigger(trigger::TriggerArgs),
@@ -54,6 +56,14 @@ enum Action {
         after_help = "Example:\n  redlock jobs backfill billing/close-day --from 2026-11-01T00:00:00Z --to 2026-11-03T00:00:00Z --wait"
     )]
     Backfill(backfill::BackfillArgs),
+    /// Asks the runs of a job that go on to end, on whichever replica they are
+    #[command(
+        after_help = "Example:\n  redlock jobs stop billing/close-day --reason 'it reads the wrong ledger'"
+    )]
+    Stop(change::StopArgs),
+    /// Ends the backfill of a job: no further tick of it is started
+    #[command(after_help = "Example:\n  redlock jobs cancel billing/close-day")]
+    Cancel(change::StopArgs),
     /// Deletes what the nodes remember of a job that no scheduler has any more
     #[command(after_help = "Example:\n  redlock jobs forget billing/close-day")]
     Forget(change::ForgetArgs),
@@ -62,8 +72,10 @@ enum Action {
 /// Shows a job, or all of them, or does something to one.
 pub(crate) async fn run(args: JobsArgs, context: &CommandContext) -> CommandResult {
     match args.action {
-        Some(Action::Pause(args)) => change::set_paused(args, true, context).await,
-        Some(Action::Resume(args)) => change::set_paused(args, false, context).await,
+        Some(Action::Pause(args)) => change::pause(args, context).await,
+        Some(Action::Resume(args)) => change::resume(args, context).await,
+        Some(Action::Stop(args)) => change::stop_runs(args, context).await,
+        Some(Action::Cancel(args)) => change::cancel(args, context).await,
         Some(Action::Trigger(args)) => trigger::run(args, context).await,
         Some(Action::Backfill(args)) => backfill::run(args, context).await,
         Some(Action::Forget(args)) => change::forget(args, context).await,
@@ -222,6 +234,15 @@ pub(crate) fn to_json(memory: &JobMemory) -> Value {
             "replica": run.replica(),
             "outcome": run.outcome(),
             "took_ms": run.took().map(millis),
+            "note": run.note(),
+        })
+    });
+    let pause = memory.pause().map(|pause| {
+        json!({
+            "since": pause.since().to_rfc3339(),
+            "until": pause.until().map(|until| until.to_rfc3339()),
+            "by": pause.by(),
+            "reason": pause.reason(),
         })
     });
     json!({
@@ -234,6 +255,7 @@ pub(crate) fn to_json(memory: &JobMemory) -> Value {
         // Whether enough nodes answered all that was asked.
         "complete": memory.is_known(),
         "paused": memory.is_paused(),
+        "pause": pause,
         "running_on": memory.running().map(|run| run.replica()),
         "newest_tick": memory.watermark().map(|tick| tick.to_rfc3339()),
         "locked_ms": memory.free_in().map(millis),

@@ -67,7 +67,7 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
     let (code, out) = job(&[]);
     assert_eq!(code, 0);
     assert!(
-        out.starts_with("paused; ") && out.contains(": ok after "),
+        out.starts_with("paused since ") && out.contains(": ok after "),
         "{out}"
     );
     // On a busy machine each of them may have taken longer.
@@ -132,7 +132,7 @@ async fn once(nodes: &Nodes, job: &str, is_so: impl Fn(&Value) -> bool) -> Value
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("not so: {job}")
+    panic!("not so: {job}: {}", nodes.run(&["jobs", job, "--json"]).out)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -651,4 +651,126 @@ async fn a_list_of_no_job_says_so() {
     );
     let json = nodes.run(&["jobs", "--json"]);
     assert_eq!((json.out.trim(), &*json.err), ("[]", ""), "{json:?}");
+}
+
+/// An operator names the reason, and the next one reads it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_has_a_reason_and_an_end_and_is_for_all_jobs_that_begin_so() {
+    let nodes = Nodes::blessed(3).await;
+    for job in ["billing/close-day", "billing/close-month", "mail/send"] {
+        let done = nodes.run(&["jobs", "pause", job, "--unseen"]);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert_eq!(nodes.run(&["jobs", "resume", job, "--by", "bob"]).code, 0);
+    }
+    let until = "2999-01-01";
+    let words = [
+        "--by",
+        "alice",
+        "--reason",
+        "the ledger moves",
+        "--until",
+        until,
+    ];
+    let all = [&["jobs", "pause", "billing/*"][..], &words].concat();
+    let done = nodes.run(&all);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.contains("billing/close-day is paused"), "{done:?}");
+    assert!(
+        done.out.contains("billing/close-month is paused"),
+        "{done:?}"
+    );
+    let told = nodes.run(&["jobs", "billing/close-month"]);
+    let line = "by alice, until 2999-01-01T00:00:00Z: the ledger moves";
+    assert!(told.out.replace('\n', " ").contains(line), "{told:?}");
+    let json = |job: &str| -> Value {
+        serde_json::from_str(&nodes.run(&["jobs", job, "--json"]).out).unwrap()
+    };
+    assert_eq!(
+        json("billing/close-day")["pause"]["reason"],
+        "the ledger moves"
+    );
+    assert_eq!(json("mail/send")["pause"], Value::Null);
+    let none = nodes.run(&["jobs", "pause", "bill/*"]);
+    assert_eq!(none.code, 2, "{none:?}");
+    assert!(
+        none.err.contains("no job is known that begins with bill/"),
+        "{none:?}"
+    );
+    let over = nodes.run(&[
+        "jobs",
+        "pause",
+        "mail/send",
+        "--unseen",
+        "--until",
+        "2020-01-01",
+    ]);
+    assert_eq!(over.code, 2, "{over:?}");
+    assert!(
+        over.err.contains("the end of the pause is over"),
+        "{over:?}"
+    );
+    assert_eq!(nodes.run(&["jobs", "resume", "billing/*"]).code, 0);
+    assert_eq!(json("billing/close-day")["paused"], false);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_stopped_and_a_backfill_cancelled_by_the_command() {
+    let nodes = Nodes::blessed(3).await;
+    let jobs = SingletonScheduler::standalone(nodes.client().await);
+    let jobs = jobs.namespace("billing").build().unwrap();
+    let hour = Duration::from_secs(3_600);
+    let endless = SingletonJob::every("sweep", hour, |_: Run| async {
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        Ok::<(), BoxError>(())
+    });
+    jobs.add(endless).await.unwrap();
+    jobs.start().await.unwrap();
+    let backfill = [
+        "--from",
+        "2026-11-01T00:00:00Z",
+        "--to",
+        "2026-11-01T09:00:00Z",
+        "--unseen",
+    ];
+    let asked = nodes.run(&[&["jobs", "backfill", "billing/sweep"][..], &backfill].concat());
+    assert_eq!(asked.code, 0, "{asked:?}");
+    let json = || -> Value {
+        serde_json::from_str(&nodes.run(&["jobs", "billing/sweep", "--json"]).out).unwrap()
+    };
+    once(&nodes, "billing/sweep", |memory| {
+        memory["running_on"].is_string()
+    })
+    .await;
+    let cancelled = nodes.run(&["jobs", "cancel", "billing/sweep", "--reason", "wrong range"]);
+    assert_eq!(cancelled.code, 0, "{cancelled:?}");
+    let words = cancelled
+        .out
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(words.contains("1 of 10 were claimed"), "{words}");
+    let stop = [
+        "jobs",
+        "stop",
+        "billing/sweep",
+        "--by",
+        "alice",
+        "--reason",
+        "wrong range",
+    ];
+    let stopped = nodes.run(&stop);
+    assert_eq!(stopped.code, 0, "{stopped:?}");
+    once(&nodes, "billing/sweep", |memory| {
+        memory["running_on"].is_null()
+    })
+    .await;
+    let last = json()["runs"][0].clone();
+    assert_eq!(
+        (&last["outcome"], &last["backfill"]),
+        (&"cancelled".into(), &true.into()),
+        "{last}"
+    );
+    assert_eq!(last["note"], "stopped by alice: wrong range");
+    assert_eq!(json()["runs"].as_array().unwrap().len(), 1);
+    assert!(jobs.shutdown(Duration::from_secs(1)).await.is_clean());
 }

@@ -23,7 +23,9 @@ use crate::{
     Action, MOST_BACKFILLED, Outcome, Trigger,
     clock::{lag, to_instant, to_tick},
     job::{JobId, early},
-    record::{ALREADY_OK, BackfillEntry, CANCELLED, is_cancelled, key_of_tick, moment_of_tick},
+    record::{
+        ALREADY_OK, BACKFILLED, BackfillEntry, CANCELLED, is_cancelled, key_of_tick, moment_of_tick,
+    },
     replica::{ClaimRequest, Claims, Refusal, WonClaim},
     tick::{JobRunner, SHORT_WAIT, Start, unless_forbidden},
 };
@@ -361,7 +363,7 @@ impl JobRunner {
             Ok(won) => {
                 // Those before it can no longer be claimed, and the next claim does not see them.
                 self.tell_missed(won.claim.last(), tick).await;
-                job.finish(won.claim, "backfilled", Duration::ZERO).await;
+                job.finish(won.claim, BACKFILLED, Duration::ZERO).await;
                 true
             }
             Err(refusal) => match refusal.outcome {

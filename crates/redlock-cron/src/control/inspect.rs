@@ -163,7 +163,7 @@ impl JobMemory {
     /// Finds the run that goes on, by the lock that it holds: its job's, or that of its tick if runs may overlap.
     async fn find_running(&mut self, redlock: &Redlock, id: &JobId) {
         if self.free_in() != Some(Duration::ZERO) {
-            let newest = self.runs.iter().find(|run| !run.was_skipped());
+            let newest = self.runs.iter().find(|run| !run.had_no_lock());
             self.running = newest.filter(|run| run.is_open()).cloned();
             return;
         }

@@ -87,6 +87,9 @@ pub(crate) fn is_backfilled_well(record: &RunRecord, tick: DateTime<Utc>) -> boo
     is_well && BackfillEntry::of(record) == Some(BackfillEntry::Run(tick))
 }
 
+/// The outcome of the claim of a tick that a backfill runs under a claim of its own.
+pub(crate) const BACKFILLED: &str = "backfilled";
+
 /// The word of an action that ends a backfill.
 pub(crate) const CANCELLED: &str = "cancelled";
 

@@ -25,8 +25,8 @@ pub use self::{
 };
 pub(crate) use self::{
     backfill::{
-        ALREADY_OK, BackfillEntry, CANCELLED, is_backfilled_well, is_cancelled, key_of_tick,
-        keys_of_ticks, moment_of_tick,
+        ALREADY_OK, BACKFILLED, BackfillEntry, CANCELLED, is_backfilled_well, is_cancelled,
+        key_of_tick, keys_of_ticks, moment_of_tick,
     },
     expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
     observer::{Observer, OutcomeHook, StartHook, guarded},

@@ -3,7 +3,7 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, SecondsFormat, Utc};
 use redlock_core::{FencingToken, Note, Printable, Rounded, RunRecord, RunState, Tick};
 
-use super::backfill::BackfillEntry;
+use super::backfill::{BACKFILLED, BackfillEntry};
 use crate::{Outcome, clock::to_instant};
 
 /// A run as the nodes remember it.
@@ -98,6 +98,11 @@ impl PastRun {
     /// Returns whether it was requested, and skipped because another run went on: it had no lock of the job.
     pub(crate) fn was_skipped(&self) -> bool {
         self.outcome() == Some(Outcome::Overlapping.as_str())
+    }
+
+    /// Returns whether it never had the lock of the job: it was skipped, or uses up a tick that a backfill runs.
+    pub(crate) fn had_no_lock(&self) -> bool {
+        self.was_skipped() || self.outcome() == Some(BACKFILLED)
     }
 
     /// Returns whether the end of the run is not recorded.
