@@ -2,13 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use redlock_proto::{HolderLabel, OwnerId};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::Redlock;
 use crate::{
@@ -48,8 +48,8 @@ pub enum Holder {
         label: Option<HolderLabel>,
         /// The time at which the holder asked for the lease, by the holder's clock; `None` if the key does not say.
         since: Option<SystemTime>,
-        /// The time after which a majority no longer has the key, unless the holder renews the lease or releases it;
-        /// `None` if the key never expires.
+        /// The time after which a majority no longer has the key, by the nodes that have answered, unless the holder renews
+        /// the lease or releases it; `None` if the key never expires.
         remaining: Option<Duration>,
     },
     /// A majority of voting nodes does not have the key.
@@ -62,10 +62,11 @@ impl Redlock {
     /// Returns the holder of a resource, as a majority of the nodes knows it.
     ///
     /// The look changes nothing: it creates, extends and deletes no key.
-    /// It asks every node, over connections of its own, and then asks whether the nodes vote.
+    /// It asks every node that the client reaches, over connections of its own, and then asks whether the node votes.
     /// A node that may have forgotten leases does not count for [`Free`](Holder::Free).
     /// If readers share the resource, the result is about one reader that a majority names.
     ///
+    /// It ends as soon as the nodes that have not answered cannot change the result: a minority that hangs delays no look.
     /// It waits for the nodes' `connect_timeout` and twice the `node_timeout` at the longest.
     ///
     /// # Errors
@@ -103,46 +104,62 @@ impl Redlock {
         let key = key.try_into().map_err(Into::into)?;
         let client = &*self.client;
         let lock = client.key_space.encode(&key)?;
-        let limit = client.settings.connect_timeout + client.settings.node_timeout;
-        let looks = client.nodes.iter().zip(&client.looks);
-        let looks = looks.map(async |(node, session)| {
-            let entry = timeout(limit, session.read(&**node, &lock)).await;
-            entry.unwrap_or_else(|_| Err("no answer in time".into()))
-        });
-        let entries = join_all(looks).await;
-        // Asked after the look: a node that lost its keys before the look does not vote now.
         let job = client.key_space.encode_job(&key);
-        let (_, answers) = client.engine.read_job(job, lock).await;
-        let votes = answers
-            .iter()
-            .map(|answer| *answer == NodeAnswer::Reachable)
-            .chain(std::iter::repeat(false));
-        let free = entries.iter().zip(votes).filter(|(entry, votes)| {
-            let has_owner = |entry: &KeyEntry| !owners(entry).is_empty();
-            *votes && matches!(entry, Ok(entry) if !entry.as_ref().is_some_and(has_owner))
-        });
-        let free = free.count();
-        let entries = entries.iter().flatten().flatten();
-        Ok(match held(entries, self.majority()) {
-            Some(held) => held,
-            None if free >= self.majority() => Holder::Free,
-            None => Holder::Unknown,
-        })
+        let limit = client.settings.connect_timeout + client.settings.node_timeout;
+        let standing = client.engine.standing().await;
+        let is_down = |node| matches!(standing.get(node), Some(NodeAnswer::NotExecuted { .. }));
+        let look = async |node: usize| {
+            let session = &client.looks[node];
+            // It cannot vote before the client has reached it, and may keep a connect waiting.
+            if is_down(node) {
+                session.close();
+                return None;
+            }
+            let read = session.read(&*client.nodes[node], &lock, limit);
+            let entry = timeout(limit, read).await.ok()?.ok()?;
+            // Asked after the look: a node that lost its keys before the look does not vote now.
+            let (_, answers) = client.engine.read_job(&job, &lock, Some(node)).await;
+            let votes = answers.get(node) == Some(&NodeAnswer::Reachable);
+            Some((entry, votes))
+        };
+        let mut looks: FuturesUnordered<_> = (0..client.nodes.len()).map(look).collect();
+        let mut seen = Vec::new();
+        while let Some(entry) = looks.next().await {
+            seen.extend(entry);
+            // A node that hangs keeps no look waiting which the others have decided.
+            if let Some(verdict) = verdict(&seen, self.majority(), looks.len()) {
+                return Ok(verdict);
+            }
+        }
+        Ok(Holder::Unknown)
     }
 }
 
-/// Returns the holder that a majority names, if it names one.
-fn held<'a>(entries: impl Iterator<Item = &'a KeyEntry>, majority: usize) -> Option<Holder> {
+/// Returns what `seen` says of a key, once the nodes that are still `open` cannot change it.
+///
+/// Each entry comes with whether its node votes.
+fn verdict(seen: &[(Option<KeyEntry>, bool)], majority: usize, open: usize) -> Option<Holder> {
+    let mut free = 0;
     let mut named: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
-    for entry in entries {
-        for (owner, left) in owners(entry) {
+    for (entry, votes) in seen {
+        let owners = entry.as_ref().map(owners).unwrap_or_default();
+        free += usize::from(owners.is_empty() && *votes);
+        for (owner, left) in owners {
             named.entry(owner).or_default().push(left);
         }
     }
-    let (owner, mut times) = named.into_iter().max_by_key(|(_, times)| times.len())?;
+    let most = named.into_iter().max_by_key(|(_, times)| times.len());
+    let of_owner = most.as_ref().map_or(0, |(_, times)| times.len());
+    if free >= majority {
+        return Some(Holder::Free);
+    }
+    let Some((owner, mut times)) = most.filter(|_| of_owner >= majority) else {
+        let can_be_known = of_owner.max(free) + open >= majority;
+        return (!can_be_known).then_some(Holder::Unknown);
+    };
     // The lease lasts for as long as a majority keeps the key.
     times.sort_unstable_by(|one, other| other.cmp(one));
-    let remaining = *times.get(majority - 1)?;
+    let remaining = times[majority - 1];
     Some(Holder::Held {
         label: HolderLabel::of_value(owner),
         since: OwnerId::drawn_at(owner).and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
@@ -178,22 +195,58 @@ fn owners(entry: &KeyEntry) -> Vec<(&str, Duration)> {
 
 /// The connection to a node for looks at keys, opened by the first of them.
 #[derive(Default)]
-pub(super) struct LookSession(tokio::sync::Mutex<Option<Box<dyn Session>>>);
+pub(super) struct LookSession(Mutex<Option<Looking>>);
+
+struct Looking {
+    session: Box<dyn Session>,
+    /// Since when a read waits for an answer, if no other has had one after it.
+    awaited: Option<Instant>,
+}
 
 impl LookSession {
     /// Reads a key; connects again, once, if the connection was lost since the last look.
-    async fn read(&self, node: &dyn Node, key: &NodeKey) -> Result<Option<KeyEntry>, Arc<str>> {
-        // Taken out, so that a look that is given up leaves no connection of which nothing is known.
-        let kept = self.0.lock().await.take();
-        if let Some(mut session) = kept
-            && let Ok(entry) = session.read_key(key).await
+    ///
+    /// A read that is dropped leaves the connection to the next one, unless it has waited for `limit`.
+    async fn read(
+        &self,
+        node: &dyn Node,
+        key: &NodeKey,
+        limit: Duration,
+    ) -> Result<Option<KeyEntry>, Arc<str>> {
+        if let Some(read) = self.begin(key, limit)
+            && let Ok(entry) = read.await
         {
-            self.0.lock().await.get_or_insert(session);
+            if let Some(kept) = &mut *self.looking() {
+                kept.awaited = None;
+            }
             return Ok(entry);
         }
         let mut session = node.connect().await?;
         let entry = session.read_key(key).await?;
-        self.0.lock().await.get_or_insert(session);
+        let awaited = None;
+        *self.looking() = Some(Looking { session, awaited });
         Ok(entry)
     }
+
+    /// Begins a read over the connection; `None` if there is none that answers.
+    fn begin(&self, key: &NodeKey, limit: Duration) -> Option<ReadKey> {
+        let mut looking = self.looking();
+        let hangs = |kept: &mut Looking| kept.awaited.is_some_and(|at| at.elapsed() >= limit);
+        drop(looking.take_if(hangs));
+        let Looking { session, awaited } = looking.as_mut()?;
+        awaited.get_or_insert_with(Instant::now);
+        Some(session.read_key(key))
+    }
+
+    /// Closes the connection.
+    fn close(&self) {
+        drop(self.looking().take());
+    }
+
+    fn looking(&self) -> MutexGuard<'_, Option<Looking>> {
+        // If a node's code panics while it is locked, the session is one that may hang.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+type ReadKey = BoxFuture<'static, Result<Option<KeyEntry>, Arc<str>>>;

@@ -20,7 +20,7 @@ impl World {
         process.asked.push((ask, job, at, known));
         let now = process.now(self.now);
         let (name, lock) = (&self.setup.job_keys[job], &self.setup.keys[job]);
-        process.client.read_job(ask, name, lock, now);
+        process.client.read_job(ask, name, lock, None, now);
     }
 
     /// A client says what nodes remember of a job.
