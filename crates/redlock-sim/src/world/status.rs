@@ -117,6 +117,24 @@ impl World {
         }
     }
 
+    /// An acquire failed: if it is said to be contended, too few nodes have granted it.
+    pub(super) fn must_lack_a_majority(
+        &mut self,
+        client: usize,
+        failure: Option<&Failure>,
+        answers: &[NodeAnswer],
+    ) {
+        let is_contended = failure.is_some_and(|failure| failure.kind == FailureKind::Contended);
+        let granted = answers
+            .iter()
+            .filter(|answer| **answer == NodeAnswer::Granted);
+        if is_contended && granted.count() >= self.setup.quorum.majority() {
+            let at = Moment::from_micros(self.now);
+            let violation = Violation::FalselyContended { client };
+            self.checker.report(at, violation);
+        }
+    }
+
     /// A claim ended as forgotten: too few nodes could grant it, also once the locks of other claims are free.
     pub(super) fn must_be_forgotten(&mut self, client: usize, id: u64, answers: &[NodeAnswer]) {
         let may_grant =

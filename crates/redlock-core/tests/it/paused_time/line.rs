@@ -176,6 +176,15 @@ async fn a_client_listens_until_its_callers_have_not_waited_for_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_was_closed_listens_no_longer() {
+    let (nodes, clients) = processes(2).await;
+    contend(&clients).await;
+    assert!(nodes.iter().all(|node| node.subscriptions() == 1));
+    clients[1].close().await;
+    assert!(nodes.iter().all(|node| node.subscriptions() == 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_listens_for_as_long_as_a_caller_waits() {
     let (nodes, clients) = processes(2).await;
     let held = clients[0].acquire("key").await.unwrap();

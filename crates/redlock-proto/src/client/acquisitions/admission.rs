@@ -49,9 +49,11 @@ impl Acquisitions {
         if self.queue.waiting.is_empty() && cx.nodes.have_room(cx.config.node_timeout, now.clock) {
             return self.attempt(id, acquisition, leases, cx, now);
         }
-        // As long as a caller that waits for no other holder waits for the nodes.
-        let least = now.clock + cx.limit_within(acquisition.request.timing);
-        let until = acquisition.request.wait_until.max(least);
+        let mut until = acquisition.request.wait_until;
+        if acquisition.attempts == 0 {
+            // As long as a caller that waits for no other holder waits for the nodes.
+            until = until.max(now.clock + cx.limit_within(acquisition.request.timing));
+        }
         acquisition.phase = AcquisitionPhase::Queued {
             timer: cx.timers.set(until, Timer::Retry(id)),
             place: self.queue.enter(id),

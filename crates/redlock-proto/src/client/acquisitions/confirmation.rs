@@ -154,6 +154,8 @@ impl Acquisitions {
         };
         let id = *lease;
         let is_refused = extension.votes().refused() > 0;
+        // Its majority has confirmed, too late.
+        let is_confirmed = extension.votes().is_won();
         let hopeful = entry.confirmed_or_silent(extension.votes());
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
@@ -185,7 +187,7 @@ impl Acquisitions {
         }
         cx.joins_no_more(settlement.attempt);
         let kind = match verdict {
-            ExtensionVerdict::Extended { .. } => FailureKind::Expired,
+            _ if is_confirmed => FailureKind::Expired,
             _ if is_contended => FailureKind::Contended,
             _ if ran_out => FailureKind::Overloaded,
             _ => FailureKind::NoQuorum,
