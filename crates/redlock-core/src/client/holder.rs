@@ -1,18 +1,17 @@
 //! A look at a key: its holder, or that it is free, or that too few nodes say.
 
 use std::{
-    collections::BTreeMap,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use futures_util::future::join_all;
-use redlock_proto::{HolderLabel, OwnerId};
+use redlock_proto::{HolderLabel, KeyVerdict, OwnerId};
 use tokio::time::timeout;
 
 use super::Redlock;
 use crate::{
-    InvalidKey, NodeAnswer, ResourceKey,
+    InvalidKey, ResourceKey,
     node::{KeyEntry, Node, NodeKey, Session},
 };
 
@@ -41,7 +40,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "it is held, free, or not known")]
 pub enum Holder {
-    /// A majority of the nodes has the key for one holder.
+    /// A majority of the nodes votes, and has the key for one holder.
     #[non_exhaustive]
     Held {
         /// The label of the holder, if it has one.
@@ -52,18 +51,19 @@ pub enum Holder {
         /// `None` if the key never expires.
         remaining: Option<Duration>,
     },
-    /// A majority of voting nodes does not have the key.
+    /// A majority of the nodes votes, and does not have the key.
     Free,
     /// Neither is known: too few nodes have answered or vote, or the nodes have the key for different attempts.
     Unknown,
 }
 
 impl Redlock {
-    /// Returns the holder of a resource, as a majority of the nodes knows it.
+    /// Returns the holder of a resource, as a majority of voting nodes knows it.
     ///
     /// The look changes nothing: it creates, extends and deletes no key.
     /// It asks every node, over connections of its own, and then asks whether the nodes vote.
-    /// A node that may have forgotten leases does not count for [`Free`](Holder::Free).
+    /// A node that does not vote, as in quarantine, counts neither for a holder nor for [`Free`](Holder::Free): it takes
+    /// keys for attempts that win nothing.
     /// If readers share the resource, the result is about one reader that a majority names.
     ///
     /// It waits for the nodes' `connect_timeout` and twice the `node_timeout` at the longest.
@@ -113,41 +113,22 @@ impl Redlock {
         // Asked after the look: a node that lost its keys before the look does not vote now.
         let job = client.key_space.encode_job(&key);
         let (_, answers) = client.engine.read_job(job, lock).await;
-        let votes = answers
-            .iter()
-            .map(|answer| *answer == NodeAnswer::Reachable)
-            .chain(std::iter::repeat(false));
-        let free = entries.iter().zip(votes).filter(|(entry, votes)| {
-            let has_owner = |entry: &KeyEntry| !owners(entry).is_empty();
-            *votes && matches!(entry, Ok(entry) if !entry.as_ref().is_some_and(has_owner))
+        let said = entries.iter().map(|entry| {
+            let entry = entry.as_ref().ok()?.as_ref();
+            Some(entry.map(owners).unwrap_or_default())
         });
-        let free = free.count();
-        let entries = entries.iter().flatten().flatten();
-        Ok(match held(entries, self.majority()) {
-            Some(held) => held,
-            None if free >= self.majority() => Holder::Free,
-            None => Holder::Unknown,
+        let verdict = KeyVerdict::of(said.zip(&answers), self.majority());
+        Ok(match verdict {
+            KeyVerdict::Held { owner, remaining } => Holder::Held {
+                label: HolderLabel::of_value(owner),
+                since: OwnerId::drawn_at(owner)
+                    .and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
+                remaining: (remaining != Duration::MAX).then_some(remaining),
+            },
+            KeyVerdict::Free => Holder::Free,
+            KeyVerdict::Unknown => Holder::Unknown,
         })
     }
-}
-
-/// Returns the holder that a majority names, if it names one.
-fn held<'a>(entries: impl Iterator<Item = &'a KeyEntry>, majority: usize) -> Option<Holder> {
-    let mut named: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
-    for entry in entries {
-        for (owner, left) in owners(entry) {
-            named.entry(owner).or_default().push(left);
-        }
-    }
-    let (owner, mut times) = named.into_iter().max_by_key(|(_, times)| times.len())?;
-    // The lease lasts for as long as a majority keeps the key.
-    times.sort_unstable_by(|one, other| other.cmp(one));
-    let remaining = *times.get(majority - 1)?;
-    Some(Holder::Held {
-        label: HolderLabel::of_value(owner),
-        since: OwnerId::drawn_at(owner).and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
-        remaining: (remaining != Duration::MAX).then_some(remaining),
-    })
 }
 
 /// Returns the owners of a key, one or those that share it, and for how long each has it.

@@ -69,6 +69,13 @@ pub enum NodeAnswer {
     Pending,
 }
 
+impl NodeAnswer {
+    /// Returns whether this is the standing of a node that votes, even if the node fails at this moment.
+    pub const fn votes(&self) -> bool {
+        matches!(self, Self::Reachable | Self::Failing { .. })
+    }
+}
+
 impl From<&NoClaim> for NodeAnswer {
     fn from(refusal: &NoClaim) -> Self {
         match refusal {

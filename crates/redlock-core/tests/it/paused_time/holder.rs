@@ -3,7 +3,7 @@
 use redlock_core::{AcquireOptions, Holder, MemoryNode};
 
 use crate::paused_time::fixtures::{
-    Faults, SECOND, client, client_of, faulty, keys, soon, wide_client,
+    Faults, FaultyNode, MS, SECOND, client, client_of, faulty, keys, soon, wide_client,
 };
 
 fn label(holder: Holder) -> Option<String> {
@@ -132,4 +132,38 @@ async fn a_look_connects_again_to_a_node_that_was_down() {
     node.start();
     tokio::time::sleep(10 * SECOND).await;
     assert_eq!(redlock.holder("key").await, Ok(Holder::Free));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_in_quarantine_name_no_holder_though_a_majority_has_the_key_of_one_attempt() {
+    let nodes = faulty(3);
+    let links: Vec<_> = nodes.iter().map(FaultyNode::by_another_link).collect();
+    let (candidate, observer) = (client(&links).await, client(&nodes).await);
+    // The keys of each attempt stay on the nodes for a while.
+    for link in &links {
+        link.set(Faults::late_replies(100 * MS));
+    }
+    for node in &nodes {
+        node.node.clear();
+    }
+    tokio::time::sleep(SECOND).await;
+    let before = keys(&nodes);
+    let campaign = tokio::spawn(async move { candidate.acquire("key").await });
+    let mut taken = 0;
+    for _ in 0..100 {
+        let looked = soon(observer.holder("key")).await;
+        taken += usize::from(
+            keys(&nodes)
+                .iter()
+                .zip(&before)
+                .all(|(now, then)| now > then),
+        );
+        assert_eq!(looked, Ok(Holder::Unknown), "{taken}");
+        tokio::time::sleep(10 * MS).await;
+    }
+    assert!(
+        taken > 0,
+        "all nodes had the key of an attempt at some look"
+    );
+    campaign.abort();
 }
