@@ -1,8 +1,9 @@
 //! `redlock status`: the holder of a key, node by node.
 
-use std::{cmp::Reverse, io, time::Duration};
+use std::{io, time::Duration};
 
 use redlock_core::NodeReport;
+use redlock_proto::KeyVerdict;
 use serde_json::{Value, json};
 
 use crate::{
@@ -80,41 +81,46 @@ struct KeyStatus<'a> {
 
 impl<'a> KeyStatus<'a> {
     fn of(said: &'a [KeyLook], reports: &'a [NodeReport], majority: usize) -> Self {
-        let times = |owner: &Owner| {
-            let of_owner = said.iter().filter_map(|said| match &said.state {
-                KeyState::Held(its, left) if its == owner => Some(left.unwrap_or(Duration::MAX)),
-                _ => None,
-            });
-            let mut times: Vec<Duration> = of_owner.collect();
-            // The lease lasts for as long as a majority keeps the key.
-            times.sort_by_key(|left| Reverse(*left));
-            times
+        // Two looks name one owner if their values are equal.
+        let first = |owner: &Owner| said.iter().position(|said| said.owner() == Some(owner));
+        let nodes: Vec<_> = said.iter().zip(reports).collect();
+        let answers = nodes.iter().map(|(said, report)| {
+            let owners = match &said.state {
+                KeyState::Free => Some(Vec::new()),
+                KeyState::Held(owner, left) => {
+                    Some(vec![(first(owner), left.unwrap_or(Duration::MAX))])
+                }
+                KeyState::Unknown(_) => None,
+            };
+            (owners, &report.answer)
+        });
+        let verdict = KeyVerdict::of(answers, majority);
+        let count = |owner: &&Owner| {
+            let with_key = said.iter().filter(|said| said.owner() == Some(*owner));
+            with_key.count()
         };
         let owners = said.iter().filter_map(KeyLook::owner);
-        let owner = owners.max_by_key(|owner| times(owner).len());
-        let kept = owner.map(times).unwrap_or_default();
-        let nodes: Vec<_> = said.iter().zip(reports).collect();
+        let owner = match verdict {
+            KeyVerdict::Held { owner, .. } => owner.and_then(|first| said[first].owner()),
+            _ => owners.max_by_key(count),
+        };
         let has_it = |said: &KeyLook| owner.is_some() && said.owner() == owner;
-        let voting = nodes
-            .iter()
-            .filter(|(said, report)| has_it(said) && votes(report));
-        // What a node may have forgotten, it cannot call free.
-        let free = nodes
-            .iter()
-            .filter(|(said, report)| matches!(said.state, KeyState::Free) && votes(report));
+        let with_key = nodes.iter().filter(|(said, _)| has_it(said));
+        let voting = with_key.clone().filter(|(_, report)| report.answer.votes());
         let answered = said.iter().filter(|said| said.is_known()).count();
         Self {
-            is_held: if kept.len() >= majority {
-                Some(true)
-            } else if said.len() - free.count() < majority {
-                Some(false)
-            } else {
-                None
+            is_held: match verdict {
+                KeyVerdict::Held { .. } => Some(true),
+                KeyVerdict::Free => Some(false),
+                KeyVerdict::Unknown => None,
             },
             owner,
-            count: kept.len(),
+            count: with_key.count(),
             votes: voting.count(),
-            remaining: kept.get(majority - 1).copied(),
+            remaining: match verdict {
+                KeyVerdict::Held { remaining, .. } => Some(remaining),
+                _ => None,
+            },
             majority,
             line: (answered >= majority).then(|| Line::of(said, majority)),
             nodes,
@@ -137,8 +143,9 @@ impl<'a> KeyStatus<'a> {
             }
             (Some(_), _) => output.line("free: no majority of the nodes has it")?,
             (None, _) => output.line(&format!(
-                "unknown: {count} of {nodes} nodes have it for one holder, {majority} would be a majority, and the others \
-                 do not say enough"
+                "unknown: {count} of {nodes} nodes have it for one holder, and {} of these vote; {majority} that vote \
+                 would be a majority",
+                self.votes
             ))?,
         }
         for (said, report) in &self.nodes {
@@ -148,7 +155,7 @@ impl<'a> KeyStatus<'a> {
                 false => format!(" ({})", report.answer),
             };
             let (mark, words) = match &said.state {
-                KeyState::Free if votes(report) => (LineMark::Good, "free".to_owned()),
+                KeyState::Free if report.answer.votes() => (LineMark::Good, "free".to_owned()),
                 KeyState::Free => (
                     LineMark::Warning,
                     format!("unknown: it does not have the key, and has no vote{voteless}"),
@@ -166,7 +173,7 @@ impl<'a> KeyStatus<'a> {
 
     fn to_json(&self, waiting: Option<Value>) -> Value {
         let nodes = self.nodes.iter().map(|(said, report)| {
-            let votes = votes(report);
+            let votes = report.answer.votes();
             let (is_held, left, why) = match &said.state {
                 KeyState::Free if votes => (Some(false), None, None),
                 KeyState::Free => (None, None, Some(report.answer.to_string())),
@@ -187,11 +194,13 @@ impl<'a> KeyStatus<'a> {
             })
         });
         let remaining = self.remaining.filter(|left| *left != Duration::MAX);
+        // What nodes without a vote have is no word of a holder.
+        let holder = self.owner.filter(|_| self.is_held == Some(true));
         let mut status = json!({
             "state": state(self.is_held),
-            "holder": self.owner.and_then(Owner::shown),
+            "holder": holder.and_then(Owner::shown),
             // Since 1970, by the holder's clock.
-            "held_since_ms": self.owner.and_then(Owner::since).map(millis),
+            "held_since_ms": holder.and_then(Owner::since).map(millis),
             "nodes_with_key": self.count,
             "votes": self.votes,
             "majority": self.majority,

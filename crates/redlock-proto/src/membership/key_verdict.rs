@@ -66,21 +66,18 @@ mod tests {
         },
     };
 
-    fn verdict(
-        answers: &[(Option<&[(&'static str, u64)]>, NodeAnswer)],
-    ) -> KeyVerdict<&'static str> {
-        let majority = answers.len() / 2 + 1;
+    type Owners<'a> = Option<&'a [(&'static str, u64)]>;
+
+    fn verdict(answers: &[(Owners<'_>, NodeAnswer)]) -> KeyVerdict<&'static str> {
         let owners = |said: &[(&'static str, u64)]| {
             let owners = said.iter();
-            owners
-                .map(|(owner, left)| (*owner, Duration::from_secs(*left)))
-                .collect()
+            let owners = owners.map(|(owner, left)| (*owner, Duration::from_secs(*left)));
+            owners.collect()
         };
+        let majority = answers.len() / 2 + 1;
         let answers = answers.iter();
-        KeyVerdict::of(
-            answers.map(|(said, standing)| (said.map(owners), standing)),
-            majority,
-        )
+        let answers = answers.map(|(said, standing)| (said.map(owners), standing));
+        KeyVerdict::of(answers, majority)
     }
 
     #[test]
@@ -88,7 +85,7 @@ mod tests {
         let failing = NodeAnswer::Failing {
             reason: "out of memory".into(),
         };
-        let (a, free): (Option<&[_]>, Option<&[_]>) = (Some(&[("a", 5)]), Some(&[]));
+        let (a, free): (Owners<'_>, Owners<'_>) = (Some(&[("a", 5)]), Some(&[]));
         let votes = NodeAnswer::Reachable;
         let held = KeyVerdict::Held {
             owner: "a",
