@@ -79,7 +79,7 @@ pub use self::{
     },
     slab::{Places, Slab},
     tick::{JobEntry, JobVerb, NoClaim, Note, RunRecord, RunState, Tick, Window, Word},
-    time::{Instant, NodeTime, Timing},
+    time::{Instant, NodeTime, Rounded, Timing},
     token::{
         Fence, FencingToken, InvalidToken, Settled, StaleToken, TokenBlock, next_counter, settle,
     },
