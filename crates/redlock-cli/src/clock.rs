@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use redlock_cron::chrono::{DateTime, Utc};
+use redlock_cron::chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use redlock_proto::Rounded;
 
 /// Returns the present moment, to measure from.
@@ -27,10 +27,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     parsed.map_err(|error| format!("not a duration like 30s: {error}"))
 }
 
-/// Reads an instant, in the form of RFC 3339.
+/// Reads an instant, in the form of RFC 3339; a date alone is the begin of its day in UTC.
 pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+    }
     let parsed = text.parse::<DateTime<Utc>>();
-    parsed.map_err(|error| format!("not an instant like 2026-11-01T02:00:00Z: {error}"))
+    parsed.map_err(|error| {
+        format!("neither an instant like 2026-11-01T02:00:00Z nor a date like 2026-11-01: {error}")
+    })
 }
 
 /// Returns a time with as many digits as a person needs, such as `0.4 ms`, `12 s` or `3 h 5 min`.
@@ -74,6 +79,17 @@ pub(crate) fn millis(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_alone_is_the_begin_of_its_day() {
+        let midnight = instant("2026-11-28T00:00:00Z");
+        assert_eq!(instant("2026-11-28"), midnight);
+        assert_eq!(instant("2026-11-28T01:00:00+01:00"), midnight);
+        for bad in ["2026-11-31", "28.11.2026", "2026-11-28 noon", ""] {
+            let why = instant(bad).unwrap_err();
+            assert!(why.contains("a date like 2026-11-01"), "{bad:?}: {why}");
+        }
+    }
 
     #[test]
     fn a_moment_is_told_with_its_day_unless_that_is_today() {

@@ -38,23 +38,47 @@ pub(crate) struct StatusArgs {
 pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> CommandResult {
     let settings = args.connection.settings().await?;
     // An invalid key is reported before the command asks any node.
-    settings.key(&args.key)?;
+    let name = settings.key(&args.key)?;
     let processes = args.processes.addresses()?;
     let (_client, reports) = nodes::connect(context, &settings).await?;
     let places = probe::connect(&settings).await;
     let (_, said) = lookup::find(&places, &settings, &args.key).await?;
-    let measured = processes::ask(&processes, settings.namespace()).await;
     let status = KeyStatus::of(&said, &reports, settings.majority());
+    let mut slots = Vec::new();
+    if status.is_held != Some(true)
+        && let Some(count) = lookup::slots(&places, &name).await
+    {
+        for slot in 0..count {
+            let slot = lookup::find(&places, &settings, &format!("{}#{slot}", args.key)).await?;
+            slots.push(slot.1);
+        }
+    }
+    let slots = slots.iter();
+    let slots = slots.map(|said| KeyStatus::of(said, &reports, settings.majority()));
+    let slots = SlotStatus(slots.collect());
+    let measured = processes::ask(&processes, settings.namespace()).await;
     if context.output.is_json() {
         let waiting = measured.map(|measured| waiting(&args.key, &measured));
-        context.output.json(&status.to_json(waiting))?;
+        let mut json = status.to_json(waiting);
+        if !slots.0.is_empty() {
+            json["state"] = state(slots.is_held()).into();
+            json["slots"] = slots.0.iter().map(|slot| slot.to_json(None)).collect();
+        }
+        context.output.json(&json)?;
     } else {
-        status.print(context.output)?;
+        match slots.0.is_empty() {
+            true => status.print(context.output)?,
+            false => slots.print(context.output)?,
+        }
         if let Some(measured) = &measured {
             print_waiting(&args.key, measured, context.output)?;
         }
     }
-    Ok(match status.is_held {
+    let is_held = match slots.0.is_empty() {
+        true => status.is_held,
+        false => slots.is_held(),
+    };
+    Ok(match is_held {
         Some(true) => Exit::Yes,
         Some(false) => Exit::No,
         None => Exit::NoQuorum,
@@ -127,27 +151,34 @@ impl<'a> KeyStatus<'a> {
         }
     }
 
-    fn print(&self, output: Output) -> io::Result<()> {
+    /// Returns what all nodes together say, in words.
+    fn verdict(&self) -> String {
         let (count, nodes, majority) = (self.count, self.nodes.len(), self.majority);
         match (self.is_held, self.owner) {
             (Some(true), Some(owner)) => {
                 let holder = owner.holder();
-                let since = owner.since().map(|since| format!(" since {}", moment(since)));
+                let since = owner
+                    .since()
+                    .map(|since| format!(" since {}", moment(since)));
                 let since = since.unwrap_or_default();
                 let left = match self.remaining {
                     Some(Duration::MAX) => ", for ever".to_owned(),
                     Some(left) => format!(", {} unless renewed", lasting(Some(left))),
                     None => String::new(),
                 };
-                output.line(&format!("held by {holder}{since}, {count} of {nodes} nodes{left}"))?;
+                format!("held by {holder}{since}, {count} of {nodes} nodes{left}")
             }
-            (Some(_), _) => output.line("free: no majority of the nodes has it")?,
-            (None, _) => output.line(&format!(
+            (Some(_), _) => "free: no majority of the nodes has it".to_owned(),
+            (None, _) => format!(
                 "unknown: {count} of {nodes} nodes have it for one holder, and {} of these vote; {majority} that vote \
                  would be a majority",
                 self.votes
-            ))?,
+            ),
         }
+    }
+
+    fn print(&self, output: Output) -> io::Result<()> {
+        output.line(&self.verdict())?;
         for (said, report) in &self.nodes {
             let node = nodes::name(report);
             let voteless = match votes(report) {
@@ -168,7 +199,13 @@ impl<'a> KeyStatus<'a> {
             };
             output.marked(mark, &format!("{node} {words}"))?;
         }
-        self.line.as_ref().map_or(Ok(()), |line| line.print(output))
+        // Its node keeps neither its name nor its place.
+        let is_wished_for = self.owner.is_some_and(Owner::is_wished_for);
+        match &self.line {
+            _ if is_wished_for => output.marked(LineMark::Note, WISHED),
+            Some(line) => line.print(output),
+            None => Ok(()),
+        }
     }
 
     fn to_json(&self, waiting: Option<Value>) -> Value {
@@ -206,6 +243,8 @@ impl<'a> KeyStatus<'a> {
             "majority": self.majority,
             "remaining_ms": remaining.map(millis),
             "line": self.line.as_ref().map(Line::to_json),
+            // A caller waits to hold a shared key exclusively; it is not in line.
+            "exclusive_awaited": holder.is_some_and(Owner::is_wished_for),
         });
         // Missing where no process was asked.
         if let Some(waiting) = waiting {
@@ -215,6 +254,39 @@ impl<'a> KeyStatus<'a> {
         status
     }
 }
+
+/// What the nodes say of each slot of a resource.
+struct SlotStatus<'a>(Vec<KeyStatus<'a>>);
+
+impl SlotStatus<'_> {
+    /// Returns whether a slot is held; `None` if that cannot be said.
+    fn is_held(&self) -> Option<bool> {
+        let mut slots = self.0.iter().map(|slot| slot.is_held);
+        match slots.clone().any(|slot| slot == Some(true)) {
+            true => Some(true),
+            false => slots.all(|slot| slot == Some(false)).then_some(false),
+        }
+    }
+
+    fn print(&self, output: Output) -> io::Result<()> {
+        let taken = self.0.iter().filter(|slot| slot.is_held == Some(true));
+        let (taken, count) = (taken.count(), self.0.len());
+        output.line(&format!("{taken} of {count} slots are held"))?;
+        for (number, slot) in self.0.iter().enumerate() {
+            let mark = match slot.is_held {
+                Some(true) => LineMark::Note,
+                Some(false) => LineMark::Good,
+                None => LineMark::Warning,
+            };
+            output.marked(mark, &format!("slot {number} {}", slot.verdict()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The words for a caller that waits for exclusive ownership of a shared key.
+const WISHED: &str = "a caller waits to hold it exclusively, and is not in line: the nodes keep no name of it; --metrics URLS asks \
+                      the processes";
 
 const fn state(is_held: Option<bool>) -> &'static str {
     match is_held {

@@ -13,6 +13,7 @@ use crate::{
     connection::NodeSettings,
     context::CommandContext,
     exit::{CommandResult, Exit},
+    keys,
     output::{LineMark, Output, printable, with_fields},
     probe::{self, ProbedNode},
 };
@@ -42,7 +43,7 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
         Ok(listed) => listed,
         Err(silent) => {
             tell(&silent, output)?;
-            return Ok(Exit::NoQuorum);
+            return Ok(keys::exit_without_majority(&silent, "jobs"));
         }
     };
     if output.is_json() {
