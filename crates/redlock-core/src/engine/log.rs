@@ -205,7 +205,8 @@ impl Origin {
                 votes,
                 needed,
                 nodes,
-                "majority lost: nothing is acquired or renewed until more nodes vote; see why the others do not"
+                "majority lost: nothing is acquired or renewed until more nodes vote: bring back those that are down, and see why \
+                 the others do not"
             ),
             Majority::Regained => {
                 event!(

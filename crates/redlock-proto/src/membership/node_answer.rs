@@ -205,7 +205,7 @@ impl fmt::Display for NotAVote {
                 "its clock differs from the others' by more than a second; synchronise it",
             ),
             Self::Alone => {
-                f.write_str("too few other nodes can be reached to compare its clock with theirs")
+                f.write_str("too few other nodes can be reached to compare its clock with theirs; it is well: bring the others back")
             }
             Self::SameServer { of } => write!(
                 f,
