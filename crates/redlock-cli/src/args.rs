@@ -87,7 +87,7 @@ pub(crate) enum CommandVerb {
     /// Measures round trips, acquires and contention, and the shortest ttl that the nodes allow
     #[command(after_help = "Example:\n  redlock bench --for 5s")]
     Bench(bench::BenchArgs),
-    /// Prints the files to deploy nodes
+    /// Prints the files to deploy nodes, and their users with all rights
     #[command(after_help = "Example:\n  redlock guide compose --namespace billing --max-ttl 1m")]
     Guide(guide::GuideArgs),
     /// Starts local servers for a try-out, and runs a command that uses them
