@@ -169,7 +169,10 @@ impl<'a> KeyStatus<'a> {
                 format!("held by {holder}{since}, {count} of {nodes} nodes{left}")
             }
             (Some(_), _) => "free: no majority of the nodes has it".to_owned(),
-            (None, _) => format!(
+            (None, None) => format!(
+                "unknown: no node that has answered has it, and fewer than {majority} of these vote"
+            ),
+            (None, Some(_)) => format!(
                 "unknown: {count} of {nodes} nodes have it for one holder, and {} of these vote; {majority} that vote \
                  would be a majority",
                 self.votes

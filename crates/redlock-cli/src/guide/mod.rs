@@ -1,6 +1,6 @@
 //! `redlock guide`: files to deploy nodes with, and their users, as they are in `docker/`.
 
-use std::time::Duration;
+use std::{fs, path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use redlock_proto::Quarantine;
@@ -31,6 +31,10 @@ pub(crate) struct GuideArgs {
     /// Adds the delay before a start, for nodes on which other clients also lock
     #[arg(long)]
     delayed: bool,
+
+    /// Writes the files below this folder instead, such as DIR/docker/redis.conf
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
 
     /// Adds the files that the profile `metrics` of the composition mounts: for Prometheus and Grafana
     #[arg(long)]
@@ -120,6 +124,18 @@ pub(crate) fn run(args: &GuideArgs, context: &CommandContext) -> CommandResult {
     }
     for file in &mut files {
         file.text = adapted(file, args);
+    }
+    if let Some(folder) = &args.dir {
+        for File { path, text } in &files {
+            let path = folder.join(path);
+            let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+            let written = written.and_then(|()| fs::write(&path, text));
+            written.map_err(|error| CommandError::wrong(format!("{}: {error}", path.display())))?;
+            context
+                .output
+                .progress(&format!("wrote {}", path.display()));
+        }
+        return Ok(Exit::Yes);
     }
     if context.output.is_json() {
         context.output.json(&files)?;

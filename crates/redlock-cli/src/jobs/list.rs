@@ -59,6 +59,12 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
             output.line(&format!("{}  {}; {last}", printable(job), state(memory)))?;
         }
     }
+    if listed.jobs.is_empty() && !listed.has_nameless {
+        let namespace = settings.namespace();
+        output.progress(&format!(
+            "the nodes remember no job in the namespace {namespace}"
+        ));
+    }
     if listed.has_nameless {
         let words = "some names are too long to be shown: redlock jobs NAMESPACE/NAME shows what is under them";
         if output.is_json() {

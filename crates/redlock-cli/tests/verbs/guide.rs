@@ -44,6 +44,35 @@ fn what_is_printed_is_what_is_in_the_repository() {
 }
 
 #[test]
+fn the_files_are_written_below_a_folder_if_one_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let done = run(&mut redlock(&[
+        "guide",
+        "systemd",
+        "--namespace",
+        "billing",
+        "--dir",
+        dir,
+    ]));
+    assert_eq!((done.code, &*done.out), (0, ""), "{done:?}");
+    let printed = guide(&["systemd", "--namespace", "billing"]);
+    assert!(printed.len() > 4, "{printed:?}");
+    for (path, text) in printed {
+        assert_eq!(
+            fs::read_to_string(folder.path().join(&path)).unwrap(),
+            text,
+            "{path}"
+        );
+    }
+    let refused = run(&mut redlock(&["guide", "systemd", "--dir", "/dev/null"]));
+    assert!(
+        refused.code == 2 && refused.err.contains("/dev/null/docker"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn every_file_that_a_composition_mounts_is_printed_with_it() {
     let files = guide(&["compose", "--delayed", "--metrics"]);
     let mut mounted = 0;

@@ -65,6 +65,9 @@ async fn a_key_is_held_or_free_or_nobody_can_say() {
     }
     let why = status["nodes"][1]["why"].as_str().unwrap();
     assert!(why.contains("forgotten"), "{status}");
+    let text = nodes.run(&["status", "order:7"]).out;
+    let words = "unknown: no node that has answered has it, and fewer than 2 of these vote";
+    assert!(text.starts_with(words), "{text}");
 }
 
 #[tokio::test]
