@@ -162,6 +162,11 @@ async fn each_change_has_a_line_with_its_cause() {
     let told = text.lines().filter(|line| line.contains("redlock::"));
     for line in told.filter(|line| !line.contains(" DEBUG ")) {
         assert!(line.contains(&origin), "{line}");
+        let (_, fields) = line.split_once(" client=").unwrap();
+        // What is not quoted has no space.
+        let outside: String = fields.split('"').step_by(2).collect();
+        let mut others = outside.split_whitespace().skip(1);
+        assert!(others.all(|field| field.contains('=')), "{line}");
     }
     nodes.thaw(0..3);
 }

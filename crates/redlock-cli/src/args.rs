@@ -16,7 +16,7 @@ use crate::{
     ready, roll, run, sandbox, status, top, watch,
 };
 
-/// Checks, watches and operates the nodes of a lock
+/// Runs commands under a lock, and checks, watches and operates the nodes of the lock
 #[derive(Debug, Parser)]
 #[command(
     name = "redlock",
@@ -45,6 +45,13 @@ pub(crate) struct Arguments {
 /// What the command can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CommandVerb {
+    /// Runs a command while it holds a lock, and stops it before another holder can get the lock
+    Run(run::RunArgs),
+    /// Runs a command while this process leads, and campaigns again when its term is lost
+    Elect(run::ElectArgs),
+    /// Prints the leader of an election
+    #[command(after_help = "Example:\n  redlock leader importer")]
+    Leader(leader::LeaderArgs),
     /// Checks the nodes, and prints advice for each finding
     #[command(after_help = "Example:\n  redlock doctor --strict")]
     Doctor(doctor::DoctorArgs),
@@ -74,13 +81,13 @@ pub(crate) enum CommandVerb {
         after_help = "Example:\n  redlock roll -- ssh {host} sudo systemctl restart redlock-node"
     )]
     Roll(roll::RollArgs),
-    /// Prints what the nodes remember of jobs, and pauses, resumes or forgets a job
+    /// Prints jobs and their runs; pauses, resumes, triggers, backfills or forgets one
     #[command(after_help = "Example:\n  redlock jobs billing/close-day")]
     Jobs(jobs::JobsArgs),
     /// Measures round trips, acquires and contention, and the shortest ttl that the nodes allow
     #[command(after_help = "Example:\n  redlock bench --for 5s")]
     Bench(bench::BenchArgs),
-    /// Prints the files to deploy nodes
+    /// Prints the files to deploy nodes, and their users with all rights
     #[command(after_help = "Example:\n  redlock guide compose --namespace billing --max-ttl 1m")]
     Guide(guide::GuideArgs),
     /// Starts local servers for a try-out, and runs a command that uses them
@@ -92,13 +99,6 @@ pub(crate) enum CommandVerb {
     /// Prints a manual page
     #[command(after_help = "Example:\n  redlock man --dir /usr/local/share/man/man1")]
     Man(ManArgs),
-    /// Runs a command while it holds a lock, and stops it before another holder can get the lock
-    Run(run::RunArgs),
-    /// Runs a command while this process leads, and campaigns again when its term is lost
-    Elect(run::ElectArgs),
-    /// Prints the leader of an election
-    #[command(after_help = "Example:\n  redlock leader importer")]
-    Leader(leader::LeaderArgs),
 }
 
 /// The arguments of `completions`.

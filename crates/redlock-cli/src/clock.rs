@@ -7,7 +7,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use redlock_cron::chrono::{DateTime, Utc};
+use redlock_cron::chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use redlock_proto::Rounded;
 
 /// Returns the present moment, to measure from.
 pub(crate) fn now() -> Instant {
@@ -26,28 +27,20 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     parsed.map_err(|error| format!("not a duration like 30s: {error}"))
 }
 
-/// Reads an instant, in the form of RFC 3339.
+/// Reads an instant, in the form of RFC 3339; a date alone is the begin of its day in UTC.
 pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+    }
     let parsed = text.parse::<DateTime<Utc>>();
-    parsed.map_err(|error| format!("not an instant like 2026-11-01T02:00:00Z: {error}"))
+    parsed.map_err(|error| {
+        format!("neither an instant like 2026-11-01T02:00:00Z nor a date like 2026-11-01: {error}")
+    })
 }
 
 /// Returns a time with as many digits as a person needs, such as `0.4 ms`, `12 s` or `3 h 5 min`.
 pub(crate) fn rounded(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let ms = time.as_secs_f64() * 1_000.0;
-    match (seconds, seconds / 60, seconds / 3_600) {
-        _ if time.is_zero() => "0 s".to_owned(),
-        (0, ..) if ms < 10.0 => format!("{ms:.1} ms"),
-        (0, ..) => format!("{ms:.0} ms"),
-        (1..60, ..) if time.subsec_millis() >= 50 && seconds < 10 => {
-            format!("{:.1} s", time.as_secs_f64())
-        }
-        (1..60, ..) => format!("{seconds} s"),
-        (_, minutes @ 1..60, _) => two(minutes, "min", seconds % 60, "s"),
-        (_, minutes, hours @ 1..48) => two(hours, "h", minutes % 60, "min"),
-        (.., hours) => two(hours / 24, "d", hours % 24, "h"),
-    }
+    Rounded(time).to_string()
 }
 
 /// Returns how long a key lasts, in words; for ever if it does not expire.
@@ -83,16 +76,20 @@ pub(crate) fn millis(time: Duration) -> f64 {
     time.as_micros() as f64 / 1_000.0
 }
 
-fn two(many: u64, large: &str, few: u64, small: &str) -> String {
-    match few {
-        0 => format!("{many} {large}"),
-        few => format!("{many} {large} {few} {small}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_alone_is_the_begin_of_its_day() {
+        let midnight = instant("2026-11-28T00:00:00Z");
+        assert_eq!(instant("2026-11-28"), midnight);
+        assert_eq!(instant("2026-11-28T01:00:00+01:00"), midnight);
+        for bad in ["2026-11-31", "28.11.2026", "2026-11-28 noon", ""] {
+            let why = instant(bad).unwrap_err();
+            assert!(why.contains("a date like 2026-11-01"), "{bad:?}: {why}");
+        }
+    }
 
     #[test]
     fn a_moment_is_told_with_its_day_unless_that_is_today() {
@@ -100,24 +97,5 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         assert_eq!(at(now, now + hour), "00:00:00Z");
         assert_eq!(at(now - hour, now), "2026-11-22 23:00:00Z");
-    }
-
-    #[test]
-    fn times_are_rounded_for_people() {
-        for (millis, text) in [
-            (0.25, "0.2 ms"),
-            (12.4, "12 ms"),
-            (999.0, "999 ms"),
-            (1_000.0, "1 s"),
-            (2_345.0, "2.3 s"),
-            (59_000.0, "59 s"),
-            (61_000.0, "1 min 1 s"),
-            (3_600_000.0, "1 h"),
-            (90_000_000.0, "25 h"),
-            (180_000_000.0, "2 d 2 h"),
-        ] {
-            let time = Duration::from_secs_f64(millis / 1_000.0);
-            assert_eq!(rounded(time), text);
-        }
     }
 }

@@ -78,7 +78,19 @@ pub(crate) async fn ls(args: ListArgs, context: &CommandContext) -> CommandResul
         output.bad_node(node, why)?;
     }
     let answered = places.len() - silent.len();
-    Ok(Exit::of_quorum(answered >= majority))
+    Ok(match answered >= majority {
+        true => Exit::Yes,
+        false => exit_without_majority(&silent, "ls"),
+    })
+}
+
+/// Returns the exit of a verb to which too few nodes have listed their keys: it is wrong if a right is missing.
+pub(crate) fn exit_without_majority(silent: &[(Arc<str>, String)], verb: &str) -> Exit {
+    let refused = probe::may_not_scan(verb);
+    match silent.iter().any(|(_, why)| *why == refused) {
+        true => Exit::Wrong,
+        false => Exit::NoQuorum,
+    }
 }
 
 /// Says that no key is held, and whether the nodes know the namespace at all; `None` if none of them answers.

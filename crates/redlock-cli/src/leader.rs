@@ -11,6 +11,7 @@ use crate::{
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
     nodes,
+    output::LineMark,
 };
 
 /// The arguments of `leader`.
@@ -83,9 +84,15 @@ pub(crate) async fn run(args: LeaderArgs, context: &CommandContext) -> CommandRe
         }
         Holder::Free => "no leader: no majority of the nodes has the key".to_owned(),
         Holder::Unknown => {
-            "unknown: too few nodes answer or vote, or candidates contend at this moment".to_owned()
+            "unknown: no majority of nodes that vote has the key for one candidate, or is without it".to_owned()
         }
     })?;
+    if holder == Holder::Unknown {
+        let reports = client.node_reports().await;
+        for report in reports.iter().filter(|report| !report.answer.votes()) {
+            output.marked(LineMark::Warning, &nodes::line(report))?;
+        }
+    }
     Ok(exit)
 }
 

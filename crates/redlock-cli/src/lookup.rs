@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::{
-    HolderLabel, NodeKeys,
-    deadpool_redis::redis::{Value, cmd},
+    HolderLabel, NodeKeys, ResourceKey, Slots,
+    deadpool_redis::redis::{Value, cmd, from_redis_value},
 };
 use redlock_proto::{LineCaller, OwnerId};
 
@@ -97,12 +97,18 @@ impl Owner {
             .collect();
         holders.sort();
         let wish = if shared.is_wished_for {
-            ", and somebody waits to have it alone"
+            ", and a caller waits to hold it exclusively"
         } else {
             ""
         };
         let (count, holders) = (holders.len(), holders.join(", "));
-        Some(format!("{count} that share it ({holders}{wish})"))
+        Some(format!("{count} that share it ({holders}){wish}"))
+    }
+
+    /// Returns whether the key is shared, and a caller waits for exclusive ownership.
+    pub(crate) fn is_wished_for(&self) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_some_and(|shared| shared.is_wished_for)
     }
 
     /// Returns the holders in words, for people.
@@ -181,6 +187,20 @@ pub(crate) async fn find(
         }
     }
     Ok((keys, said))
+}
+
+/// Returns how many slots a resource has, as the most nodes remember it; `None` if no node remembers any.
+pub(crate) async fn slots(places: &[ProbedNode], resource: &ResourceKey) -> Option<usize> {
+    let counts = places.iter().map(async |place| {
+        let key = place.keys.slots(resource);
+        let answer = place.probe.clone().ok()?.ask(cmd("MGET").arg(key)).await;
+        let [count]: [Option<String>; 1] = from_redis_value(answer.ok()?).ok()?;
+        let count = count?.parse().ok()?;
+        (1..=Slots::MAX_COUNT).contains(&count).then_some(count)
+    });
+    let counts: Vec<usize> = join_all(counts).await.into_iter().flatten().collect();
+    let nodes = |count: &usize| counts.iter().filter(|other| *other == count).count();
+    counts.iter().copied().max_by_key(nodes)
 }
 
 /// Asks all nodes at once.

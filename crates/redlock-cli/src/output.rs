@@ -21,7 +21,7 @@ pub(crate) struct Output {
 /// When output has colours.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
     Auto,
     /// Always
     Always,
@@ -41,7 +41,8 @@ pub(crate) enum LineMark {
 impl Output {
     pub(crate) fn new(is_json: bool, color: Color) -> Self {
         let is_terminal = io::stdout().is_terminal();
-        let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_set = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let no_color = is_set || env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
             is_json,
             has_colors: match color {

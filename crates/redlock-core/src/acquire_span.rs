@@ -72,7 +72,7 @@ impl AcquireSpan {
         if let NotWon::Failed(error) = why
             && let Some(holder) = error.holder()
         {
-            self.span.record("holder", tracing::field::display(holder));
+            self.span.record("holder", holder.as_str());
         }
         self.end(match why {
             NotWon::Refused(..) => "refused",

@@ -241,6 +241,22 @@ impl NodeKeys {
         rest.map_or_else(|| format!("{prefix}:line:{lock}"), of_namespace)
     }
 
+    /// Returns the key under which a node remembers how many [slots](crate::Redlock::slots) a resource has, while one of
+    /// them is held; slot 0 is the resource `NAME#0`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// assert_eq!(keys.slots(&"export".parse()?), "{billing}:slots:export");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn slots(&self, key: &ResourceKey) -> String {
+        self.0.own("slots", key).as_str().to_owned()
+    }
+
     /// Returns the channel on which a node tells the client of this number that it has given a key to one of its callers.
     ///
     /// # Examples

@@ -74,7 +74,7 @@ pub use deadpool_redis;
 pub use redlock_proto::FanOut;
 pub use redlock_proto::{
     Fairness, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, Note,
-    Printable, RunRecord, RunState, StaleToken, Tick, Word,
+    Printable, Rounded, RunRecord, RunState, StaleToken, Tick, Word,
 };
 
 // What the README shows compiles, and runs.

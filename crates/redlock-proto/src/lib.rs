@@ -63,7 +63,9 @@ pub use self::{
     lease::{Fairness, LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Ticket},
-    membership::{ClockReading, Clocks, Counters, Floor, NodeAnswer, NotAVote, Quorum, Survey},
+    membership::{
+        ClockReading, Clocks, Counters, Floor, KeyVerdict, NodeAnswer, NotAVote, Quorum, Survey,
+    },
     naming::{Confirms, Hearing, InformantId, Judgement, Pair, Roll, Shortfall, Statement, Term},
     node::{
         Answer, ClusterVote, Done, Gift, GiveBack, InLine, Keyspace, LineCaller, LinePlace, Lock,
@@ -77,7 +79,7 @@ pub use self::{
     },
     slab::{Places, Slab},
     tick::{JobEntry, JobVerb, NoClaim, Note, RunRecord, RunState, Tick, Window, Word},
-    time::{Instant, NodeTime, Timing},
+    time::{Instant, NodeTime, Rounded, Timing},
     token::{
         Fence, FencingToken, InvalidToken, Settled, StaleToken, TokenBlock, next_counter, settle,
     },

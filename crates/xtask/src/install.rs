@@ -7,7 +7,9 @@ pub(crate) fn debian(step: &str, package: &str) -> bool {
     let Some(mut shell) = Installer::of_this_machine().shell(package) else {
         return false;
     };
-    eprintln!("== {step}: none found; installing Debian's {package} package");
+    eprintln!(
+        "== {step}: none found; installs one: apt-get update, apt-get install {package}; its service is not started"
+    );
     let installed = shell.stdin(Stdio::null()).status();
     if !installed.is_ok_and(|status| status.success()) {
         eprintln!("== {step}: the installation failed");

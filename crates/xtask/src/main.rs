@@ -74,7 +74,8 @@ fn usage() -> ExitCode {
 const USAGE: &str = "\
 usage: cargo xtask <verb>
 
-  test [ARGUMENTS]  runs every test of the workspace, on real servers;
+  test [ARGUMENTS]  runs every test of the workspace, on real servers, in about 20 minutes with the first
+                    build; without a server it calls apt-get, as root or by sudo, to install one;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
   verify            searches for violations: the simulation, the exhaustive model, and nodes
                     beside their model; checks the compiler's messages for mistakes

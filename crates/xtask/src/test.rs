@@ -45,6 +45,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
 
 /// Runs all tests, and does not stop at the first that fails: a run takes long enough for one to want all that it can tell.
 fn all(server: &Path, threads: &OsStr, slowest: &mut Slowest) -> Result<(), Failed> {
+    eprintln!("== tests: all of them, about 20 minutes on two cores with the first build");
     let programs = programs::build()?;
     thread::scope(|scope| {
         let examples = Step::cargo("examples in the documentation", DOCUMENTED);

@@ -10,7 +10,10 @@ use redlock_core::{
 };
 use uuid::Uuid;
 
-use super::{finding::Findings, lines::RightsForLines};
+use super::{
+    finding::Findings,
+    lines::{RightsForLines, command_of, is_unknown_command},
+};
 use crate::{
     clock,
     connection::NodeSettings,
@@ -220,6 +223,8 @@ pub(super) struct Rights {
     pub(super) missing: Vec<String>,
     /// Those without which clients call the node by the script only.
     pub(super) missing_for_transactions: Vec<&'static str>,
+    /// The commands for that which the server does not know.
+    pub(super) unknown_for_transactions: Vec<String>,
     /// Those with which callers hear of their turn.
     pub(super) for_lines: RightsForLines,
     /// Whether it may not use the namespace's keys.
@@ -258,12 +263,13 @@ async fn rights_of(probe: &mut NodeProbe, keys: &NodeKeys, settings: &NodeSettin
             drop(probe.ask(cmd("DEL").arg(&key)).await);
         }
     }
-    rights.missing_for_transactions = missing_for_transactions(probe, &key).await;
+    try_transactions(probe, &key, &mut rights).await;
     rights
 }
 
-async fn missing_for_transactions(probe: &mut NodeProbe, key: &str) -> Vec<&'static str> {
-    let mut missing = Vec::new();
+/// Tries the rights without which clients call the node by the script only.
+async fn try_transactions(probe: &mut NodeProbe, key: &str, rights: &mut Rights) {
+    let (mut missing, mut unknown) = (Vec::new(), Vec::new());
     // From the last on: a transaction is begun only if it can be ended; if not, both rights are named.
     for right in RedisNode::RIGHTS_FOR_TRANSACTIONS.split_whitespace().rev() {
         let begins = right == "+multi";
@@ -279,12 +285,18 @@ async fn missing_for_transactions(probe: &mut NodeProbe, key: &str) -> Vec<&'sta
             Err(error) if matches!(error.code(), Some("NOPERM" | "EXECABORT")) => {
                 missing.push(right);
             }
+            Err(error) if is_unknown_command(&error) => unknown.push(command_of(right)),
+            Ok(_) if begins && unknown.iter().any(|name| name == "EXEC") => {
+                drop(probe.ask(&cmd("DISCARD")).await);
+            }
             Ok(_) if begins => drop(probe.ask(&cmd("EXEC")).await),
             _ => {}
         }
     }
     missing.reverse();
-    missing
+    unknown.reverse();
+    rights.missing_for_transactions = missing;
+    rights.unknown_for_transactions = unknown;
 }
 
 impl Rights {

@@ -49,8 +49,7 @@ impl RightsForLines {
                 }
                 // It does not tell whether the user may use the channel.
                 Err(error) if is_unknown_command(&error) => {
-                    let name = right.trim_start_matches('+').to_ascii_uppercase();
-                    obstacles.unknown.push(name);
+                    obstacles.unknown.push(command_of(right));
                 }
                 _ => may_use_channel = true,
             }
@@ -65,10 +64,7 @@ impl RightsForLines {
     pub(super) fn finding(&self, user: &str) -> Option<(String, String)> {
         let Self { missing, unknown } = self;
         if !unknown.is_empty() {
-            let commands = unknown.join(" and ");
-            let found = format!("does not know {commands}, without which {TURNS}");
-            let advice = format!("remove rename-command for {commands} from its configuration");
-            return Some((found, advice));
+            return Some(unknown_commands(unknown, TURNS));
         }
         (!missing.is_empty()).then(|| {
             let found = format!("its user {user} lacks rights without which {TURNS}");
@@ -77,11 +73,28 @@ impl RightsForLines {
     }
 }
 
+/// Returns that a server does not know commands, with what comes of it, and what to do.
+pub(super) fn unknown_commands(unknown: &[String], without: &str) -> (String, String) {
+    let commands = unknown.join(" and ");
+    let found = format!("does not know {commands}, without which {without}");
+    let advice = format!("remove rename-command for {commands} from its configuration");
+    (found, advice)
+}
+
 const TURNS: &str =
     "its clients learn of a caller's turn only when they ask again, after random pauses";
 
+/// Returns the command that a right in the words of `ACL SETUSER` is about.
+pub(super) fn command_of(right: &str) -> String {
+    let name = right.trim_start_matches('+');
+    name.split('|')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_uppercase()
+}
+
 /// Returns whether the server has no such command, as where its configuration has renamed it.
-fn is_unknown_command(error: &RedisError) -> bool {
+pub(super) fn is_unknown_command(error: &RedisError) -> bool {
     let words = error.detail().unwrap_or_default();
     error.code() == Some("ERR") && words.starts_with("unknown command")
 }

@@ -7,6 +7,7 @@ use redlock_core::{deadpool_redis::redis::ConnectionAddr, node::RedisNode};
 use super::{
     facts::Facts,
     finding::{Findings, Severity},
+    lines::unknown_commands,
 };
 use crate::{clock::rounded, connection::NodeSettings, probe::ProbedNode};
 
@@ -161,14 +162,15 @@ impl Examined<'_> {
             let found = format!("its user {user} lacks rights that a client needs");
             let advice = format!("ACL SETUSER {user} {keys} {missing}");
             self.fail("rights", found, advice);
-        } else if !rights.missing_for_transactions.is_empty()
-            && !self.settings.config.expert.verbatim_keys
-        {
+        } else if self.settings.config.expert.verbatim_keys {
+            // Clients make no transactions then.
+        } else if !rights.unknown_for_transactions.is_empty() {
+            let (found, advice) = unknown_commands(&rights.unknown_for_transactions, COSTS);
+            self.note("transactions", found, advice);
+        } else if !rights.missing_for_transactions.is_empty() {
             let user = user(self.place);
             let missing = rights.missing_for_transactions.join(" ");
-            let found = format!(
-                "its user {user} lacks rights without which most calls cost the server three times as much"
-            );
+            let found = format!("its user {user} lacks rights without which {COSTS}");
             self.note(
                 "transactions",
                 found,
@@ -383,6 +385,8 @@ fn user(place: &ProbedNode) -> &str {
     info.and_then(|info| info.redis_settings().username())
         .unwrap_or("default")
 }
+
+const COSTS: &str = "most calls cost the server three times as much";
 
 /// The percentage from which a resource counts as full.
 const FULL: u64 = 85;

@@ -138,8 +138,14 @@ fn restarts(
     let recent = known(places, facts).filter(|(_, facts)| is_recent(facts));
     let names: Vec<&str> = recent.map(|(place, _)| &*place.name).collect();
     let waiting = names.iter().filter(|name| findings.has(name, "quarantine"));
-    if waiting.count() > places.len() - settings.majority() {
-        let (nodes, time) = (names.len(), rounded(quarantine));
+    let (waiting, all) = (waiting.count(), places.len());
+    let (nodes, time) = (names.len(), rounded(quarantine));
+    if waiting == all {
+        // Servers that keep nothing cannot tell these two apart.
+        let found = format!("all nodes started within {time}: a first start, or all restarted");
+        let advice = "if they are new, redlock bless; if not, wait, and from now on restart one at a time: redlock roll";
+        findings.warn(None, "restarts", found, advice);
+    } else if waiting > all - settings.majority() {
         let found = format!("{nodes} nodes restarted within {time}: more than a minority at once");
         let advice = "restart one node at a time, and the next one when it votes: redlock roll";
         findings.fail(None, "restarts", found, advice);
@@ -177,10 +183,7 @@ pub(super) fn check_votes(reports: &[NodeReport], findings: &mut Findings) {
                     );
                     (Severity::Warning, "quarantine", words)
                 }
-                NotAVote::Alone => {
-                    let words = format!("{reason}; see to the other nodes first");
-                    (Severity::Note, "clock", words)
-                }
+                NotAVote::Alone => (Severity::Note, "alone", reason.to_string()),
                 _ => (Severity::Failure, check_of(reason), reason.to_string()),
             },
             NodeAnswer::Failing { reason } => (Severity::Failure, "writes", reason.to_string()),

@@ -1,6 +1,6 @@
-//! `redlock guide`: files to deploy nodes with, as they are in `docker/`.
+//! `redlock guide`: files to deploy nodes with, and their users, as they are in `docker/`.
 
-use std::time::Duration;
+use std::{fs, path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use redlock_proto::Quarantine;
@@ -16,7 +16,7 @@ use crate::{
 /// The arguments of `guide`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct GuideArgs {
-    /// The system that runs the nodes
+    /// The system that runs the nodes, or access for the users, their rights and TLS
     platform: Platform,
 
     /// The longest lease of any client, which determines all waits
@@ -32,6 +32,10 @@ pub(crate) struct GuideArgs {
     #[arg(long)]
     delayed: bool,
 
+    /// Writes the files below this folder instead, such as DIR/docker/redis.conf
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
     /// Adds the files that the profile `metrics` of the composition mounts: for Prometheus and Grafana
     #[arg(long)]
     metrics: bool,
@@ -46,6 +50,8 @@ enum Platform {
     Compose,
     /// Manifests of Kubernetes
     Kubernetes,
+    /// Users with their rights, and TLS, for any server
+    Access,
 }
 
 /// A file, and where it is in the repository.
@@ -71,10 +77,12 @@ pub(crate) fn run(args: &GuideArgs, context: &CommandContext) -> CommandResult {
     let mut files = match args.platform {
         Platform::Systemd => vec![
             file("docker/redis.conf", REDIS),
+            file("docker/access.conf", ACCESS),
             file("docker/systemd/redlock-node.service", NODE),
             file("docker/systemd/redlock-watch.service", WATCH),
             file("docker/systemd/environment", ENVIRONMENT),
         ],
+        Platform::Access => vec![file("docker/access.conf", ACCESS)],
         Platform::Compose => vec![
             file("docker/compose.yaml", COMPOSE),
             file("docker/redis.conf", REDIS),
@@ -99,6 +107,9 @@ pub(crate) fn run(args: &GuideArgs, context: &CommandContext) -> CommandResult {
                 redlock guide compose --delayed has it";
             return Err(CommandError::wrong(message));
         }
+        (true, Platform::Access) => {
+            return Err(CommandError::wrong("--delayed is for systemd and compose"));
+        }
     }
     match (args.metrics, args.platform) {
         (false, _) => {}
@@ -113,6 +124,18 @@ pub(crate) fn run(args: &GuideArgs, context: &CommandContext) -> CommandResult {
     }
     for file in &mut files {
         file.text = adapted(file, args);
+    }
+    if let Some(folder) = &args.dir {
+        for File { path, text } in &files {
+            let path = folder.join(path);
+            let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+            let written = written.and_then(|()| fs::write(&path, text));
+            written.map_err(|error| CommandError::wrong(format!("{}: {error}", path.display())))?;
+            context
+                .output
+                .progress(&format!("wrote {}", path.display()));
+        }
+        return Ok(Exit::Yes);
     }
     if context.output.is_json() {
         context.output.json(&files)?;
@@ -167,6 +190,9 @@ fn adapted(file: &File, args: &GuideArgs) -> String {
     let Some(wanted) = &args.namespace else {
         return text;
     };
+    if file.path == "docker/access.conf" {
+        return text.replace("{redlock}", &format!("{{{wanted}}}"));
+    }
     if file.path == "docker/compose.yaml" {
         text = without_service(&text, "demo");
     }
@@ -263,6 +289,7 @@ const COMPOSE: &str = include_str!("../../docker/compose.yaml");
 const DELAYED_COMPOSE: &str = include_str!("../../docker/compose.delayed.yaml");
 const DELAYED_RESTART: &str = include_str!("../../docker/delayed-restart.sh");
 const REDIS: &str = include_str!("../../docker/redis.conf");
+const ACCESS: &str = include_str!("../../docker/access.conf");
 const VOTES: &str = include_str!("../../docker/votes.sh");
 const NODE: &str = include_str!("../../docker/systemd/redlock-node.service");
 const ENVIRONMENT: &str = include_str!("../../docker/systemd/environment");

@@ -30,11 +30,12 @@ pub(super) struct BackfillArgs {
     #[arg(value_name = "NAMESPACE/NAME")]
     job: String,
 
-    /// The begin of the range, such as 2026-11-01T02:00:00Z; a tick at this instant belongs to it
+    /// The begin of the range, such as 2026-11-01T02:00:00Z, or 2026-11-01 for midnight in UTC; a tick at this instant
+    /// belongs to it
     #[arg(long, value_name = "TIME", value_parser = instant)]
     from: DateTime<Utc>,
 
-    /// The end of the range, which must be over; a tick at this instant belongs to it
+    /// The end of the range in the same form, which must be over; a tick at this instant belongs to it
     #[arg(long, value_name = "TIME", value_parser = instant)]
     to: DateTime<Utc>,
 

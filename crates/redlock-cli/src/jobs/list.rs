@@ -13,6 +13,7 @@ use crate::{
     connection::NodeSettings,
     context::CommandContext,
     exit::{CommandResult, Exit},
+    keys,
     output::{LineMark, Output, printable, with_fields},
     probe::{self, ProbedNode},
 };
@@ -42,7 +43,7 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
         Ok(listed) => listed,
         Err(silent) => {
             tell(&silent, output)?;
-            return Ok(Exit::NoQuorum);
+            return Ok(keys::exit_without_majority(&silent, "jobs"));
         }
     };
     if output.is_json() {
@@ -57,6 +58,12 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
             };
             output.line(&format!("{}  {}; {last}", printable(job), state(memory)))?;
         }
+    }
+    if listed.jobs.is_empty() && !listed.has_nameless {
+        let namespace = settings.namespace();
+        output.progress(&format!(
+            "the nodes remember no job in the namespace {namespace}"
+        ));
     }
     if listed.has_nameless {
         let words = "some names are too long to be shown: redlock jobs NAMESPACE/NAME shows what is under them";

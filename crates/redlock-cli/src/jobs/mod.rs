@@ -205,7 +205,7 @@ pub(crate) fn state(memory: &JobMemory) -> String {
 fn run_line(run: &PastRun) -> String {
     let line = run.to_string();
     // The nodes remember how long a run took to the millisecond.
-    match line.strip_suffix(" after 0ns") {
+    match line.strip_suffix(" after 0 s") {
         Some(line) => format!("{line} after less than 1 ms"),
         None => line,
     }

@@ -156,9 +156,7 @@ impl NodeProbe {
         verb: &str,
     ) -> Result<Vec<String>, String> {
         let refused = |error: RedisError| match error.code() {
-            Some("NOPERM") => {
-                format!("its user may not scan; {verb} takes +scan beside what a client needs")
-            }
+            Some("NOPERM") => may_not_scan(verb),
             _ => words(&error),
         };
         let mut scan = Scan::new(Some(pattern));
@@ -268,6 +266,13 @@ impl Scan {
         let names = keys.into_iter().map(|key| from_redis_value(key).ok());
         Ok(Some(names.collect()))
     }
+}
+
+/// Returns what to do where the user of a node may not scan.
+pub(crate) fn may_not_scan(verb: &str) -> String {
+    format!(
+        "its user may not scan; {verb} takes +scan beside what a client needs: add +scan to its rights"
+    )
 }
 
 /// Returns an error in words that repeat nothing of what the node was asked, or has said.

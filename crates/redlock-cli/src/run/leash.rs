@@ -175,22 +175,23 @@ impl Leash {
         }
         // Elsewhere than on Linux the warden kills itself with the command, and can say nothing more.
         let is_told = is_over || !cfg!(target_os = "linux");
-        let ended = self.warden.try_wait();
-        let end = end.filter(|_| is_told).unwrap_or_else(|| {
-            self.signal(Signal::KILL);
-            // What has left the group is below this process now; another user's processes cannot be killed.
-            let is_all = tree::kill_below(getpid());
-            match (is_lost || !lease.is_held()) && is_all {
-                true => CommandEnd::Stopped,
-                false => CommandEnd::WardenDied {
-                    is_all,
-                    was_killed: !matches!(ended, Ok(Some(status)) if status.code().is_some()),
-                },
-            }
-        });
-        // It has ended or was killed, and there is nothing to learn from how.
-        drop(self.warden.wait().await);
-        end
+        if let Some(end) = end.filter(|_| is_told) {
+            // It has ended or was killed, and there is nothing to learn from how.
+            drop(self.warden.wait().await);
+            return end;
+        }
+        self.signal(Signal::KILL);
+        // What has left the group is below this process now; another user's processes cannot be killed.
+        let is_all = tree::kill_below(getpid());
+        // A warden that is about to end keeps its exit code under this signal.
+        let ended = self.warden.wait().await;
+        match (is_lost || !lease.is_held()) && is_all {
+            true => CommandEnd::Stopped,
+            false => CommandEnd::WardenDied {
+                is_all,
+                was_killed: !ended.is_ok_and(|status| status.code().is_some()),
+            },
+        }
     }
 
     /// Tells the warden until when the command may run, if that has changed.

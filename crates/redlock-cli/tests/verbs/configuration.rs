@@ -4,7 +4,7 @@ use std::{fs, process::Stdio};
 
 use redlock_core::NodeAnswer;
 
-use crate::kit::{Examined, Nodes, redlock, run};
+use crate::kit::{Examined, Nodes, at_terminal, redlock, run};
 
 #[test]
 fn without_nodes_nothing_is_asked() {
@@ -238,6 +238,17 @@ async fn output_fits_narrow_terminals_and_colours_are_for_terminals_only() {
     let mut command = nodes.command(&["doctor"]);
     let none = run(command.env("NO_COLOR", "1"));
     assert!(!none.out.contains('\x1b'));
+}
+
+#[tokio::test]
+async fn a_terminal_that_is_dumb_gets_no_colours() {
+    let nodes = Nodes::blessed(1).await;
+    for (term, has_colours) in [("xterm", true), ("dumb", false)] {
+        let mut doctor = at_terminal("\"$REDLOCK\" doctor", &nodes);
+        let done = run(doctor.env("TERM", term).env_remove("NO_COLOR"));
+        assert!(done.out.contains("votes"), "{done:?}");
+        assert_eq!(done.out.contains('\x1b'), has_colours, "{term}: {done:?}");
+    }
 }
 
 /// It would get no vote from these nodes, and would leave its own at one that restarts.

@@ -1,8 +1,18 @@
 //! `guide` prints what is in `docker/`, and all waits in it follow from the longest lease.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
-use crate::kit::{redlock, run};
+use redlock_core::node::RedisNode;
+use redlock_sandbox::ServerBinary;
+use tempfile::TempDir;
+
+use crate::kit::{UNHURRIED, eventually, redlock, run};
 
 /// The files that `guide` prints, by their paths.
 fn guide(arguments: &[&str]) -> BTreeMap<String, String> {
@@ -30,7 +40,36 @@ fn what_is_printed_is_what_is_in_the_repository() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 16);
+    assert_eq!(seen, 17);
+}
+
+#[test]
+fn the_files_are_written_below_a_folder_if_one_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let done = run(&mut redlock(&[
+        "guide",
+        "systemd",
+        "--namespace",
+        "billing",
+        "--dir",
+        dir,
+    ]));
+    assert_eq!((done.code, &*done.out), (0, ""), "{done:?}");
+    let printed = guide(&["systemd", "--namespace", "billing"]);
+    assert!(printed.len() > 4, "{printed:?}");
+    for (path, text) in printed {
+        assert_eq!(
+            fs::read_to_string(folder.path().join(&path)).unwrap(),
+            text,
+            "{path}"
+        );
+    }
+    let refused = run(&mut redlock(&["guide", "systemd", "--dir", "/dev/null"]));
+    assert!(
+        refused.code == 2 && refused.err.contains("/dev/null/docker"),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -162,7 +201,133 @@ fn what_cannot_be_is_refused() {
         &["guide", "compose", "--namespace", "a\"b"],
         &["guide", "kubernetes", "--delayed"],
         &["guide", "systemd", "--metrics"],
+        &["guide", "access", "--delayed"],
     ] {
         assert_eq!(run(&mut redlock(arguments)).code, 2, "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_guide_names_all_rights_of_the_library_for_services_and_for_operators() {
+    let files = guide(&["access", "--namespace", "billing"]);
+    let text = &files["docker/access.conf"];
+    let users = text.lines().filter(|line| line.starts_with("user "));
+    let users: Vec<Vec<&str>> = users.map(|line| line.split(' ').collect()).collect();
+    let [default, services, operators] = &*users else {
+        panic!("{text}");
+    };
+    assert_eq!(*default, ["user", "default", "off"]);
+    let rights = [
+        RedisNode::RIGHTS,
+        RedisNode::RIGHTS_FOR_TRANSACTIONS,
+        RedisNode::RIGHTS_FOR_LINES,
+    ];
+    let rights = rights.iter().flat_map(|rights| rights.split(' '));
+    let rights: Vec<&str> = ["~{billing}:*", "&{billing}:wake:*", "-@all"]
+        .into_iter()
+        .chain(rights)
+        .collect();
+    assert!(services.ends_with(&rights), "{services:?}");
+    for right in rights.iter().chain(&["+scan"]) {
+        assert!(operators.contains(right), "{right}: {operators:?}");
+    }
+    assert!(!text.contains("{redlock}:*"), "{text}");
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// A server with the files of the guide.
+struct Guided(Child);
+
+impl Guided {
+    fn start(folder: &Path, address: SocketAddr) -> Self {
+        let server = ServerBinary::find().expect("this test needs a server");
+        let child = Command::new(server.path())
+            .arg(folder.join("redis.conf"))
+            .arg("--include")
+            .arg(folder.join("access.conf"))
+            .args(["--bind", "127.0.0.1", "--port", &address.port().to_string()])
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+}
+
+impl Drop for Guided {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn servers_with_the_users_of_the_guide_refuse_strangers_and_serve_services_and_operators() {
+    let folders: Vec<TempDir> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+    let files = guide(&["systemd", "--namespace", "billing", "--max-ttl", "2s"]);
+    let write = |folder: &TempDir, hash: &str| {
+        let access = files["docker/access.conf"].replace("#HASH_OF_ITS_PASSWORD", hash);
+        fs::write(folder.path().join("access.conf"), access).unwrap();
+        let redis = folder.path().join("redis.conf");
+        fs::write(redis, &files["docker/redis.conf"]).unwrap();
+    };
+    // As it is printed, no server starts with it: there is no password that everybody knows.
+    write(&folders[0], "#HASH_OF_ITS_PASSWORD");
+    let mut unedited = Guided::start(folders[0].path(), free_address());
+    assert!(!unedited.0.wait().unwrap().success());
+
+    // Of `pw`.
+    let hash = "#30c952fab122c3f9759f02a6d95c3758b246b4fee239957b2d4fee46e26170c4";
+    let addresses: Vec<_> = folders.iter().map(|_| free_address()).collect();
+    let mut servers = Vec::new();
+    for (folder, address) in folders.iter().zip(&addresses) {
+        write(folder, hash);
+        servers.push(Guided::start(folder.path(), *address));
+    }
+    let command = |user: &str, arguments: &[&str]| {
+        let urls = addresses
+            .iter()
+            .map(|address| format!("redis://{user}{address}"));
+        let urls: Vec<String> = urls.collect();
+        let mut command = redlock(arguments);
+        let command = command
+            .env("REDLOCK_NODES", urls.join(","))
+            .env("REDLOCK_TTL", "2s");
+        let command = command.env("REDLOCK_NODE_TIMEOUT", UNHURRIED);
+        run(command
+            .env("REDLOCK_NAMESPACE", "billing")
+            .env("REDLOCK_MAX_TTL", "2s"))
+    };
+    eventually("the servers are up", || {
+        command("lock:pw@", &["bless", "--yes"]).code == 0
+    });
+    let stranger = command("", &["doctor"]);
+    assert!(
+        stranger.code == 3 && stranger.out.contains("password"),
+        "{stranger:?}"
+    );
+    for user in ["lock:pw@", "operator:pw@"] {
+        for (arguments, code) in [
+            (&["status", "a"][..], 1),
+            (&["run", "a", "--", "true"], 0),
+            (&["leader", "a"], 1),
+        ] {
+            let done = command(user, arguments);
+            assert_eq!(done.code, code, "{user} {arguments:?}: {done:?}");
+        }
+        let doctor = command(user, &["doctor", "--strict"]);
+        assert_eq!(doctor.code, 0, "{doctor:?}");
+        assert!(!doctor.out.contains("rights"), "{doctor:?}");
+    }
+    let doctor = command("operator:pw@", &["doctor", "--deep"]);
+    assert!(!doctor.out.contains("not verified"), "{doctor:?}");
+    for verb in ["ls", "jobs"] {
+        assert_eq!(command("operator:pw@", &[verb]).code, 0, "{verb}");
+        assert_eq!(command("lock:pw@", &[verb]).code, 2, "{verb}");
     }
 }

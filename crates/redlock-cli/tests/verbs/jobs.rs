@@ -613,7 +613,12 @@ async fn a_backfill_that_cannot_be_is_refused_and_says_why() {
         ),
         (to, from, &["--unseen"], "ends before it begins"),
         (from, "2126-01-01T00:00:00Z", &["--unseen"], "in the future"),
-        (from, "tomorrow", &["--unseen"], "not an instant like 20"),
+        (
+            from,
+            "tomorrow",
+            &["--unseen"],
+            "neither an instant like 20",
+        ),
     ] {
         let done = backfill(from, to, more);
         assert!(done.code == 2 && done.err.contains(why), "{why}: {done:?}");
@@ -632,4 +637,18 @@ async fn a_backfill_that_cannot_be_is_refused_and_says_why() {
     let words = "1441 ticks of billing/close-day";
     assert!(done.code == 2 && done.err.contains(words), "{done:?}");
     drop(jobs.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test]
+async fn a_list_of_no_job_says_so() {
+    let nodes = Nodes::blessed(1).await;
+    let done = nodes.run(&["jobs"]);
+    assert_eq!((done.code, &*done.out), (0, ""), "{done:?}");
+    assert!(
+        done.err
+            .contains("remember no job in the namespace redlock"),
+        "{done:?}"
+    );
+    let json = nodes.run(&["jobs", "--json"]);
+    assert_eq!((json.out.trim(), &*json.err), ("[]", ""), "{json:?}");
 }

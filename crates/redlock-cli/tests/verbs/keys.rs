@@ -65,6 +65,9 @@ async fn a_key_is_held_or_free_or_nobody_can_say() {
     }
     let why = status["nodes"][1]["why"].as_str().unwrap();
     assert!(why.contains("forgotten"), "{status}");
+    let text = nodes.run(&["status", "order:7"]).out;
+    let words = "unknown: no node that has answered has it, and fewer than 2 of these vote";
+    assert!(text.starts_with(words), "{text}");
 }
 
 #[tokio::test]
@@ -344,13 +347,18 @@ async fn keys_are_listed_by_their_beginning_with_their_holders() {
 }
 
 #[tokio::test]
-async fn a_scan_needs_a_right_of_its_own_and_says_so() {
+async fn a_scan_without_its_right_is_an_error_that_names_the_right_to_add() {
     let nodes = Nodes::blessed(1).await;
     let url = nodes.with_least_rights(0);
     let nodes = nodes.at(vec![url]);
-    let done = nodes.run(&["ls"]);
-    assert_eq!(done.code, 3);
-    assert!(done.out.contains("ls takes +scan"), "{done:?}");
+    for verb in ["ls", "jobs"] {
+        let done = nodes.run(&[verb]);
+        assert_eq!(done.code, 2, "{done:?}");
+        let out = done.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words =
+            format!("{verb} takes +scan beside what a client needs: add +scan to its rights");
+        assert!(out.contains(&words), "{done:?}");
+    }
     assert_eq!(
         nodes.run(&["status", "a"]).code,
         1,
@@ -422,7 +430,7 @@ async fn a_listing_into_a_closed_pipe_is_no_panic() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shared_key_names_all_that_share_it_and_that_somebody_waits_to_have_it_alone() {
+async fn a_shared_key_names_all_that_share_it_and_does_not_deny_the_caller_that_waits_for_it() {
     let nodes = Nodes::blessed(3).await;
     let mut sharing = Vec::new();
     for label in ["web-1", "web-2"] {
@@ -443,11 +451,17 @@ async fn a_shared_key_names_all_that_share_it_and_that_somebody_waits_to_have_it
     let alone = nodes.client().await;
     let mut waits = JoinSet::new();
     waits.spawn(async move { alone.acquire("order:7").await });
-    let wished = "2 that share it (web-1, web-2, and somebody waits to have it alone)";
-    eventually("somebody waits", || {
-        json(&nodes, &["status", "order:7"]).1["holder"] == wished
+    let wished = "2 that share it (web-1, web-2), and a caller waits to hold it exclusively";
+    eventually("a writer waits", || {
+        let (_, status) = json(&nodes, &["status", "order:7"]);
+        status["holder"] == wished && status["exclusive_awaited"] == true
     });
-    let text = nodes.run(&["status", "order:7"]).out;
+    let looks = || nodes.run(&["status", "order:7"]).out;
+    eventually("the text says so", || {
+        looks().contains("a caller waits to hold it exclusively, and is not in line")
+    });
+    let text = looks();
+    assert!(!text.contains("no caller waits"), "{text}");
     let values = ["shared\\n", "-----"].map(|part| text.contains(part));
     assert_eq!(values, [false, false], "{text}");
     waits.shutdown().await;
@@ -471,4 +485,38 @@ async fn a_list_of_nothing_says_whether_the_nodes_know_the_namespace() {
     assert!(done.err.contains(words), "{done:?}");
     let done = nodes.run(&["ls", "order:"]);
     assert!(done.err.contains("no such key is held"), "{done:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_status_of_a_name_with_slots_says_which_are_taken() {
+    let nodes = Nodes::blessed(3).await;
+    let builder = Redlock::builder().nodes(nodes.urls()).label("web-7");
+    let client = builder.ttl(MAX_TTL).max_ttl(MAX_TTL).build().await.unwrap();
+    let slots = client.slots("export", 3).unwrap();
+    let guard = slots.acquire().await.unwrap();
+    guard.guard().extend().await.unwrap();
+    let taken = guard.slot();
+
+    let done = nodes.run(&["status", "export"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.starts_with("1 of 3 slots are held\n"), "{done:?}");
+    for slot in 0..3 {
+        let words = match slot == taken {
+            true => format!("slot {slot} held by web-7"),
+            false => format!("slot {slot} free"),
+        };
+        assert!(done.out.contains(&words), "{words}: {done:?}");
+    }
+    let (_, status) = json(&nodes, &["status", "export"]);
+    assert_eq!(status["state"], "held", "{status}");
+    assert_eq!(status["slots"][taken]["holder"], "web-7", "{status}");
+    assert_eq!(
+        status["slots"][(taken + 1) % 3]["state"],
+        "free",
+        "{status}"
+    );
+
+    guard.release().await.unwrap();
+    let done = nodes.run(&["status", "export"]);
+    assert_eq!(done.code, 1, "{done:?}");
 }

@@ -51,6 +51,7 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             "ready NODE" | "ready NODE --wait TIME" => (0, "votes"),
             "bless" => (0, "nothing to bless"),
             "guide systemd" => (0, "[Service]"),
+            "guide access" => (0, "user lock on"),
             "guide compose" => (0, "services:"),
             "guide kubernetes" => (0, "kind: StatefulSet"),
             "guide … --delayed" => (0, "/bin/sleep"),

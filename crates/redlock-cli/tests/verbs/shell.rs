@@ -64,3 +64,18 @@ fn the_help_of_each_verb_has_an_example() {
         assert!(format!("{example} ").starts_with(&name), "{verb:?}: {help}");
     }
 }
+
+#[test]
+fn the_help_of_the_command_names_all_that_jobs_can_do() {
+    let help = run(redlock(&["--help"]).env("COLUMNS", "100")).out;
+    let line = help.lines().find(|line| line.starts_with("  jobs "));
+    let line = line.unwrap_or_else(|| panic!("{help}"));
+    for verb in verbs_of(&["jobs"]) {
+        // As in `pauses`.
+        assert!(line.contains(&verb), "{verb}: {line}");
+    }
+    for verb in ["run", "elect"] {
+        assert!(verbs_of(&[]).iter().any(|name| name == verb), "{help}");
+    }
+    assert!(help.starts_with("Runs commands under a lock"), "{help}");
+}

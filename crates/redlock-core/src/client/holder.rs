@@ -1,13 +1,12 @@
 //! A look at a key: its holder, or that it is free, or that too few nodes say.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use redlock_proto::{HolderLabel, OwnerId};
+use redlock_proto::{HolderLabel, KeyVerdict, OwnerId};
 use tokio::time::{Instant, timeout};
 
 use super::Redlock;
@@ -41,7 +40,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "it is held, free, or not known")]
 pub enum Holder {
-    /// A majority of the nodes has the key for one holder.
+    /// A majority of the nodes votes, and has the key for one holder.
     #[non_exhaustive]
     Held {
         /// The label of the holder, if it has one.
@@ -52,18 +51,19 @@ pub enum Holder {
         /// the lease or releases it; `None` if the key never expires.
         remaining: Option<Duration>,
     },
-    /// A majority of voting nodes does not have the key.
+    /// A majority of the nodes votes, and does not have the key.
     Free,
     /// Neither is known: too few nodes have answered or vote, or the nodes have the key for different attempts.
     Unknown,
 }
 
 impl Redlock {
-    /// Returns the holder of a resource, as a majority of the nodes knows it.
+    /// Returns the holder of a resource, as a majority of voting nodes knows it.
     ///
     /// The look changes nothing: it creates, extends and deletes no key.
     /// It asks every node that the client reaches, over connections of its own, and then asks whether the node votes.
-    /// A node that may have forgotten leases does not count for [`Free`](Holder::Free).
+    /// A node that does not vote, as in quarantine, counts neither for a holder nor for [`Free`](Holder::Free): it takes
+    /// keys for attempts that win nothing.
     /// If readers share the resource, the result is about one reader that a majority names.
     ///
     /// It ends as soon as the nodes that have not answered cannot change the result: a minority that hangs delays no look.
@@ -119,52 +119,35 @@ impl Redlock {
             let entry = timeout(limit, read).await.ok()?.ok()?;
             // Asked after the look: a node that lost its keys before the look does not vote now.
             let (_, answers) = client.engine.read_job(&job, &lock, Some(node)).await;
-            let votes = answers.get(node) == Some(&NodeAnswer::Reachable);
-            Some((entry, votes))
+            Some((entry, answers.into_iter().nth(node)?))
         };
         let mut looks: FuturesUnordered<_> = (0..client.nodes.len()).map(look).collect();
         let mut seen = Vec::new();
         while let Some(entry) = looks.next().await {
             seen.extend(entry);
+            let answers = seen
+                .iter()
+                .map(|(entry, standing): &(Option<KeyEntry>, _)| {
+                    let owners = entry.as_ref().map(owners).unwrap_or_default();
+                    (Some(owners), standing)
+                });
             // A node that hangs keeps no look waiting which the others have decided.
-            if let Some(verdict) = verdict(&seen, self.majority(), looks.len()) {
-                return Ok(verdict);
-            }
+            return Ok(
+                match KeyVerdict::so_far(answers, self.majority(), looks.len()) {
+                    None => continue,
+                    Some(KeyVerdict::Held { owner, remaining }) => Holder::Held {
+                        label: HolderLabel::of_value(owner),
+                        since: OwnerId::drawn_at(owner)
+                            .and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
+                        remaining: (remaining != Duration::MAX).then_some(remaining),
+                    },
+                    Some(KeyVerdict::Free) => Holder::Free,
+                    Some(KeyVerdict::Unknown) => Holder::Unknown,
+                },
+            );
         }
         Ok(Holder::Unknown)
     }
-}
-
-/// Returns what `seen` says of a key, once the nodes that are still `open` cannot change it.
-///
-/// Each entry comes with whether its node votes.
-fn verdict(seen: &[(Option<KeyEntry>, bool)], majority: usize, open: usize) -> Option<Holder> {
-    let mut free = 0;
-    let mut named: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
-    for (entry, votes) in seen {
-        let owners = entry.as_ref().map(owners).unwrap_or_default();
-        free += usize::from(owners.is_empty() && *votes);
-        for (owner, left) in owners {
-            named.entry(owner).or_default().push(left);
-        }
-    }
-    let most = named.into_iter().max_by_key(|(_, times)| times.len());
-    let of_owner = most.as_ref().map_or(0, |(_, times)| times.len());
-    if free >= majority {
-        return Some(Holder::Free);
-    }
-    let Some((owner, mut times)) = most.filter(|_| of_owner >= majority) else {
-        let can_be_known = of_owner.max(free) + open >= majority;
-        return (!can_be_known).then_some(Holder::Unknown);
-    };
-    // The lease lasts for as long as a majority keeps the key.
-    times.sort_unstable_by(|one, other| other.cmp(one));
-    let remaining = times[majority - 1];
-    Some(Holder::Held {
-        label: HolderLabel::of_value(owner),
-        since: OwnerId::drawn_at(owner).and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
-        remaining: (remaining != Duration::MAX).then_some(remaining),
-    })
 }
 
 /// Returns the owners of a key, one or those that share it, and for how long each has it.

@@ -32,7 +32,7 @@ use crate::{Holder, Lease};
     reason = "there is a leader, none, or it is not known"
 )]
 pub enum Leadership {
-    /// A majority of the nodes names this leader.
+    /// A majority of the nodes votes, and names this leader.
     #[non_exhaustive]
     Leader {
         /// The public name of the leader; `None` if a holder without a label has the resource.
@@ -40,7 +40,7 @@ pub enum Leadership {
         /// The time at which the leader asked for its term, by the leader's clock; `None` if the key does not say.
         since: Option<SystemTime>,
     },
-    /// A majority of the nodes has no leader.
+    /// A majority of the nodes votes, and has no leader.
     None,
     /// Too few nodes have answered or vote, or candidates contend at this moment.
     Unknown,
@@ -53,6 +53,7 @@ pub enum Leadership {
 /// A look ends once a majority of the nodes agrees, so that a minority that hangs delays no news.
 /// A candidate in line asks the nodes again at least each second.
 /// So it may name a leader for that time after its term, and it may miss a short term.
+/// While too few nodes vote, as after a loss of data, it names no leader.
 /// It names at most one leader at a time, and decides nothing: exclusion rests on the [`Term`](crate::Term).
 ///
 /// # Examples
@@ -112,7 +113,7 @@ impl Election {
         }
     }
 
-    /// Looks once, and returns the leader as a majority of the nodes knows it.
+    /// Looks once, and returns the leader as a majority of voting nodes knows it.
     ///
     /// # Cancel safety
     ///

@@ -301,7 +301,7 @@ impl HeldLease {
         if let Some(span) = self.span.get()
             && let Some(reason) = self.lease.loss()
         {
-            span.record("lost", tracing::field::display(reason));
+            span.record("lost", reason.to_string());
         }
         true
     }

@@ -19,6 +19,8 @@ pub(crate) struct Origin {
 }
 
 /// An event with its origin.
+///
+/// A field with spaces is a text, which subscribers quote, and no `Display`, which they do not.
 macro_rules! event {
     ($level:ident, $target:expr, $origin:expr, $($field:tt)*) => {
         tracing::$level!(
@@ -47,7 +49,12 @@ impl Origin {
     pub(super) fn lost(&self, lease: &Lease, cause: LossReason) {
         let (class, token) = (lease.class(), lease.token().get());
         event!(
-            warn, LEASE, self, class, token, %cause,
+            warn,
+            LEASE,
+            self,
+            class,
+            token,
+            cause = cause.to_string(),
             "a lease was lost before its release: another may hold what it was on"
         );
     }
@@ -71,7 +78,7 @@ impl Origin {
             NODE,
             self,
             node,
-            %reason,
+            reason,
             "node cannot tell callers that it is their turn: they ask again after random pauses"
         );
     }
@@ -98,8 +105,17 @@ impl Origin {
             } => {
                 let (node, server) = (name(*node), server(*node));
                 let server = server.as_deref();
-                let cause = forgot.map(tracing::field::display);
-                event!(warn, NODE, self, node, server, %reason, cause, "node does not vote");
+                let cause = forgot.map(|forgot| forgot.to_string());
+                event!(
+                    warn,
+                    NODE,
+                    self,
+                    node,
+                    server,
+                    reason = reason.to_string(),
+                    cause,
+                    "node does not vote"
+                );
             }
             Notice::FirstStart { nodes, ready_in } => {
                 let (nodes, seconds) = (*nodes, ready_in.as_secs_f64().ceil());
@@ -115,7 +131,14 @@ impl Origin {
             }
             Notice::RefusesWrites { node, reason } => {
                 let node = name(*node);
-                event!(warn, NODE, self, node, %reason, "node refuses to write");
+                event!(
+                    warn,
+                    NODE,
+                    self,
+                    node,
+                    reason = &**reason,
+                    "node refuses to write"
+                );
             }
             Notice::Writes { node } => {
                 event!(info, NODE, self, node = name(*node), "node writes again");
@@ -182,7 +205,8 @@ impl Origin {
                 votes,
                 needed,
                 nodes,
-                "majority lost: nothing is acquired or renewed until more nodes vote; see why the others do not"
+                "majority lost: nothing is acquired or renewed until more nodes vote: bring back those that are down, and see why \
+                 the others do not"
             ),
             Majority::Regained => {
                 event!(

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use redlock_proto::Loss;
+use redlock_proto::{Loss, Rounded};
 
 use super::{NodeReport, nodes};
 
@@ -266,10 +266,10 @@ impl fmt::Display for ReleaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             ReleaseErrorKind::Unconfirmed => {
-                let ms = self.ends_within.as_millis();
+                let left = Rounded(self.ends_within);
                 write!(
                     f,
-                    "no majority confirmed the release; the key ends within {ms} ms"
+                    "no majority confirmed the release; the key ends within {left}"
                 )?;
             }
             ReleaseErrorKind::Lost => f.write_str("the lease had been lost before its release")?,

@@ -375,7 +375,7 @@ impl JobRunner {
 
     fn say_other_schedule(&self, moment: DateTime<Utc>, record: &RunRecord) {
         tracing::warn!(
-            target: crate::TARGET, job = &**self.job.id.name(), backfill = %moment, replica = %record.replica,
+            target: crate::TARGET, job = &**self.job.id.name(), backfill = moment.to_string(), replica = %record.replica,
             "a replica with another schedule has begun this backfill, which is left to it"
         );
     }

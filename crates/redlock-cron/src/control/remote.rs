@@ -469,7 +469,7 @@ pub async fn dangerous_forget(
     let forgotten = redlock.dangerous_forget_jobs(&resources).await;
     if let Err(error) = guard.release().await {
         // The lock ends by its time to live.
-        tracing::debug!(target: crate::TARGET, job = name, %error, "release");
+        tracing::debug!(target: crate::TARGET, job = name, error = error.to_string(), "release");
     }
     Ok(forgotten)
 }

@@ -95,7 +95,7 @@ impl JobAlarm {
         let context = self.scheduler.context();
         let mut store = context.metadata_storage.write().await;
         if let Err(error) = store.set_next_and_last_tick(self.id, next, None).await {
-            tracing::warn!(target: crate::TARGET, %error, "tokio-cron-scheduler does not store when to wake jobs up");
+            tracing::warn!(target: crate::TARGET, error = error.to_string(), "tokio-cron-scheduler does not store when to wake jobs up");
         }
     }
 }

@@ -95,7 +95,7 @@ impl Observer {
         if let Some(start) = &self.start
             && guarded(|| start(run)).is_err()
         {
-            error!(target: crate::TARGET, job = run.name(), tick = %run.tick, "the start hook panicked");
+            error!(target: crate::TARGET, job = run.name(), tick = run.tick.to_string(), "the start hook panicked");
         }
     }
 
@@ -120,7 +120,7 @@ impl Observer {
         if let Some(hook) = &self.hook
             && guarded(|| hook(report)).is_err()
         {
-            error!(target: crate::TARGET, job = report.job(), tick = %report.tick, "the outcome hook panicked");
+            error!(target: crate::TARGET, job = report.job(), tick = report.tick.to_string(), "the outcome hook panicked");
         }
     }
 
@@ -133,8 +133,8 @@ impl Observer {
                 client = self.client,
                 namespace,
                 job = report.job(),
-                tick = %report.tick,
-                last_tick = report.more.map(|(last, _)| tracing::field::display(last)),
+                tick = report.tick.to_string(),
+                last_tick = report.more.map(|(last, _)| last.to_string()),
                 ticks = report.more.map(|(_, ticks)| ticks),
                 trigger = ?report.trigger,
                 attempt = report.attempt,

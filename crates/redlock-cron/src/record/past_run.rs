@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use redlock_core::{FencingToken, Note, Printable, RunRecord, RunState, Tick};
+use redlock_core::{FencingToken, Note, Printable, Rounded, RunRecord, RunState, Tick};
 
 use super::backfill::BackfillEntry;
 use crate::{Outcome, clock::to_instant};
@@ -130,7 +130,7 @@ impl fmt::Display for PastRun {
         match (self.outcome(), self.took()) {
             (Some(outcome), Some(took)) => {
                 let outcome = Printable::new(outcome);
-                write!(f, ": {outcome} after {}", rounded(took))?;
+                write!(f, ": {outcome} after {}", Rounded(took))?;
                 match self.note() {
                     Some(note) => write!(f, ": {}", Printable::new(note)),
                     None => Ok(()),
@@ -144,10 +144,4 @@ impl fmt::Display for PastRun {
 /// Returns whether a run was claimed and not started.
 pub(crate) fn is_unstarted(run: &RunRecord) -> bool {
     matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
-}
-
-/// Writes a time to the millisecond.
-pub(super) fn rounded(time: Duration) -> String {
-    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    format!("{:?}", Duration::from_millis(millis))
 }

@@ -6,9 +6,8 @@ use std::{
 };
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use redlock_core::{Printable, RunRecord};
+use redlock_core::{Printable, Rounded, RunRecord};
 
-use super::past_run::rounded;
 use crate::{JobMemory, Outcome, TickReport, job::Fingerprint};
 
 /// The status of a job: the nodes' memory of it, and what this replica has seen of it.
@@ -96,7 +95,7 @@ impl fmt::Display for JobStatus {
             f.write_str(", and a part is missing")?;
         }
         if let Some(left) = self.free_in().filter(|left| !left.is_zero()) {
-            write!(f, ", its lease ends in {} unless renewed", rounded(left))?;
+            write!(f, ", its lease ends in {} unless renewed", Rounded(left))?;
         }
         if is_paused && self.running().is_some() {
             f.write_str(", and paused from its end on")?;

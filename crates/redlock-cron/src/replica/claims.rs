@@ -390,7 +390,7 @@ pub(crate) async fn finish_noted(
     let claim = claim.with_note(note.and_then(Note::new));
     if let Err(error) = claim.finish(outcome, took).await {
         // The run is over, and its lease ends by itself.
-        tracing::debug!(target: crate::TARGET, job = &**job.name(), %error, "release");
+        tracing::debug!(target: crate::TARGET, job = &**job.name(), error = error.to_string(), "release");
     }
 }
 

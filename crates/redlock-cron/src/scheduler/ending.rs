@@ -64,7 +64,7 @@ async fn end(mut scheduler: JobScheduler) {
     match timeout(SCHEDULER_GRACE, scheduler.shutdown()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            tracing::warn!(target: crate::TARGET, %error, "tokio-cron-scheduler did not shut down");
+            tracing::warn!(target: crate::TARGET, error = error.to_string(), "tokio-cron-scheduler did not shut down");
         }
         Err(_) => {
             tracing::warn!(target: crate::TARGET, "tokio-cron-scheduler's shutdown handler did not end");

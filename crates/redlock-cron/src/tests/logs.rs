@@ -104,7 +104,8 @@ async fn the_span_of_a_run_tells_it_from_every_other() {
         assert_eq!(field("attempt"), "1");
         assert_eq!(field("token"), tokens[index]);
     }
-    assert_eq!(spans[0]["tick"], tick(3).to_string());
+    let quoted = format!("{:?}", tick(3).to_string());
+    assert_eq!(spans[0]["tick"], quoted, "it has spaces");
 }
 
 #[tokio::test]

@@ -215,7 +215,7 @@ impl JobContext {
         };
         guarded(|| condition(tick)).unwrap_or_else(|_| {
             let job = &**self.id.name();
-            tracing::error!(target: crate::TARGET, job, %tick, "the job's condition panicked");
+            tracing::error!(target: crate::TARGET, job, tick = tick.to_string(), "the job's condition panicked");
             false
         })
     }
@@ -328,7 +328,7 @@ impl JobContext {
             Err(refusal) if refusal.outcome == Outcome::NotWinner => {}
             Err(refusal) => {
                 let (outcome, detail) = (refusal.outcome, refusal.detail.as_deref());
-                tracing::warn!(target: crate::TARGET, job = &**self.id.name(), %tick, %outcome, detail, "not cancelled");
+                tracing::warn!(target: crate::TARGET, job = &**self.id.name(), tick = tick.to_string(), %outcome, detail, "not cancelled");
             }
         }
     }

@@ -121,7 +121,7 @@ impl JobRunner {
                 Some(pause) => {
                     if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
                         let (job, detail) = (&**self.job.id.name(), refusal.detail.as_deref());
-                        tracing::warn!(target: crate::TARGET, job, %tick, detail, "no quorum; the claim is tried again");
+                        tracing::warn!(target: crate::TARGET, job, tick = tick.to_string(), detail, "no quorum; the claim is tried again");
                     }
                     sleep(pause).await;
                     tries += 1;
@@ -231,7 +231,7 @@ impl JobRunner {
         if refusal.outcome == Outcome::GivenUp {
             self.say_if_given_up(tick, refusal);
         } else if let Some(why) = refusal.detail {
-            tracing::warn!(target: crate::TARGET, job = &**self.job.id.name(), %tick, why, "not started again");
+            tracing::warn!(target: crate::TARGET, job = &**self.job.id.name(), tick = tick.to_string(), why, "not started again");
         }
     }
 
@@ -243,7 +243,7 @@ impl JobRunner {
             tracing::warn!(
                 target: crate::TARGET, job = &**self.job.id.name(),
                 replica = %run.replica,
-                tick = %run.tick,
+                tick = run.tick.to_string(),
                 "a replica has another schedule or other policies for this job; \
                  after a deployment this is to be expected once"
             );

@@ -144,7 +144,7 @@ impl<'a> Execution<'a> {
             target: crate::TARGET,
             "redlock.run",
             job = &*name,
-            %tick,
+            tick = tick.to_string(),
             trigger = ?start.trigger,
             attempt = start.attempt,
             token = %lease.token(),
@@ -206,7 +206,7 @@ impl<'a> Execution<'a> {
             tracing::warn!(
                 target: crate::TARGET,
                 job = run.name(),
-                tick = %run.tick,
+                tick = run.tick.to_string(),
                 tries = number,
                 error = chain(&*error),
                 ?pause,

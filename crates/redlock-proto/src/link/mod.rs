@@ -37,7 +37,8 @@ use self::{
     unfit_server::Stray,
 };
 use crate::{
-    Answer, Backlog, Entropy, Instant, MarkState, NodeVerb, Reply, Request, RequestError, Standing,
+    Answer, Backlog, Entropy, Instant, MarkState, NodeVerb, Reply, Request, RequestError, Rounded,
+    Standing,
 };
 
 /// The link to one node, without its socket and without its timer.
@@ -489,7 +490,7 @@ fn is_vote(standing: Option<&Standing>) -> bool {
 }
 
 fn no_answer(silence: std::time::Duration) -> Arc<str> {
-    format!("no answer for {} ms", silence.as_millis()).into()
+    format!("no answer for {}", Rounded(silence)).into()
 }
 
 impl fmt::Debug for Link {

@@ -1,6 +1,7 @@
 //! The quorum of nodes, their clocks and their counters: all that makes a vote of an answer.
 
 mod clocks;
+mod key_verdict;
 mod node_answer;
 mod survey;
 
@@ -9,6 +10,7 @@ use std::num::NonZeroUsize;
 pub(crate) use self::clocks::{Agreement, Baseline};
 pub use self::{
     clocks::{ClockReading, Clocks},
+    key_verdict::KeyVerdict,
     node_answer::{NodeAnswer, NotAVote},
     survey::{Counters, Floor, Survey},
 };

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{HolderLabel, NoClaim, Quarantine, RequestError, Tick, Unfit};
+use crate::{HolderLabel, NoClaim, Quarantine, RequestError, Rounded, Tick, Unfit};
 
 /// The answer of a node, or the reason for which it has none.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -69,6 +69,13 @@ pub enum NodeAnswer {
     Pending,
 }
 
+impl NodeAnswer {
+    /// Returns whether this is the standing of a node that votes, even if the node fails at this moment.
+    pub const fn votes(&self) -> bool {
+        matches!(self, Self::Reachable | Self::Failing { .. })
+    }
+}
+
 impl From<&NoClaim> for NodeAnswer {
     fn from(refusal: &NoClaim) -> Self {
         match refusal {
@@ -103,25 +110,25 @@ impl fmt::Display for NodeAnswer {
             Self::Held { remaining, holder } => {
                 let holder = holder.as_ref().map_or("another", HolderLabel::as_str);
                 write!(f, "held by {holder} ")?;
-                match remaining.map(|remaining| remaining.as_millis()) {
-                    Some(ms) => write!(f, "for {ms} ms at most"),
+                match remaining.map(Rounded) {
+                    Some(left) => write!(f, "for {left} at most"),
                     None => f.write_str("under a key that never expires"),
                 }
             }
             Self::OtherSlots { count, remaining } => {
-                let ms = remaining.as_millis();
-                write!(f, "others give it {count} slots, remembered for {ms} ms")
+                let left = Rounded(*remaining);
+                write!(f, "others give it {count} slots, remembered for {left}")
             }
             Self::Missing => f.write_str("nobody holds the key"),
             Self::NotAVote { reason } => write!(f, "does not vote: {reason}"),
             Self::Passed { watermark } => write!(f, "the tick at {watermark} was claimed"),
             Self::TooEarly { by } => {
-                let ms = by.as_millis();
-                write!(f, "too early for the tick, by {ms} ms of its clock")
+                let by = Rounded(*by);
+                write!(f, "too early for the tick, by {by} of its clock")
             }
             Self::TooLate { by } => {
-                let ms = by.as_millis();
-                write!(f, "too late for the tick, by {ms} ms of its clock")
+                let by = Rounded(*by);
+                write!(f, "too late for the tick, by {by} of its clock")
             }
             Self::Forgot => f.write_str("it may have forgotten that the tick was claimed"),
             Self::NotExecuted { reason } => write!(f, "not executed: {reason}"),
@@ -190,15 +197,15 @@ impl fmt::Display for NotAVote {
         match self {
             Self::Quarantined { ready_in } => write!(
                 f,
-                "it may have forgotten leases: wait, it votes in {} ms at the earliest",
-                ready_in.as_millis()
+                "it may have forgotten leases: wait, it votes in {} at the earliest",
+                Rounded(*ready_in)
             ),
             Self::Stuck { reason } => write!(f, "it cannot leave its quarantine: {reason}"),
             Self::Clock => f.write_str(
                 "its clock differs from the others' by more than a second; synchronise it",
             ),
             Self::Alone => {
-                f.write_str("too few other nodes can be reached to compare its clock with theirs")
+                f.write_str("too few other nodes can be reached to compare its clock with theirs; it is well: bring the others back")
             }
             Self::SameServer { of } => write!(
                 f,
@@ -225,6 +232,30 @@ impl fmt::Display for NotAVote {
             }
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::Unexamined => f.write_str("it has not said yet what it is"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_as_in_the_other_texts_for_people() {
+        let (left, by) = (Duration::from_millis(11_674), Duration::from_millis(61_500));
+        let reason = NotAVote::Quarantined { ready_in: left };
+        let remaining = Some(left);
+        let holder = None;
+        for (answer, words) in [
+            (
+                NodeAnswer::NotAVote { reason },
+                "votes in 11 s at the earliest",
+            ),
+            (NodeAnswer::Held { remaining, holder }, "for 11 s at most"),
+            (NodeAnswer::TooEarly { by }, "by 1 min 1 s of its clock"),
+        ] {
+            let text = answer.to_string();
+            assert!(text.contains(words), "{text}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Moments and lengths of time: the client's own clock, the nodes' clocks, and the lengths of a lease.
 
+mod rounded;
 mod timing;
 
 use std::{
@@ -9,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-pub use self::timing::Timing;
+pub use self::{rounded::Rounded, timing::Timing};
 
 /// A point on the client's clock, as the time since an origin that the client chose.
 ///

@@ -119,7 +119,7 @@ fn the_settings_of_redis_conf_are_in_force() {
         ("appendonly", "no"),
         ("databases", "1"),
         ("tcp-keepalive", "60"),
-        ("protected-mode", "no"),
+        ("protected-mode", "yes"),
     ];
     for (name, expected) in settings {
         let reply = command(address, &["CONFIG", "GET", name]).unwrap();

@@ -215,3 +215,29 @@ async fn commands_for_lines_that_a_server_has_renamed_are_warned_of() {
         nodes.doctor(&[]).one("lines", &words);
     }
 }
+
+/// Then the client calls the node by its script, for each lock.
+#[tokio::test]
+async fn commands_of_transactions_that_a_server_has_renamed_are_noted() {
+    for (renamed, named) in [
+        (&["MULTI"][..], "MULTI"),
+        (&["EXEC"], "EXEC"),
+        (&["MULTI", "EXEC"], "MULTI and EXEC"),
+    ] {
+        let mut options = ServerOptions::default();
+        for name in renamed {
+            let hidden = format!("HIDDEN-{name}");
+            options = options
+                .argument("--rename-command")
+                .argument(name)
+                .argument(hidden);
+        }
+        let nodes = Nodes::start_with(1, &options);
+        nodes.bless().await;
+        let found = format!("does not know {named}, without which most calls cost");
+        let advice = format!("-> remove rename-command for {named} from its configuration");
+        let examined = nodes.doctor(&[]);
+        examined.one("transactions", &["note", &found, &advice]);
+        assert!(examined.found("lines").is_empty(), "{examined:?}");
+    }
+}

@@ -160,3 +160,37 @@ async fn a_candidate_that_cannot_be_is_refused() {
     let missing = nodes.run(&["elect", "job", "--", "no-such-program"]);
     assert_eq!(missing.code, 127, "{missing:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_leads_by_the_word_of_nodes_that_are_in_quarantine() {
+    let nodes = Nodes::blessed(3).await;
+    for node in 0..3 {
+        // What an attempt takes that no majority of votes confirms.
+        nodes.ask(node, &["FLUSHALL"]);
+        let owner = format!("{} web-7", "0".repeat(32));
+        nodes.ask(node, &["SET", "{redlock}:lock:job", &owner, "PX", "60000"]);
+    }
+    let looked = nodes.run(&["leader", "job"]);
+    assert_eq!(looked.code, 3, "{looked:?}");
+    assert!(!looked.out.contains("web-7"), "{looked:?}");
+    let why = looked.out.matches("it may have forgotten leases: wait");
+    assert_eq!(why.count(), 3, "{looked:?}");
+
+    let status = nodes.run(&["status", "job", "--json"]);
+    let json: Value = serde_json::from_str(&status.out).unwrap();
+    assert_eq!(
+        (status.code, &json["state"]),
+        (3, &"unknown".into()),
+        "{json}"
+    );
+    assert_eq!(json["holder"], Value::Null, "{json}");
+    assert_eq!(
+        (&json["nodes_with_key"], &json["votes"]),
+        (&3.into(), &0.into()),
+        "{json}"
+    );
+    assert_eq!(json["nodes"][0]["holder"], "web-7", "{json}");
+    let text = nodes.run(&["status", "job"]).out;
+    let words = "unknown: 3 of 3 nodes have it for one holder, and 0 of these vote";
+    assert!(text.starts_with(words), "{text}");
+}

@@ -4,7 +4,7 @@
 //! A request has the owner value of a lock in it, the name of a resource, or a password.
 //! So a server's text is compared with texts that are known, and what is passed on is drawn from constants.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{RedisNode, script};
 
@@ -13,7 +13,8 @@ pub(super) fn retold(text: &str) -> String {
     if script::has_words(text) {
         return text.to_owned();
     }
-    let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let raised = raised(text);
+    let (code, rest) = raised.split_once(' ').unwrap_or((&raised, ""));
     let known = known().find(|[its, part, ..]| match *its {
         "*" => text.contains(part),
         its => its == code && rest.contains(part),
@@ -74,6 +75,29 @@ const MOVING: &str = "its slot is on its way, or this server has not heard of it
 const DOWN: &str = "wait for the failover, and if it stays so, see CLUSTER INFO there";
 const FAILED_OVER: &str = "wait for the failover: the client follows it by itself";
 
+/// Returns an error of a script as a command would have had it, with its code first.
+///
+/// Redis before 7.0 puts the place in the script before it, twice if the script raises it: `ERR Error running script (call
+/// to f_…): @user_script:7: @user_script: 7: -OOM …`.
+pub(super) fn raised(text: &str) -> Cow<'_, str> {
+    let call = text.strip_prefix("ERR Error running script (call to ");
+    let inner = call.and_then(|call| Some(call.split_once("): ")?.1));
+    let mut inner = inner.unwrap_or(text);
+    while let Some((line, rest)) = inner
+        .strip_prefix("@user_script:")
+        .and_then(|place| place.trim_start().split_once(": "))
+        && line.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        inner = rest;
+    }
+    let code = inner.split(' ').next().unwrap_or_default();
+    match inner.strip_prefix('-') {
+        Some(coded) => coded.into(),
+        None if inner.len() == text.len() || CODES.contains(&code) => inner.into(),
+        None => format!("ERR {inner}").into(),
+    }
+}
+
 /// Returns the lines of [`KNOWN`].
 fn known() -> impl Iterator<Item = [&'static str; 4]> {
     KNOWN.lines().filter_map(|line| {
@@ -111,6 +135,7 @@ ERR | operation not permitted | it wants a password | give a user and a password
 NOPERM | 'cluster | its user may not ask it for its Cluster | CLUSTER RIGHTS
 NOPERM | access | its user may not access a key that is needed | RIGHTS
 NOPERM |  | its user may not run a command that is needed | RIGHTS
+ERR | user executing the script can't access | its user may not access a key that is needed | RIGHTS
 ERR | user executing the script can't | its user may not run a command that is needed | RIGHTS
 ERR | ACL failure in script | its user may not run a command that is needed | RIGHTS
 ERR | no permissions to run the | its user may not run a command that is needed | RIGHTS
@@ -135,7 +160,7 @@ DENIED | protected mode | it is in protected mode and refuses other machines | g
 ERR | max number of clients | it has as many connections as it takes | raise maxclients there, or close others
 ERR | DB index | it has no database of this number | give another, or none
 ERR | unknown command | unknown command | nodes are Redis from 6.2 on, or Valkey, with EVAL and EVALSHA, and no proxy in between
-ERR | Unknown Redis command called from script | unknown command | nodes are Redis from 6.2 on, or Valkey, with EVAL and EVALSHA, and no proxy in between
+ERR | command called from | unknown command | nodes are Redis from 6.2 on, or Valkey, with EVAL and EVALSHA, and no proxy in between
 ERR | user_script: | its interpreter stopped |
 ERR | Protocol error | it cannot read what it is sent |
 NOPROTO |  | it does not speak this version of the protocol | leave protocol out of the URL
@@ -233,6 +258,67 @@ mod tests {
             assert!(retold.contains("(ZADD); its user needs"), "{retold}");
             assert!(retold.contains(RedisNode::RIGHTS), "{retold}");
         }
+    }
+
+    #[test]
+    fn an_error_inside_a_script_has_its_cause_on_every_version() {
+        let call = "ERR Error running script (call to f_1f8f4cfba6f3375f8c4ec02b9de4361a5dea5c64): @user_script:7: ";
+        for (raised, told) in [
+            (
+                "@user_script: 7: -OOM command not allowed when used memory > 'maxmemory'.",
+                "OOM its memory is full",
+            ),
+            (
+                "@user_script: 7: -NOREPLICAS Not enough good replicas to write.",
+                "NOREPLICAS it refuses writes without replicas",
+            ),
+            (
+                "@user_script: 7: -READONLY You can't write against a read only replica.",
+                "READONLY it is a replica",
+            ),
+            (
+                "@user_script: 7: The user executing the script can't run this command or subcommand",
+                "ERR its user may not run a command that is needed",
+            ),
+            (
+                "@user_script: 7: The user executing the script can't access at least one of the keys mentioned in the \
+                 command arguments",
+                "ERR its user may not access a key that is needed",
+            ),
+            (
+                "@user_script: 7: Unknown Redis command called from Lua script",
+                "ERR unknown command",
+            ),
+            (
+                "WRONGTYPE Operation against a key holding the wrong kind of value",
+                "WRONGTYPE a key has a value of another type",
+            ),
+        ] {
+            // As Redis 6.2 says what a script raises, and what it catches and answers with its command.
+            for said in [format!("{call}{raised}"), format!("{raised} (SET)")] {
+                let retold = retold(&said);
+                assert!(retold.starts_with(told), "{said}: {retold}");
+                assert!(!retold.contains("secret"), "{retold}");
+            }
+        }
+        let stopped = retold(&format!(
+            "{call}user_script:7: Script attempted to access 'secret'"
+        ));
+        assert_eq!(
+            stopped,
+            "ERR its interpreter stopped in line 7 of the script"
+        );
+        for unknown in [
+            "ERR Unknown Redis command called from script script: 48ca442b, on @user_script:1.",
+            "ERR Unknown command called from script script: 48ca442b, on @user_script:1.",
+        ] {
+            let retold = retold(unknown);
+            assert!(retold.starts_with("ERR unknown command"), "{retold}");
+        }
+        assert_eq!(
+            retold("ERR Error running script (call to f_1): secret"),
+            retold("ERR secret")
+        );
     }
 
     #[test]

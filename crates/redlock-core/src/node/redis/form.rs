@@ -208,7 +208,7 @@ impl Forms {
 
     fn tell_of_the_script(&self, error: &RedisError) {
         let reason = reason(error);
-        tracing::debug!(target: "redlock::node", node = &*self.node, %reason, "node is called by its script");
+        tracing::debug!(target: "redlock::node", node = &*self.node, reason = &*reason, "node is called by its script");
     }
 }
 

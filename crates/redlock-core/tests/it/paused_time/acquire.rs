@@ -263,7 +263,7 @@ async fn a_refusal_says_by_whom_the_key_is_held_and_how_long_it_stays() {
         "{error}"
     );
     assert!(
-        text.contains("held by order@web:1 for 10000 ms at most"),
+        text.contains("held by order@web:1 for 10 s at most"),
         "{error}"
     );
 }

@@ -1,10 +1,10 @@
 //! A look at a key: what a majority says, and that nothing changes by it.
 
 use redlock_core::{AcquireOptions, Holder, MemoryNode};
-use tokio::time::Instant;
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::paused_time::fixtures::{
-    Faults, MS, SECOND, client, client_of, faulty, keys, soon, wide_client,
+    Faults, FaultyNode, MS, SECOND, client, client_of, faulty, keys, soon, wide_client,
 };
 
 fn label(holder: Holder) -> Option<String> {
@@ -178,4 +178,38 @@ async fn looks_that_end_early_leave_the_connections_to_the_next_ones() {
         assert_eq!(redlock.holder("key").await, Ok(Holder::Free));
     }
     assert_eq!(nodes[0].connects(), connects);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_in_quarantine_name_no_holder_though_a_majority_has_the_key_of_one_attempt() {
+    let nodes = faulty(3);
+    let links: Vec<_> = nodes.iter().map(FaultyNode::by_another_link).collect();
+    let (candidate, observer) = (client(&links).await, client(&nodes).await);
+    // The keys of each attempt stay on the nodes for a while.
+    for link in &links {
+        link.set(Faults::late_replies(100 * MS));
+    }
+    for node in &nodes {
+        node.node.clear();
+    }
+    tokio::time::sleep(SECOND).await;
+    let before = keys(&nodes);
+    let mut campaign = JoinSet::new();
+    campaign.spawn(async move { candidate.acquire("key").await });
+    let mut taken = 0;
+    for _ in 0..100 {
+        let looked = soon(observer.holder("key")).await;
+        taken += usize::from(
+            keys(&nodes)
+                .iter()
+                .zip(&before)
+                .all(|(now, then)| now > then),
+        );
+        assert_eq!(looked, Ok(Holder::Unknown), "{taken}");
+        tokio::time::sleep(10 * MS).await;
+    }
+    assert!(
+        taken > 0,
+        "all nodes had the key of an attempt at some look"
+    );
 }

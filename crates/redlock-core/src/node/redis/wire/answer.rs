@@ -6,7 +6,10 @@ use deadpool_redis::redis::Value;
 use redlock_proto::{MarkState, NodeTime, NodeVerb, RunId, ServerInfo, Standing, Verb};
 
 use super::{
-    super::error::{explained, is_wrong_server},
+    super::{
+        error::{explained, is_wrong_server},
+        error_texts::raised,
+    },
     jobs,
     values::{counted, refusal, text},
 };
@@ -58,8 +61,8 @@ pub(in super::super) fn wrong_server(value: &Value, requests: &[Request]) -> Opt
     let firsts = values.iter().skip(HEADER).step_by(2);
     let mut errors = values.iter().take(1).chain(firsts).filter_map(error_text);
     let error = errors.find(|error| {
-        let code = error.split(' ').next().unwrap_or_default();
-        is_wrong_server(code)
+        let raised = raised(error);
+        is_wrong_server(raised.split(' ').next().unwrap_or_default())
     })?;
     Some(explained(error))
 }

@@ -245,6 +245,24 @@ fn an_error_of_one_operation_is_its_own() {
     );
 }
 
+#[test]
+fn a_server_that_became_a_replica_has_run_nothing_on_every_version() {
+    for said in [
+        "READONLY You can't write against a read only replica. (SET)",
+        // Redis 6.2.
+        "@user_script: 7: -READONLY You can't write against a read only replica. (SET)",
+    ] {
+        let mut values = [1, 0, 1_000, 0].map(Value::Int).to_vec();
+        values.push(Value::BulkString(b"0f3a".to_vec()));
+        values.extend([Value::BulkString(said.as_bytes().to_vec()), Value::Int(0)]);
+        let why = super::wrong_server(&Value::Array(values), &[acquire("a")]);
+        assert!(
+            why.is_some_and(|why| why.starts_with("READONLY it is a replica")),
+            "{said}"
+        );
+    }
+}
+
 // Shows: L2.1.
 #[test]
 fn only_a_replica_may_fail_to_look_at_its_mark() {
