@@ -31,11 +31,7 @@ async fn a_pause_ends_by_itself_at_its_time_and_says_who_made_it_and_why() {
     let pause = memory.pause().unwrap();
     assert_eq!(
         (pause.by(), pause.reason(), pause.until()),
-        (
-            Some("alice ops"),
-            Some("the ledger moves"),
-            Some(tick(130))
-        )
+        (Some("alice ops"), Some("the ledger moves"), Some(tick(130)))
     );
     let line = pause.to_string();
     assert!(
