@@ -42,6 +42,7 @@ impl Acquisitions {
         }
         let free_in = attempt.votes().majority_free_in();
         let bits = cx.bits();
+        let in_turn = BETWEEN_BEATS * u32::try_from(self.acquisitions.len()).unwrap_or(u32::MAX);
         let Some(acquisition) = self.acquisitions.get_mut(id) else {
             return;
         };
@@ -76,6 +77,7 @@ impl Acquisitions {
             let shortest = longest_stay(cx.config.keyspace.quarantine()) / BEATS;
             let waited = now.clock.saturating_since(acquisition.request.came);
             let beat = (shortest * (1 + acquisition.ahead)).max(waited / 8);
+            let beat = beat.max(in_turn);
             let beat = started + beat.min(shortest * LONGEST_BEAT);
             let at = free_at.map_or(beat, |free_at| free_at.min(beat));
             // A holder may extend its lease in its last millisecond, again and again.
@@ -415,6 +417,10 @@ const LONGEST_STAY: Duration = Duration::from_secs(3);
 const BEATS: u32 = 12;
 /// The longest time before a caller asks again, in shortest ones: it is far behind, or has waited for long.
 const LONGEST_BEAT: u32 = 4;
+/// The time between two callers of a client that ask again, if more than 250 wait: each asks and gives its last owner back.
+///
+/// With more than a thousand, each asks once a second, because nodes give the key for a second from then.
+const BETWEEN_BEATS: Duration = Duration::from_millis(1);
 /// Nodes count in whole milliseconds.
 const A_LITTLE: Duration = Duration::from_millis(2);
 
