@@ -189,7 +189,14 @@ impl Acquisitions {
         };
         let id = *id;
         let verdict = attempt.on_gift(node, gift.counter, (gift.run, reading), now.clock);
-        entry.say(node, NodeAnswer::Granted);
+        let is_counted = matches!(
+            attempt.votes().get(node),
+            Some(crate::Vote::Cast(NodeOutcome::Granted { .. }))
+        );
+        // A node whose line came back with old data gives a key where it has refused.
+        if is_counted {
+            entry.say(node, NodeAnswer::Granted);
+        }
         match verdict {
             None => self.stand(gift.round, leases, cx, now),
             // It asked too long ago: the rest is too short for a lease. A majority has its key now.
