@@ -84,7 +84,19 @@ async fn leases(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandl
     let waits = AcquireOptions::new().wait(Wait::UpTo(SOON));
     let mut waiter = Box::pin(other.acquire_with(key(), waits));
     assert!(tokio::time::timeout(TTL / 10, &mut waiter).await.is_err());
-    assert_eq!(value(&prometheus.render(), "redlock_waiters", &order), 1.0);
+    let of_keys = |keys| [order[0], order[1], keys];
+    let waiters = || {
+        let text = prometheus.render();
+        let of = |keys| found(&text, "redlock_waiters", &of_keys(keys)).unwrap_or(0.0);
+        [of("keys=\"one\""), of("keys=\"several\"")]
+    };
+    assert_eq!(waiters(), [1.0, 0.0]);
+    let both = [key(), ResourceKey::new("order", "another").unwrap()];
+    let waits = AcquireOptions::new().wait(Wait::UpTo(SOON));
+    let mut of_both = Box::pin(redlock.acquire_all_with(ResourceKeys::new(both).unwrap(), waits));
+    assert!(tokio::time::timeout(TTL / 10, &mut of_both).await.is_err());
+    assert_eq!(waiters(), [1.0, 1.0]);
+    drop(of_both);
     let retried = reaches(prometheus, "redlock_acquire_retries_total", &order, 1.0);
     tokio::select! {
         () = retried => {}
@@ -92,10 +104,10 @@ async fn leases(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandl
     }
     drop(waiter);
     let text = prometheus.render();
-    assert_eq!(value(&text, "redlock_waiters", &order), 0.0);
+    assert_eq!(waiters(), [0.0, 0.0]);
     assert_eq!(
         value(&text, "redlock_acquire_total", &of("result=\"abandoned\"")),
-        1.0
+        2.0
     );
 
     reaches(
@@ -114,11 +126,11 @@ async fn leases(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandl
         1.0
     );
     assert!(value(&text, "redlock_hold_duration_seconds_sum", &order) > 0.4);
-    assert_eq!(
-        value(&text, "redlock_acquire_duration_seconds_count", &order),
-        3.0
-    );
-    assert!(value(&text, "redlock_wait_duration_seconds_count", &order) >= 2.0);
+    let took = "redlock_acquire_duration_seconds_count";
+    assert_eq!(value(&text, took, &of_keys("keys=\"one\"")), 3.0);
+    assert_eq!(value(&text, took, &of_keys("keys=\"several\"")), 1.0);
+    let waited = "redlock_wait_duration_seconds_count";
+    assert!(value(&text, waited, &of_keys("keys=\"one\"")) >= 2.0);
 }
 
 /// An election: a term, its end, and a candidate that never leads.
@@ -135,6 +147,17 @@ async fn terms(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandle
     let other = other.election("importer").build().unwrap();
     assert!(other.lead_with(Wait::Never).await.is_err());
     assert_eq!(told(), [1.0, 1.0]);
+    // A follower waits for as long as another leads, and that is no contention.
+    let mut follows = Box::pin(other.lead_with(Wait::UpTo(SOON)));
+    assert!(tokio::time::timeout(TTL / 10, &mut follows).await.is_err());
+    let text = prometheus.render();
+    assert_eq!(value(&text, "redlock_waiters", &importer), 0.0);
+    drop(follows);
+    let text = prometheus.render();
+    for time in ["acquire", "wait"] {
+        let count = format!("redlock_{time}_duration_seconds_count");
+        assert_eq!(found(&text, &count, &importer).unwrap_or(0.0), 0.0);
+    }
     term.resign().await.unwrap();
     assert_eq!(told(), [0.0, 1.0]);
     // And the metrics of any lease.
@@ -161,8 +184,11 @@ async fn requests(redlock: &Redlock, prometheus: &PrometheusHandle) {
     assert_eq!(ask(None).await, StatusCode::BAD_REQUEST);
     let text = prometheus.render();
     let name = "redlock_http_requests_total";
-    assert_eq!(value(&text, name, &["outcome=\"served\""]), 1.0);
-    assert_eq!(value(&text, name, &["outcome=\"key\""]), 1.0);
+    let of = |lock, outcome| ["namespace=\"redlock\"", lock, outcome];
+    let served = of("lock=\"account\"", "outcome=\"served\"");
+    assert_eq!(value(&text, name, &served), 1.0);
+    let without_a_key = of("lock=\"none\"", "outcome=\"key\"");
+    assert_eq!(value(&text, name, &without_a_key), 1.0);
     let account = ["lock=\"account\"", "result=\"acquired\""];
     assert_eq!(value(&text, "redlock_acquire_total", &account), 1.0);
 }
@@ -202,11 +228,20 @@ async fn requests_of_handlers(redlock: &Redlock, other: &Redlock, prometheus: &P
         .route_layer(layer);
     let counted = || {
         let text = prometheus.render();
-        let of = |outcome| {
-            let labels = [&*format!("outcome=\"{outcome}\"")];
+        let of = |(lock, outcome)| {
+            let labels = [
+                &*format!("lock=\"{lock}\""),
+                &*format!("outcome=\"{outcome}\""),
+            ];
             found(&text, "redlock_http_requests_total", &labels).unwrap_or(0.0)
         };
-        ["unlocked", "served", "contended", "misuse"].map(of)
+        [
+            ("none", "unlocked"),
+            ("account", "served"),
+            ("account", "contended"),
+            ("account", "misuse"),
+        ]
+        .map(of)
     };
     let mut grown = async |path: &str| {
         let before = counted();

@@ -85,7 +85,7 @@ async fn an_acquire_a_lease_and_a_call_have_a_span_each() {
         "redlock.acquire{",
         "result=\"contended\"",
         "attempts=1",
-        "holder=order@web:1",
+        "holder=\"order@web:1\"",
     ];
     ends(&logs, &refused).await;
     let some = AcquireOptions::new().wait(Wait::UpTo(TTL));
@@ -135,7 +135,7 @@ async fn an_acquire_a_lease_and_a_call_have_a_span_each() {
         }
         ends(
             &logs,
-            &["redlock.hold{", &token, "lost=its deadline passed"],
+            &["redlock.hold{", &token, "lost=\"its deadline passed"],
         )
         .await;
         nodes.thaw(0..3);

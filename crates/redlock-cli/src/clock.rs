@@ -24,7 +24,7 @@ pub(crate) fn wall() -> Duration {
 /// Reads a duration as the library does.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = humantime_serde::re::humantime::parse_duration(text);
-    parsed.map_err(|error| format!("not a duration like 30s: {error}"))
+    parsed.map_err(|error| format!("not a time such as 30s: {error}"))
 }
 
 /// Reads an instant, in the form of RFC 3339; a date alone is the begin of its day in UTC.

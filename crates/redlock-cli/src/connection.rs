@@ -1,14 +1,11 @@
 //! The nodes and their settings: from flags, the environment or a file, in this order.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use redlock_core::{Config, Guarantee, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey};
 use redlock_proto::{Keyspace, Quarantine};
 
-use crate::{
-    clock::duration,
-    exit::{CommandError, redacted, unquoted},
-};
+use crate::{clock::duration, exit::CommandError};
 
 /// The nodes and the policy of their namespace.
 #[derive(clap::Args, Clone, Debug)]
@@ -48,7 +45,7 @@ impl ConnectionArgs {
     /// Reads all settings that are given.
     pub(crate) fn given(&self) -> Result<NodeSettings, CommandError> {
         let file = match &self.config {
-            Some(path) => read(path)?,
+            Some(path) => Config::from_file(path)?,
             None => Config::default(),
         };
         let environment = Config::from_env()?;
@@ -265,32 +262,4 @@ impl NodeSettings {
     pub(crate) fn majority(&self) -> usize {
         self.config.nodes.len() / 2 + 1
     }
-}
-
-/// Reads a file; an error names the line and the field, and shows no password.
-fn read(path: &PathBuf) -> Result<Config, CommandError> {
-    let shown = path.display();
-    let text = fs::read_to_string(path).map_err(|error| {
-        CommandError::wrong(redacted(&format!("{shown} cannot be read: {error}")))
-    })?;
-    toml::from_str(&text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        let before = text.get(..start).unwrap_or_default();
-        let line = before.matches('\n').count();
-        let line_of_it = text.lines().nth(line).unwrap_or_default();
-        let field = field(line_of_it).unwrap_or_default();
-        let mut message = redacted(&error.message().replace('\n', "; "));
-        if line_of_it.contains("password") {
-            message = unquoted(&message);
-        }
-        CommandError::wrong(format!("{shown}:{}: {field}{message}", line + 1))
-    })
-}
-
-/// Returns the setting that a line of a file gives, to stand before what is wrong with it.
-fn field(line: &str) -> Option<String> {
-    let (field, _) = line.split_once('=')?;
-    let field = field.trim();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    field.chars().all(is_name).then(|| format!("{field}: "))
 }

@@ -173,16 +173,27 @@ impl ProcessMetrics {
                 continue;
             }
             match name {
-                WAITERS if value >= 1.0 => self.waiting.push(WaitingCallers {
-                    lock: label("lock").unwrap_or(UNNAMED).to_owned(),
-                    process: process.to_owned(),
+                WAITERS if value >= 1.0 => {
                     #[expect(
                         clippy::cast_possible_truncation,
                         clippy::cast_sign_loss,
                         reason = "a number of callers"
                     )]
-                    callers: value as u64,
-                }),
+                    let callers = value as u64;
+                    let lock = label("lock").unwrap_or(UNNAMED);
+                    // Callers that wait for one key and for several are two series.
+                    let same = |other: &&mut WaitingCallers| {
+                        other.lock == lock && other.process == process
+                    };
+                    match self.waiting.iter_mut().find(same) {
+                        Some(others) => others.callers += callers,
+                        None => self.waiting.push(WaitingCallers {
+                            lock: lock.to_owned(),
+                            process: process.to_owned(),
+                            callers,
+                        }),
+                    }
+                }
                 // A job that has ended or was removed has none.
                 NEXT_TICK if value.is_finite() => {
                     let name = |name| label(name).unwrap_or_default();
@@ -339,7 +350,8 @@ mod tests {
     fn callers_that_wait_are_counted_by_class_and_process_in_one_namespace() {
         let mut measured = ProcessMetrics::default();
         let text = "# TYPE redlock_waiters gauge\n\
-            redlock_waiters{namespace=\"billing\",lock=\"order\"} 3\n\
+            redlock_waiters{namespace=\"billing\",lock=\"order\",keys=\"one\"} 2\n\
+            redlock_waiters{namespace=\"billing\",lock=\"order\",keys=\"several\"} 1\n\
             redlock_waiters{namespace=\"billing\",lock=\"mail\"} 0\n\
             redlock_waiters{namespace=\"billing\",lock=\"unnamed\"} 2\n\
             redlock_waiters{namespace=\"other\",lock=\"order\"} 7\n";

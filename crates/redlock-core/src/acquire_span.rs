@@ -23,6 +23,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct AcquireSpan {
     meter: LockMeter,
+    /// Whether it is for several keys.
+    is_several: bool,
     began: Stopwatch,
     span: Span,
     had_a_turn: AtomicBool,
@@ -31,10 +33,11 @@ pub(crate) struct AcquireSpan {
 }
 
 impl AcquireSpan {
-    pub(crate) fn begin(meter: LockMeter, span: Span) -> Self {
-        meter.begins_to_wait();
+    pub(crate) fn begin(meter: LockMeter, is_several: bool, span: Span) -> Self {
+        meter.begins_to_wait(is_several);
         Self {
             meter,
+            is_several,
             began: Stopwatch::start(),
             span,
             had_a_turn: AtomicBool::new(false),
@@ -51,7 +54,7 @@ impl AcquireSpan {
     /// Reports that the caller has its turn in this process; only the first turn counts.
     pub(crate) fn has_its_turn(&self) {
         if !self.had_a_turn.swap(true, Ordering::Relaxed) {
-            self.meter.has_its_turn(&self.began);
+            self.meter.has_its_turn(self.is_several, &self.began);
         }
     }
 
@@ -104,13 +107,13 @@ impl AcquireSpan {
     fn end_uncounted(&self, result: &'static str) {
         self.is_over.store(true, Ordering::Relaxed);
         self.span.record("result", result);
-        self.meter.stops_waiting();
+        self.meter.stops_waiting(self.is_several);
     }
 
     fn end(&self, result: &'static str) {
         self.is_over.store(true, Ordering::Relaxed);
         self.span.record("result", result);
-        self.meter.is_over(result, &self.began);
+        self.meter.is_over(self.is_several, result, &self.began);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | page | answers |
 //! |---|---|
-//! | [`migration`] | What are the parts of `rslock`, `redlock`, Redisson and ShedLock called here? |
+//! | [`migration`] | How does a running service change its library, and what are the parts of `rslock`, `redlock`, Redisson and ShedLock called here? |
 //!
 //! The code of each page is compiled and run with this crate's tests.
 

@@ -67,6 +67,8 @@ pub use self::{
 #[cfg(feature = "test-util")]
 pub use process::VirtualProcess;
 
+#[cfg(feature = "toml")]
+pub use self::config::read_toml;
 // Its types are in this crate's signatures.
 #[cfg(feature = "deadpool-redis")]
 pub use deadpool_redis;

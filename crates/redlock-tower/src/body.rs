@@ -1,11 +1,13 @@
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
+use http::Response;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use pin_project_lite::pin_project;
 
 use crate::{
@@ -13,7 +15,7 @@ use crate::{
     generic::ServiceError,
     grpc::{self, Protocol},
     handler_locks::RequestLocks,
-    metrics::{self, RequestOutcome},
+    metrics::RequestReports,
 };
 
 pin_project! {
@@ -51,6 +53,8 @@ pin_project! {
             // Dropped after `body`: its work is over before the resource is another's.
             locks: Option<RequestLocks>,
             protocol: Protocol,
+            // That of the layer whose locks these are.
+            reports: Option<Arc<RequestReports>>,
         },
         Refusal { #[pin] body: Full<Bytes> },
         Ended,
@@ -68,7 +72,12 @@ impl<B> ResponseBody<B> {
 }
 
 impl<B: Body> ResponseBody<B> {
-    pub(crate) fn new(body: B, locks: Option<RequestLocks>, protocol: Protocol) -> Self {
+    pub(crate) fn new(
+        body: B,
+        locks: Option<RequestLocks>,
+        protocol: Protocol,
+        reports: Option<Arc<RequestReports>>,
+    ) -> Self {
         // A server need not poll a body that says it has ended.
         let locks = locks.filter(|_| !body.is_end_stream());
         Self {
@@ -76,6 +85,7 @@ impl<B: Body> ResponseBody<B> {
                 body,
                 locks,
                 protocol,
+                reports,
             },
         }
     }
@@ -99,15 +109,18 @@ where
                 mut body,
                 locks,
                 protocol,
+                reports,
             } => {
                 if let Some(locks) = locks
                     && let Poll::Ready(reason) = locks.poll_lost(cx)
                 {
-                    let protocol = *protocol;
+                    let (protocol, reports) = (*protocol, reports.take());
+                    let class = locks.class();
+                    let rejection = Rejection::lost(reason).of_class(class.as_deref());
                     this.state.set(BodyState::Ended);
-                    let rejection = Rejection::lost(reason);
-                    rejection.log(None);
-                    metrics::count(RequestOutcome::Refused(rejection.kind()));
+                    if let Some(reports) = reports {
+                        reports.refused(&rejection);
+                    }
                     return Poll::Ready(Some(match protocol {
                         Protocol::Http => Err(rejection.into()),
                         Protocol::Grpc => Ok(Frame::trailers(grpc::trailers(&rejection))),
@@ -148,6 +161,52 @@ where
     }
 }
 
+/// Reads a response to its end, and returns it with its whole body, for tests that call a service without a server.
+///
+/// With [`Hold::Body`](crate::Hold::Body), the default, a response holds the lock until its body has ended: a test that
+/// only looks at the status keeps the lock.
+/// Another client than the layer's has the lock a moment later, when the nodes have the release.
+///
+/// # Errors
+///
+/// The body fails, for example because its lease was lost.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the response, which releases the lock too.
+///
+/// # Examples
+///
+/// ```
+/// use axum::{Router, body::Body, http::Request, routing::post};
+/// use redlock_core::{AcquireOptions, Redlock, Wait};
+/// use redlock_tower::{PathKey, RedlockLayer, read_to_end};
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let at_once = AcquireOptions::new().wait(Wait::Never);
+/// let lock = RedlockLayer::builder(redlock).options(at_once).build(PathKey::new("order", "order_id"))?;
+/// let app: Router = Router::new().route("/orders/{order_id}/pay", post(async || "paid").route_layer(lock));
+/// let pay = || Request::post("/orders/42/pay").body(Body::empty());
+///
+/// let unread = app.clone().oneshot(pay()?).await?;
+/// let refused = read_to_end(app.clone().oneshot(pay()?).await?).await?;
+/// assert_eq!(refused.status(), 409, "the answer that was not read has the lock");
+///
+/// let paid = read_to_end(unread).await?;
+/// assert_eq!((paid.status().as_u16(), &paid.body()[..]), (200, &b"paid"[..]));
+/// assert_eq!(read_to_end(app.oneshot(pay()?).await?).await?.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn read_to_end<B: Body>(response: Response<B>) -> Result<Response<Bytes>, B::Error> {
+    let (head, body) = response.into_parts();
+    let body = body.collect().await?.to_bytes();
+    Ok(Response::from_parts(head, body))
+}
+
 /// The inner body's default, for layers around this one that answer by themselves.
 impl<B: Default> Default for ResponseBody<B> {
     fn default() -> Self {
@@ -156,6 +215,7 @@ impl<B: Default> Default for ResponseBody<B> {
                 body: B::default(),
                 locks: None,
                 protocol: Protocol::Http,
+                reports: None,
             },
         }
     }

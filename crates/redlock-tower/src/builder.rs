@@ -197,7 +197,7 @@ impl RedlockLayerBuilder {
     /// assert_eq!(writes.status(), StatusCode::CONFLICT);
     ///
     /// let batch = ask("PUT").header("x-batch", "7").body(Body::empty())?;
-    /// # drop(reads);
+    /// drop(reads); // an answer that is not read to its end holds its lock
     /// let (answer, released) = tokio::join!(app.oneshot(batch), reader.release());
     /// assert_eq!(answer?.status(), StatusCode::OK);
     /// # released?;
@@ -279,10 +279,10 @@ impl RedlockLayerBuilder {
     ///
     /// This is for layers that also see requests which no handler serves: `MethodRouter::layer` and `Router::layer` of
     /// axum, or a `ServiceBuilder` around a whole service.
-    /// There, a request with `OPTIONS` or a wrong method would wait for the lock before its answer 405.
+    /// There, a preflight of CORS, a health probe by `HEAD` or a wrong method would wait for the lock before its answer.
     /// The layer does not lock a method that is not named here, even if a handler for it is added later.
     /// `GET` stands for `HEAD` too, because a `get` handler of axum answers both.
-    /// Default: every method.
+    /// Default: every method, `HEAD` and `OPTIONS` too, because a handler may serve them, and none may run unlocked.
     /// [Some requests only](crate::guide::keys#some-requests-only) has an example.
     pub fn only(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         let mut only: Vec<_> = methods.into_iter().collect();

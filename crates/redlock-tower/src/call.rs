@@ -8,7 +8,7 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
-use redlock_core::{AcquireOptions, ResourceKeys};
+use redlock_core::{AcquireOptions, LossReason, ResourceKeys};
 use tower_service::Service;
 
 use crate::{
@@ -180,7 +180,7 @@ where
             if let Some(locks) = this.locks
                 && let Poll::Ready(reason) = locks.poll_lost(cx)
             {
-                return Poll::Ready(Completion::Refused(Rejection::lost(reason)));
+                return Poll::Ready(Completion::Refused(lost(locks, reason)));
             }
             match this.state.as_mut().project() {
                 CallStateProj::Refused { rejection } => {
@@ -220,13 +220,17 @@ where
                         // The handler may have taken a lock in this poll: its loss must wake this task too.
                         Poll::Pending => locks
                             .poll_lost(cx)
-                            .map(|reason| Completion::Refused(Rejection::lost(reason))),
+                            .map(|reason| Completion::Refused(lost(locks, reason))),
                     };
                 }
                 CallStateProj::Done => panic!("`ResponseFuture` polled after it was done"),
             }
         }
     }
+}
+
+fn lost(locks: &RequestLocks, reason: LossReason) -> Rejection {
+    Rejection::lost(reason).of_class(locks.class().as_deref())
 }
 
 impl<S, Req> Future for LockedCall<S, Req>

@@ -16,7 +16,7 @@ use crate::{
     call::{Completion, LockedCall},
     grpc::Protocol,
     handler_locks::RequestLocks,
-    metrics::{self, RequestOutcome},
+    metrics::RequestOutcome,
     rules::HttpRules,
 };
 
@@ -78,12 +78,20 @@ where
             Completion::Served(response, locks) => {
                 let protocol = *this.protocol;
                 let refused = response.extensions().get::<Rejection>();
-                metrics::count(match (refused, &locks) {
+                let outcome = match (refused, &locks) {
                     (Some(rejection), _) => RequestOutcome::Refused(rejection.kind()),
                     (None, Some(RequestLocks::Layer(_))) => RequestOutcome::Served,
                     (None, Some(RequestLocks::Handler(locks))) => locks.outcome(),
                     (None, None) => RequestOutcome::Unlocked,
-                });
+                };
+                // Only metrics need it, and it may cost an allocation.
+                let is_counted = cfg!(feature = "metrics");
+                let own = locks
+                    .as_ref()
+                    .filter(|_| is_counted)
+                    .and_then(RequestLocks::class);
+                let class = refused.and_then(Rejection::class).or(own.as_deref());
+                this.rules.reports.count(outcome, class);
                 match &locks {
                     Some(RequestLocks::Layer(_)) => this.rules.warn_of_unserved(response.status()),
                     // What the handler was refused is told as the layer tells it.
@@ -106,7 +114,8 @@ where
                         None
                     }
                 });
-                Ok(response.map(|body| ResponseBody::new(body, locks, protocol)))
+                let reports = locks.is_some().then(|| Arc::clone(&this.rules.reports));
+                Ok(response.map(|body| ResponseBody::new(body, locks, protocol, reports)))
             }
             Completion::Failed(error) => Err(error),
             Completion::Refused(rejection) => Ok(this.rules.refuse(rejection, *this.protocol)),

@@ -1,6 +1,7 @@
 //! The locks of one request: that of its layer, or those that its handler takes.
 
 use std::{
+    borrow::Cow,
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     task::{Context, Poll},
@@ -9,7 +10,7 @@ use std::{
 use redlock_core::{LossReason, ResourceKeys};
 
 use crate::{
-    Rejection, RejectionKind, RequestLease,
+    Rejection, RequestLease,
     metrics::RequestOutcome,
     request_lock::{Locker, RequestLock},
 };
@@ -29,7 +30,7 @@ pub(crate) struct HandlerLocks {
     locker: Locker,
     locks: Mutex<Vec<RequestLock>>,
     /// Why the first of those was refused that could not be taken.
-    refused: OnceLock<RejectionKind>,
+    refused: OnceLock<Rejection>,
 }
 
 /// A reference to the locks, in the extensions of a request; it ends with the request.
@@ -59,10 +60,8 @@ impl HandlerLocks {
         if !self.locks().is_empty() {
             return RequestOutcome::Served;
         }
-        self.refused
-            .get()
-            .copied()
-            .map_or(RequestOutcome::Unlocked, RequestOutcome::Refused)
+        let refused = self.refused.get().map(Rejection::kind);
+        refused.map_or(RequestOutcome::Unlocked, RequestOutcome::Refused)
     }
 
     fn locks(&self) -> MutexGuard<'_, Vec<RequestLock>> {
@@ -80,7 +79,7 @@ impl HandlerLocksRef {
     pub(crate) fn refused(&self, rejection: &Rejection) {
         if let Some(locks) = self.0.upgrade() {
             // The first stays.
-            let _ = locks.refused.set(rejection.kind());
+            let _ = locks.refused.set(rejection.clone());
         }
     }
 
@@ -122,6 +121,26 @@ impl RequestLocks {
                     .collect();
                 drop(taken);
                 within(&leases, work)
+            }
+        }
+    }
+
+    /// Returns the class of the first of them, empty if it has none; `None` if there is no lock.
+    pub(crate) fn class(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Layer(lock) => Some(lock.lease().class().unwrap_or_default().into()),
+            Self::Handler(locks) => {
+                let taken = locks.locks();
+                let class =
+                    |lock: &RequestLock| lock.lease().class().unwrap_or_default().to_owned();
+                let refused = || {
+                    locks
+                        .refused
+                        .get()
+                        .and_then(Rejection::class)
+                        .map(str::to_owned)
+                };
+                taken.first().map(class).or_else(refused).map(Cow::Owned)
             }
         }
     }

@@ -31,6 +31,8 @@ use crate::{
 /// The client and this value have all state, behind one `Arc`.
 /// In axum, add the layer with [`MethodRouter::route_layer`], as in `post(handler).route_layer(lock)`: see [where the
 /// layer goes](crate::guide::placement).
+/// With `.layer(lock)`, preflights of CORS (`OPTIONS`), probes by `HEAD` and wrong methods wait for the lock and hold it,
+/// too, unless [`only`](crate::RedlockLayerBuilder::only) names the methods that it locks.
 ///
 /// [`Layer::layer`] only makes another handle to this state, because a server such as `axum::serve` may call it for
 /// every connection.

@@ -20,7 +20,7 @@ use crate::{
     Rejection, ResponseBody,
     call::{Admission, Completion, LockedCall},
     grpc::Protocol,
-    metrics::{self, RequestOutcome},
+    metrics::{self, RequestCounters, RequestOutcome},
 };
 
 /// The header in which a follower names the leader, by its candidate: `redlock-leader`.
@@ -76,6 +76,7 @@ pub const LEADER: HeaderName = HeaderName::from_static("redlock-leader");
 pub struct LeaderOnlyLayer {
     election: Election,
     last_look: Arc<LastLook>,
+    counters: Arc<RequestCounters>,
     redirects: bool,
 }
 
@@ -102,6 +103,7 @@ impl LeaderOnlyLayer {
         Self {
             election,
             last_look: Arc::default(),
+            counters: Arc::default(),
             redirects: false,
         }
     }
@@ -139,6 +141,13 @@ impl LeaderOnlyLayer {
     pub fn redirect(mut self) -> Self {
         self.redirects = true;
         self
+    }
+
+    fn count(&self, outcome: RequestOutcome) {
+        #[cfg(feature = "metrics")]
+        self.counters.count(outcome, self.election.lock_labels());
+        #[cfg(not(feature = "metrics"))]
+        let _ = (&self.counters, outcome);
     }
 
     /// Refuses a request, with the leader if it is known.
@@ -263,7 +272,7 @@ where
         LeaderOnlyFuture {
             // `self.inner` was never made ready, so its clone may be taken instead of itself.
             call: LockedCall::new(self.inner.clone(), admission),
-            own: layer.election.candidate(),
+            layer: self.layer.clone(),
             target,
             protocol,
         }
@@ -287,7 +296,7 @@ pin_project! {
     {
         #[pin]
         call: LockedCall<S, Request<ReqBody>>,
-        own: HolderLabel,
+        layer: LeaderOnlyLayer,
         target: Option<String>,
         protocol: Protocol,
     }
@@ -305,15 +314,16 @@ where
         let protocol = *this.protocol;
         Poll::Ready(match ready!(this.call.poll(cx)) {
             Completion::Served(response, _) => {
-                metrics::count(RequestOutcome::Unlocked);
-                Ok(response.map(|body| ResponseBody::new(body, None, protocol)))
+                this.layer.count(RequestOutcome::Unlocked);
+                Ok(response.map(|body| ResponseBody::new(body, None, protocol, None)))
             }
             Completion::Failed(error) => Err(error),
             Completion::Refused(rejection) => {
                 rejection.log(None);
-                metrics::count(RequestOutcome::Refused(rejection.kind()));
+                this.layer.count(RequestOutcome::Refused(rejection.kind()));
                 let target = this.target.as_deref();
-                let mut response = answer(&rejection, protocol, target, *this.own);
+                let own = this.layer.election.candidate();
+                let mut response = answer(&rejection, protocol, target, own);
                 response.extensions_mut().insert(rejection);
                 Ok(response.map(ResponseBody::refusal))
             }

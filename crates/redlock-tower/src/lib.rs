@@ -21,28 +21,35 @@ mod metrics;
 pub mod metrics;
 mod owned;
 mod policy;
+mod read_body;
 mod rejection;
 mod request_lock;
 mod retry_after;
 mod rules;
+#[cfg(feature = "axum")]
+mod shutdown;
 
 #[cfg(feature = "axum")]
 pub use self::{
     axum::{Locked, LockedRejection, MissingLease},
     key::PathKey,
+    shutdown::{Asked, Shutdown},
 };
 pub use self::{
-    body::ResponseBody,
+    body::{ResponseBody, read_to_end},
     builder::RedlockLayerBuilder,
     config_error::{ConfigError, ConfigErrorKind},
     future::ResponseFuture,
     generic::{GenericFuture, GenericLayer, GenericService, ServiceError},
-    key::{BoxedKey, ExtensionKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey},
+    key::{
+        BoxedKey, ExtensionKey, FixedKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey,
+    },
     layer::{RedlockLayer, RedlockService},
     leader_only::{LEADER, LeaderOnlyFuture, LeaderOnlyLayer, LeaderOnlyService},
     lease::RequestLease,
     owned::{LeaseTaken, OwnedLease},
     policy::{Hold, LossPolicy},
+    read_body::{ReadBodyFuture, ReadBodyLayer, ReadBodyService},
     rejection::{Rejection, RejectionKind},
 };
 
@@ -66,7 +73,7 @@ pub mod guide {
     //! |---|---|
     //! | [`placement`] | Where does the layer go, beside CORS, time limits, other locks and WebSockets? |
     //! | [`keys`] | How are a path, a user and a method made into one key? |
-    //! | [`shutdown`] | In which order does a service end, and how does Kubernetes know that it is ready? |
+    //! | [`shutdown`] | How does a service end in order, and how does Kubernetes know that it is ready? |
     //! | [`testing`] | How are handlers tested without a server? |
     //! | [`leader`] | How does one replica lead, and how do the others pass requests on to it? |
     //! | [`fencing`] | How does a database refuse a holder that comes too late? |

@@ -64,6 +64,8 @@ use crate::{
 pub struct Rejection {
     cause: Cause,
     retry_after: Option<Duration>,
+    /// The class of the lock, empty if it has none; `None` if the request has named no lock.
+    class: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +85,8 @@ pub enum RejectionKind {
     /// would have waited for each other.
     /// The client should try again later.
     Contended,
-    /// The request names no resource although it must, or an invalid one: the client must change the request.
+    /// The request names no resource although it must, or an invalid one, or a
+    /// [`ReadBodyLayer`](crate::ReadBodyLayer) could not read its body: the client must change the request.
     Key,
     /// Too many requests of this process wait already: the service should shed load.
     Overloaded,
@@ -105,6 +108,7 @@ impl Rejection {
         let mut rejection = Self {
             cause,
             retry_after: None,
+            class: None,
         };
         rejection.retry_after = rejection.pause(average).map(spread);
         rejection
@@ -113,6 +117,16 @@ impl Rejection {
     /// Makes the rejection of a request to a layer whose requests hold their locks for `average`.
     pub(crate) fn acquire(error: AcquireError, average: &HoldAverage) -> Self {
         Self::new(Cause::Acquire(Arc::new(error)), average)
+    }
+
+    /// Returns the same for a request that has named a lock of this class.
+    pub(crate) fn of_class(mut self, class: Option<&str>) -> Self {
+        self.class = Some(class.unwrap_or_default().into());
+        self
+    }
+
+    pub(crate) fn class(&self) -> Option<&str> {
+        self.class.as_deref()
     }
 
     pub(crate) fn lost(reason: LossReason) -> Self {

@@ -60,6 +60,8 @@ impl Locker {
         options: AcquireOptions,
     ) -> Result<LockGuard, Rejection> {
         let options = options.or(&self.options);
+        // Clones allocate nothing, and a refusal may take its time.
+        let (of, named) = (options.clone(), keys.clone());
         let acquired = match self.slots_of(&keys)? {
             None => self.redlock.acquire_all_with(keys, options).await,
             Some(slots) => {
@@ -68,7 +70,8 @@ impl Locker {
                 acquired.map(SlotGuard::into_guard)
             }
         };
-        acquired.map_err(|error| Rejection::acquire(error, &self.average))
+        acquired
+            .map_err(|error| Rejection::acquire(error, &self.average).of_class(of.class_of(&named)))
     }
 
     /// Returns whether a lease on `held` is what a request for `keys` needs.
@@ -245,7 +248,7 @@ async fn unless_over(lease: &RequestLease) -> Result<Option<&RequestLease>, Reje
         LossReason::Released => Ok(None),
         // The request that has lost it is over, and this is another that carries what that one had.
         _ if lease.guard_cell().is_none() => Ok(None),
-        reason => Err(Rejection::lost(reason)),
+        reason => Err(Rejection::lost(reason).of_class(lease.class())),
     }
 }
 

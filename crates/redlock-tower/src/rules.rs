@@ -12,11 +12,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, request::Parts};
 use redlock_core::{AcquireOptions, Redlock};
 
-use crate::{
-    Hold, Rejection, ResponseBody,
-    grpc::Protocol,
-    metrics::{self, RequestOutcome},
-};
+use crate::{Hold, Rejection, ResponseBody, grpc::Protocol, metrics::RequestReports};
 
 /// The rules: which requests a layer locks, for how long, and how it answers those that it refuses.
 pub(crate) struct HttpRules {
@@ -25,8 +21,7 @@ pub(crate) struct HttpRules {
     pub(crate) only: Option<Vec<Method>>,
     pub(crate) options_with: Option<Arc<OptionsOfHead>>,
     pub(crate) reject_with: Option<Arc<RejectWith>>,
-    /// The client of the nodes, for the log.
-    redlock: Redlock,
+    pub(crate) reports: Arc<RequestReports>,
     /// Whether the log has the warning of [`warn_of_unserved`](Self::warn_of_unserved).
     has_warned: AtomicBool,
 }
@@ -43,7 +38,7 @@ impl HttpRules {
             only: None,
             options_with: None,
             reject_with: None,
-            redlock,
+            reports: Arc::new(RequestReports::new(redlock)),
             has_warned: AtomicBool::new(false),
         }
     }
@@ -69,8 +64,7 @@ impl HttpRules {
         rejection: Rejection,
         protocol: Protocol,
     ) -> Response<ResponseBody<B>> {
-        rejection.log(Some(&self.redlock));
-        metrics::count(RequestOutcome::Refused(rejection.kind()));
+        self.reports.refused(&rejection);
         self.answer(rejection, protocol)
     }
 

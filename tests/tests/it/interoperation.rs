@@ -97,3 +97,70 @@ async fn alone(inside: &AtomicU32) {
 async fn pause() {
     sleep(Random::new().below_duration(Duration::from_millis(10))).await;
 }
+
+/// Returns how often callers of three clients of ours got a key in three seconds, and how often rslock did, which tried all
+/// the while.
+async fn shares(ours: AcquireOptions) -> (u32, u32) {
+    const FOR: Duration = Duration::from_secs(3);
+    let nodes = Nodes::start(5);
+    let (first, theirs) = both(&nodes).await;
+    let mut clients = vec![first];
+    for _ in 0..2 {
+        clients.push(both(&nodes).await.0);
+    }
+    let (our_share, their_share) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let mut tasks = JoinSet::new();
+    for client in clients {
+        let (ours, count) = (ours.clone(), Arc::clone(&our_share));
+        tasks.spawn(async move {
+            loop {
+                match client.acquire_with("busy", ours.clone()).await {
+                    Ok(guard) => {
+                        sleep(Duration::from_millis(5)).await;
+                        guard.release().await.unwrap();
+                        count.fetch_add(1, Ordering::SeqCst);
+                    }
+                    // As the guide has it for single attempts.
+                    Err(_) => pause_of_a_retry().await,
+                }
+            }
+        });
+    }
+    // The line is there when rslock comes.
+    sleep(Duration::from_secs(2)).await;
+    our_share.store(0, Ordering::SeqCst);
+    let count = Arc::clone(&their_share);
+    tasks.spawn(async move {
+        loop {
+            match theirs.lock("busy", TTL).await {
+                Ok(lock) => {
+                    sleep(Duration::from_millis(5)).await;
+                    theirs.unlock(&lock).await;
+                    count.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(_) => pause_of_a_retry().await,
+            }
+        }
+    });
+    sleep(FOR).await;
+    tasks.shutdown().await;
+    let shares = [our_share, their_share].map(|share| share.load(Ordering::SeqCst));
+    (shares[0], shares[1])
+}
+
+async fn pause_of_a_retry() {
+    sleep(Random::new().below_duration(Duration::from_millis(20))).await;
+}
+
+/// A node that frees a key gives it to the next caller in line, so it is never free for others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beside_a_line_of_ours_rslock_gets_the_key_hardly_ever_and_beside_single_attempts_it_does()
+{
+    let in_line = AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(30)));
+    let (ours, theirs) = shares(in_line).await;
+    println!("in line: {ours} and {theirs} of rslock");
+    assert!(ours > 50 && theirs * 20 < ours, "{ours} and {theirs}");
+    let (ours, theirs) = shares(AcquireOptions::new().wait(Wait::Never)).await;
+    println!("by single attempts: {ours} and {theirs} of rslock");
+    assert!(theirs * 20 > ours, "{ours} and {theirs}");
+}

@@ -13,6 +13,7 @@ use std::{
 };
 
 use redlock_tests::{Nodes, builder};
+use rustix::process::{Pid, Signal, kill_process};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -80,7 +81,8 @@ fn every_line_of_code_in_the_readme_is_compiled_here() {
 }
 
 #[tokio::test]
-async fn the_program_of_the_readme_runs_as_it_is_with_the_variables_of_the_sandbox() {
+async fn the_program_of_the_readme_runs_as_it_is_with_the_variables_of_the_sandbox_and_ends_in_order()
+ {
     let nodes = Nodes::start(3);
     // It vouches for the nodes, as the sandbox does.
     let max_ttl = Duration::from_secs(10);
@@ -101,8 +103,10 @@ async fn the_program_of_the_readme_runs_as_it_is_with_the_variables_of_the_sandb
         .unwrap_or_else(|| panic!("{line}"));
     let (address, path) = address.trim().split_once('/').unwrap();
     let answer = post(address, path);
-    program.kill().unwrap();
-    program.wait().unwrap();
+    kill_process(Pid::from_child(&program), Signal::TERM).unwrap();
+    // In order, and not by the signal.
+    assert!(program.wait().unwrap().success());
+    assert!(nodes.ask_all(&["KEYS", "*lock:*"]).concat().is_empty());
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.contains("order 7 is paid, with "), "{answer}");
 }

@@ -1,7 +1,8 @@
 //! A process that holds a lease once, and works meanwhile.
 
 use std::{
-    process::{Child, Command, ExitCode, Stdio},
+    os::unix::process::CommandExt as _,
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
@@ -10,13 +11,11 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use crate::{journal::Journal, surface::Surface};
+use crate::journal::Journal;
 
-/// The work of one process of this program.
+/// The work of one process of this program, under a lease.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Attempt {
-    /// `None`: it is the command that `redlock run` and `elect` run.
-    pub(crate) surface: Option<Surface>,
     pub(crate) connect: Connect,
     pub(crate) key: String,
     pub(crate) journal: Journal,
@@ -25,64 +24,9 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Returns the attempt that this process is, if it is none of the test's own.
-    pub(crate) fn of_this_process() -> Option<Self> {
-        let mut arguments = std::env::args().skip(1);
-        let is_it = arguments.next().is_some_and(|first| first == ATTEMPT);
-        let attempt = arguments.next().filter(|_| is_it)?;
-        Some(serde_json::from_str(&attempt).expect("an attempt"))
-    }
-
-    pub(crate) fn arguments(&self) -> [String; 2] {
-        let attempt = serde_json::to_string(self).expect("it is plain data");
-        [ATTEMPT.to_owned(), attempt]
-    }
-
-    /// Returns the attempt of the command that a surface runs.
-    pub(crate) fn as_work(&self) -> Self {
-        Self {
-            surface: None,
-            ..self.clone()
-        }
-    }
-
     /// Works, in a task of this process.
     pub(crate) fn work(&self) -> impl Future<Output = ()> + Send + use<> {
         self.journal.clone().work_in_a_task(self.worker.clone())
-    }
-
-    /// Does what this process is for.
-    pub(crate) fn run(self) -> ExitCode {
-        match self.surface {
-            None => self.journal.work(&self.worker),
-            Some(surface) => {
-                let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-                runtime.block_on(surface.hold(&self));
-            }
-        }
-        ExitCode::SUCCESS
-    }
-
-    /// Starts it.
-    pub(crate) fn start(self, surface: Surface) -> Running {
-        let worker = self.worker.clone();
-        let attempt = Self {
-            surface: Some(surface),
-            ..self
-        };
-        let mut command = surface.command(&attempt).unwrap_or_else(|| {
-            let mut own = Command::new(std::env::current_exe().expect("it has a file"));
-            own.args(attempt.arguments());
-            own
-        });
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null());
-        let child = command.spawn().expect("a process can be started");
-        Running {
-            child,
-            worker,
-            since: now(),
-        }
     }
 }
 
@@ -95,6 +39,17 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts the command of an attempt.
+    pub(crate) fn start(mut command: Command, worker: &str) -> Self {
+        command.process_group(0);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+        Self {
+            child: command.spawn().expect("a process can be started"),
+            worker: worker.to_owned(),
+            since: now(),
+        }
+    }
+
     /// Waits for its end, which must be a good one.
     pub(crate) async fn finish(mut self, limit: Duration) -> Result<(), String> {
         let until = now() + limit;
@@ -147,5 +102,3 @@ impl Drop for Running {
         }
     }
 }
-
-const ATTEMPT: &str = "--attempt";

@@ -18,11 +18,11 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-use self::{attempt::Attempt, situation::Situation};
+use self::{situation::Situation, surface::Role};
 
 fn main() -> ExitCode {
-    if let Some(attempt) = Attempt::of_this_process() {
-        return attempt.run();
+    if let Some(role) = Role::of_this_process() {
+        return role.play();
     }
     let mut arguments = Arguments::from_args();
     // They wait for time to pass, nearly all of the time.

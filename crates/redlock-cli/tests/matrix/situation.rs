@@ -273,13 +273,12 @@ impl Cell {
     /// Starts a process that wants the lease.
     fn start(&self, worker: &str) -> Running {
         let attempt = Attempt {
-            surface: None,
             connect: self.connect.clone(),
             key: format!("{:?}", self.surface).to_lowercase(),
             journal: self.journal.clone(),
             worker: worker.to_owned(),
         };
-        attempt.start(self.surface)
+        self.surface.start(&attempt)
     }
 
     /// Waits until a worker has begun.

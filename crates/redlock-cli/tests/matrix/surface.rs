@@ -1,6 +1,13 @@
 //! The ways to hold a lease.
 
-use std::{convert::Infallible, fmt, process::Command, sync::Mutex, time::Duration};
+use std::{
+    convert::Infallible,
+    fmt,
+    path::PathBuf,
+    process::{Command, ExitCode},
+    sync::Mutex,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -18,7 +25,50 @@ use serde::{Deserialize, Serialize};
 use tokio::{sync::mpsc, time::sleep};
 use tower::ServiceExt as _;
 
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, Running};
+
+/// The role of a process of this program: an attempt by a surface, or without one the command that `redlock run` and
+/// `elect` run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Role(Option<Surface>, Attempt);
+
+impl Role {
+    /// Returns the role of this process, unless it is the test.
+    pub(crate) fn of_this_process() -> Option<Self> {
+        let mut arguments = std::env::args().skip(1);
+        let is_it = arguments.next().is_some_and(|first| first == ROLE);
+        let role = arguments.next().filter(|_| is_it)?;
+        Some(serde_json::from_str(&role).expect("a role"))
+    }
+
+    fn arguments(&self) -> [String; 2] {
+        let role = serde_json::to_string(self).expect("it is plain data");
+        [ROLE.to_owned(), role]
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(own_file());
+        command.args(self.arguments());
+        command
+    }
+
+    /// Plays the role.
+    pub(crate) fn play(self) -> ExitCode {
+        let Self(surface, attempt) = self;
+        match surface {
+            None => attempt.journal.work(&attempt.worker),
+            Some(surface) => {
+                let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+                runtime.block_on(surface.hold(&attempt));
+            }
+        }
+        ExitCode::SUCCESS
+    }
+}
+
+fn own_file() -> PathBuf {
+    std::env::current_exe().expect("it has a file")
+}
 
 /// A part of the product through which a service holds a lease.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -50,8 +100,15 @@ impl Surface {
         Self::Trigger,
     ];
 
+    /// Starts an attempt by this surface.
+    pub(crate) fn start(self, attempt: &Attempt) -> Running {
+        let command = self.command(attempt);
+        let command = command.unwrap_or_else(|| Role(Some(self), attempt.clone()).command());
+        Running::start(command, &attempt.worker)
+    }
+
     /// Returns the command that is the surface, if it is one.
-    pub(crate) fn command(self, attempt: &Attempt) -> Option<Command> {
+    fn command(self, attempt: &Attempt) -> Option<Command> {
         let verb: &[&str] = match self {
             Self::Run => &["run", "--wait", "60s"],
             Self::Elect => &["elect", "--candidate", &attempt.worker],
@@ -62,8 +119,8 @@ impl Surface {
         command
             .args(verb)
             .args([&*attempt.key, "--"])
-            .arg(std::env::current_exe().expect("it has a file"))
-            .args(attempt.as_work().arguments())
+            .arg(own_file())
+            .args(Role(None, attempt.clone()).arguments())
             .env("REDLOCK_NODES", attempt.connect.nodes.join(","))
             .env("REDLOCK_TTL", ms(attempt.connect.ttl))
             .env("REDLOCK_MAX_TTL", ms(attempt.connect.max_ttl));
@@ -71,7 +128,7 @@ impl Surface {
     }
 
     /// Holds the lease and works once, in this process.
-    pub(crate) async fn hold(self, attempt: &Attempt) {
+    async fn hold(self, attempt: &Attempt) {
         // In a quarantine the first answers of the nodes are no votes.
         let builder = attempt.connect.builder().quorum_wait(PATIENCE);
         let redlock = builder.build().await.expect("the nodes can be reached");
@@ -198,6 +255,8 @@ async fn ask(app: &Router, name: &str) -> StatusCode {
     body.expect("it is there");
     status
 }
+
+const ROLE: &str = "--role";
 
 /// How long a surface waits for its lease.
 const PATIENCE: Duration = Duration::from_secs(60);

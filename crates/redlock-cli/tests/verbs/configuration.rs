@@ -179,16 +179,16 @@ fn a_malformed_file_is_told_of_by_line_and_field_without_its_secrets() {
         ("ttl = 'redis://me:hunter2@host'\n", ":1: ttl: "),
         (
             "[[nodes]]\nconnection = { addr = { Tcp = ['h', 1] }, db = 0, password = 'hunter2', username = 5 }\n",
-            ":2: connection: ",
+            ":2: nodes[0].connection: ",
         ),
         (
             "[[nodes]]\nconnection = { addr = { Tcp = ['h', 1] }, db = 0, password = 731731 }\n",
-            ":2: connection: ",
+            ":2: nodes[0].connection: ",
         ),
         ("nodes = ['redis://me:hunter2@host\n", ":1: nodes: "),
         (
             "[expert]\nverbatim_keys = 'redis://me:hunter2@h'\n",
-            ":2: verbatim_keys: ",
+            ":2: expert.verbatim_keys: ",
         ),
     ] {
         fs::write(&file, text).unwrap();

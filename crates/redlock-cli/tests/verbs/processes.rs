@@ -63,7 +63,7 @@ impl Service {
             waiting.spawn(async move { drop(client.acquire(key).await) });
         }
         let line = format!(
-            "redlock_waiters{{namespace=\"{}\",lock=\"order\"}} 2",
+            "redlock_waiters{{namespace=\"{}\",lock=\"order\",keys=\"one\"}} 2",
             self.namespace
         );
         while !self.prometheus.render().contains(&line) {

@@ -195,7 +195,7 @@ impl RedlockBuilder {
             connect_timeout: config.connect_timeout.unwrap_or(Duration::from_secs(1)),
             heartbeat: config.heartbeat.unwrap_or(Duration::from_secs(1)),
             retry: RetryPolicy::new(10 * ms, 100 * ms).expect("0 < 10 ms <= 100 ms"),
-            max_waiters_per_key: self.max_waiters_per_key,
+            max_waiters_per_key: config.max_waiters_per_key.unwrap_or(1_024),
             expert: config.expert,
             guarantee: config.guarantee.unwrap_or_default(),
             wait_for_replicas: config.wait_for_replicas.unwrap_or_default(),
@@ -216,8 +216,11 @@ impl RedlockBuilder {
 
     fn key_space(&self) -> Result<KeyScheme, BuildError> {
         match (&self.config.namespace, self.config.expert.verbatim_keys) {
-            (Some(_), true) => {
-                let message = "is given together with verbatim_keys, which have none; give one";
+            (Some(namespace), true) => {
+                let message = format!(
+                    "{namespace:?} is given together with verbatim_keys, which have none: leave out REDLOCK_NAMESPACE, and the \
+                     namespace of the file, or set `config.namespace = None` for this client"
+                );
                 Err(BuildError::misuse("namespace", message))
             }
             (None, true) => Ok(KeyScheme::Verbatim),

@@ -262,7 +262,7 @@ impl RedlockBuilder {
     /// # }
     /// ```
     pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
-        self.max_waiters_per_key = waiters;
+        self.config.max_waiters_per_key = Some(waiters);
         self
     }
 }

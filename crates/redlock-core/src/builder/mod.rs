@@ -40,7 +40,6 @@ use crate::{Config, Expert, Redlock, process::VirtualProcess};
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct RedlockBuilder {
     config: Config,
-    max_waiters_per_key: usize,
     connect_lazily: bool,
     process: Option<VirtualProcess>,
     seed: Option<u64>,
@@ -69,7 +68,6 @@ impl RedlockBuilder {
     fn new() -> Self {
         Self {
             config: Config::default(),
-            max_waiters_per_key: 1_024,
             connect_lazily: false,
             process: None,
             seed: None,

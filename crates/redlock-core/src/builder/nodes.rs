@@ -143,7 +143,8 @@ impl RedlockBuilder {
     /// use std::time::Duration;
     ///
     /// // What is in both is taken from the later one.
-    /// let config: Config = toml::from_str("namespace = 'billing'\nttl = '5s'")?;
+    /// let mut config = Config::default(); // or `Config::from_env()`, or `Config::from_file("redlock.toml")`
+    /// (config.namespace, config.ttl) = (Some("billing".to_owned()), Some(Duration::from_secs(5)));
     /// let redlock = Redlock::builder()
     ///     .in_memory_nodes(3)
     ///     .config(config)

@@ -35,7 +35,8 @@ impl ClientShared {
         let span = match search {
             Some(search) => search,
             None => {
-                own = self.span(subject.class(), subject.meter.clone());
+                let is_several = subject.keys.is_several();
+                own = self.span(subject.class(), is_several, subject.meter.clone());
                 &own
             }
         };
@@ -63,9 +64,14 @@ impl ClientShared {
     }
 
     /// Starts the span and the metrics of an acquire.
-    pub(super) fn span(&self, class: Option<&str>, meter: LockMeter) -> AcquireSpan {
+    pub(super) fn span(
+        &self,
+        class: Option<&str>,
+        is_several: bool,
+        meter: LockMeter,
+    ) -> AcquireSpan {
         let span = acquire_span::acquire(self.engine.client(), &self.namespace, class);
-        AcquireSpan::begin(meter, span)
+        AcquireSpan::begin(meter, is_several, span)
     }
 
     /// Waits for the turn of its key in this process and wins the lease, from the previous holder or from the nodes.

@@ -16,12 +16,12 @@ const KNOWN: &[&str] = &[
     "REDLOCK_CONNECT_TIMEOUT",
     "REDLOCK_HEARTBEAT",
     "REDLOCK_WAIT_FOR_REPLICAS",
+    "REDLOCK_MAX_WAITERS_PER_KEY",
 ];
 
 /// Settings that are not taken from the environment, and where they are set.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("CLOCK_RATE_ERROR", "in a file or by the builder"),
-    ("MAX_WAITERS_PER_KEY", "by the builder"),
     ("CONNECT_LAZILY", "by the builder"),
     ("VERBATIM_KEYS", EXPERT),
     ("ACCEPT_REPLICAS", EXPERT),

@@ -17,8 +17,11 @@ use serde::Deserialize;
 /// let builder = Redlock::builder().expert(|expert| expert.verbatim_keys = true);
 /// assert_eq!(builder.node_keys()?.lock(&"order:42".parse()?)?, "order:42");
 ///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("redlock.toml");
 /// // Each node has a replica, and a Sentinel that may promote it.
-/// let config: Config = toml::from_str("[expert]\naccept_replicas = true")?;
+/// std::fs::write(&path, "[expert]\naccept_replicas = true")?;
+/// let config = Config::from_file(&path)?;
 /// assert!(config.expert.accept_replicas);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -30,7 +33,10 @@ pub struct Expert {
     ///
     /// This client and other Redlock libraries that lock the same key with `SET key value NX PX ttl` then exclude each
     /// other.
+    /// A namespace must not be given too, by `REDLOCK_NAMESPACE` for example: set `config.namespace = None`.
     /// Those libraries have no lines: their callers take a key that they find free, ahead of callers in line.
+    /// While callers in line pass a key on without a break, it is never free: see the guide for
+    /// [migration](crate::guide::migration#both-libraries-on-one-key).
     /// A key must not begin with `{redlock:verbatim}`, nor be the mark, the counters, the horizon or a tombstone of a
     /// namespace, such as `{redlock}:counters`: clients with a namespace may use the same nodes.
     pub verbatim_keys: bool,

@@ -1,5 +1,7 @@
 mod env;
 mod expert;
+#[cfg(feature = "toml")]
+mod file;
 mod guarantee;
 mod node;
 
@@ -7,12 +9,16 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+#[cfg(feature = "toml")]
+pub use self::file::read_toml;
 pub(crate) use self::node::NodeSpec;
 pub use self::{expert::Expert, guarantee::Guarantee, node::NodeConfig};
 use crate::BuildError;
 
 /// The settings of a client, for a configuration file or the environment.
 ///
+/// [`from_env`](Self::from_env) reads them from the environment, and `from_file` (with the feature `toml`) from a TOML file.
+/// Other formats have them by serde; a parser's own errors may then show passwords.
 /// A missing setting has the builder's default.
 /// A duration is written as `"30s"` or `"250ms"`.
 /// A node is a URL, or a table that `deadpool_redis::Config` can read.
@@ -21,8 +27,9 @@ use crate::BuildError;
 /// # Examples
 ///
 /// ```
-/// let config: redlock_core::Config = toml::from_str(
-///     r#"
+/// # let folder = tempfile::tempdir()?;
+/// # std::env::set_current_dir(folder.path())?;
+/// let file = r#"
 ///     namespace = "billing"
 ///     ttl = "5s"
 ///     nodes = [
@@ -30,11 +37,12 @@ use crate::BuildError;
 ///         "redis://:secret@10.0.0.2",
 ///         { url = "redis://:secret@10.0.0.3" },
 ///     ]
-///     "#,
-/// )?;
+/// "#;
+/// std::fs::write("redlock.toml", file)?;
+/// let config = redlock_core::Config::from_file("redlock.toml")?;
 /// assert!(!format!("{config:?}").contains("secret"));
 /// let builder = redlock_core::Redlock::builder().config(config);
-/// # Ok::<_, toml::de::Error>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, Deserialize)]
 #[non_exhaustive]
@@ -71,6 +79,8 @@ pub struct Config {
     /// As [`RedlockBuilder::heartbeat`](crate::RedlockBuilder::heartbeat).
     #[serde(with = "humantime_serde")]
     pub heartbeat: Option<Duration>,
+    /// As [`RedlockBuilder::max_waiters_per_key`](crate::RedlockBuilder::max_waiters_per_key).
+    pub max_waiters_per_key: Option<usize>,
     /// As [`RedlockBuilder::clock_rate_error`](crate::RedlockBuilder::clock_rate_error).
     pub clock_rate_error: Option<f64>,
     /// Rare and dangerous settings.
@@ -88,8 +98,11 @@ impl Config {
     /// ```
     /// use redlock_core::Config;
     ///
-    /// let file: Config = toml::from_str("namespace = 'billing'\nnodes = ['redis://10.0.0.1']")?;
-    /// let config = file.overridden_by(Config::from_env()?);
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("redlock.toml");
+    /// # std::fs::write(&path, "namespace = 'billing'\nnodes = ['redis://10.0.0.1']")?;
+    /// // redlock.toml: namespace = 'billing', nodes = ['redis://10.0.0.1']
+    /// let config = Config::from_file(&path)?.overridden_by(Config::from_env()?);
     /// assert_eq!(config.namespace.as_deref(), Some("billing"));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
@@ -113,6 +126,7 @@ impl Config {
             node_timeout: other.node_timeout.or(self.node_timeout),
             connect_timeout: other.connect_timeout.or(self.connect_timeout),
             heartbeat: other.heartbeat.or(self.heartbeat),
+            max_waiters_per_key: other.max_waiters_per_key.or(self.max_waiters_per_key),
             clock_rate_error: other.clock_rate_error.or(self.clock_rate_error),
             expert: self.expert.union(other.expert),
         }
@@ -123,8 +137,8 @@ impl Config {
     /// `REDLOCK_NODES` is a list of URLs with commas between them, as [`NodeConfig::list`] reads it (a comma in a password
     /// is written `%2C`); `REDLOCK_GUARANTEE` is `quorum` or `best_effort`; `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are
     /// text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`, `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT`,
-    /// `REDLOCK_CONNECT_TIMEOUT` and `REDLOCK_HEARTBEAT` are durations such as `30s`; `REDLOCK_WAIT_FOR_REPLICAS` is a
-    /// number.
+    /// `REDLOCK_CONNECT_TIMEOUT` and `REDLOCK_HEARTBEAT` are durations such as `30s`; `REDLOCK_WAIT_FOR_REPLICAS` and
+    /// `REDLOCK_MAX_WAITERS_PER_KEY` are numbers.
     /// An empty variable counts as not set.
     /// It refuses a variable whose name differs from one of these by a slip or two.
     /// It also refuses a variable that names a setting which only a file or the builder has.
@@ -166,8 +180,18 @@ impl Config {
             parsed.map(Some).map_err(|error| {
                 BuildError::misuse(
                     name,
-                    format!("{value:?} is not a duration like 30s: {error}"),
+                    format!("{value:?} is not a time such as 30s: {error}"),
                 )
+            })
+        };
+        let number = |name: &str, of: &str, most: usize| {
+            let Some(value) = var(name)? else {
+                return Ok(None);
+            };
+            let parsed = value.parse().ok().filter(|number| *number <= most);
+            parsed.map(Some).ok_or_else(|| {
+                let message = format!("{value:?} is not a number of {of} from 0 to {most}");
+                BuildError::misuse(name, message)
             })
         };
         let nodes = var("REDLOCK_NODES")?.unwrap_or_default();
@@ -185,13 +209,8 @@ impl Config {
                 .as_deref()
                 .map(Guarantee::read)
                 .transpose()?,
-            wait_for_replicas: var("REDLOCK_WAIT_FOR_REPLICAS")?
-                .map(|count| {
-                    let message = || format!("{count:?} is not a number of replicas from 0 to 255");
-                    let refused = |_| BuildError::misuse("REDLOCK_WAIT_FOR_REPLICAS", message());
-                    count.parse().map_err(refused)
-                })
-                .transpose()?,
+            wait_for_replicas: number("REDLOCK_WAIT_FOR_REPLICAS", "replicas", u8::MAX.into())?
+                .map(|count| u8::try_from(count).unwrap_or(u8::MAX)),
             namespace: var("REDLOCK_NAMESPACE")?,
             label: var("REDLOCK_LABEL")?,
             ttl: duration("REDLOCK_TTL")?,
@@ -201,6 +220,7 @@ impl Config {
             node_timeout: duration("REDLOCK_NODE_TIMEOUT")?,
             connect_timeout: duration("REDLOCK_CONNECT_TIMEOUT")?,
             heartbeat: duration("REDLOCK_HEARTBEAT")?,
+            max_waiters_per_key: number("REDLOCK_MAX_WAITERS_PER_KEY", "callers", usize::MAX)?,
             clock_rate_error: None,
             expert: Expert::default(),
         })
@@ -253,12 +273,16 @@ mod tests {
             ("REDLOCK_TTL", "2s 500ms"),
             ("REDLOCK_NAMESPACE", "billing"),
             ("REDLOCK_GUARANTEE", "best_effort"),
+            ("REDLOCK_MAX_WAITERS_PER_KEY", "50"),
+            ("REDLOCK_WAIT_FOR_REPLICAS", "1"),
         ])
         .unwrap();
         assert_eq!(config.guarantee, Some(Guarantee::BestEffort));
         let refused = from_vars(&[("REDLOCK_GUARANTEE", "strong")]).unwrap_err();
         assert!(refused.to_string().contains("best_effort"), "{refused}");
         assert_eq!(config.nodes.len(), 3);
+        assert_eq!(config.max_waiters_per_key, Some(50));
+        assert_eq!(config.wait_for_replicas, Some(1));
         assert_eq!(config.ttl, Some(Duration::from_millis(2_500)));
         assert_eq!(config.namespace.as_deref(), Some("billing"));
         assert_eq!(config.wait, None);
@@ -300,6 +324,14 @@ mod tests {
     fn a_bad_variable_is_named() {
         let error = from_vars(&[("REDLOCK_TTL", "soon")]).unwrap_err();
         assert_eq!(error.field(), "REDLOCK_TTL");
-        assert!(error.to_string().contains("30s"), "{error}");
+        assert!(error.to_string().contains("a time such as 30s"), "{error}");
+        for (name, value) in [
+            ("REDLOCK_WAIT_FOR_REPLICAS", "256"),
+            ("REDLOCK_MAX_WAITERS_PER_KEY", "-1"),
+        ] {
+            let error = from_vars(&[(name, value)]).unwrap_err();
+            assert_eq!(error.field(), name);
+            assert!(error.to_string().contains("from 0 to "), "{error}");
+        }
     }
 }

@@ -212,6 +212,28 @@ impl ElectionBuilder {
 }
 
 impl Election {
+    /// Returns the labels `namespace` and `lock` that the metrics of its terms have, as [`Redlock::lock_labels`] does for
+    /// leases.
+    ///
+    /// With the feature `metrics`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let [_, lock] = redlock.election("importer").build()?.lock_labels();
+    /// assert_eq!(&*lock.1, "importer");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "metrics")]
+    pub fn lock_labels(&self) -> [(&'static str, Arc<str>); 2] {
+        let class = self.key.class().unwrap_or_else(|| self.key.as_str());
+        self.redlock.lock_labels(Some(class))
+    }
+
     /// Campaigns, calls `work` with each term that it wins, and campaigns again after each term, until the client is
     /// [closed](Redlock::close).
     ///

@@ -24,6 +24,8 @@ use super::{NodeReport, nodes};
 /// ```
 pub struct BuildError {
     kind: BuildErrorKind,
+    /// The file and the line of the setting, if it is from a file.
+    place: Option<String>,
     field: String,
     message: String,
     reports: Vec<NodeReport>,
@@ -50,6 +52,15 @@ impl BuildError {
         Self::new(BuildErrorKind::System, field, message)
     }
 
+    /// Makes the error for a setting of a file, or for a line without one.
+    #[cfg(feature = "toml")]
+    pub(crate) fn in_file(place: String, field: String, message: String) -> Self {
+        Self {
+            place: Some(place),
+            ..Self::misuse(field, message)
+        }
+    }
+
     /// Makes the error for `up` usable nodes, where `needed` are needed.
     pub(crate) fn no_quorum(up: usize, needed: usize, reports: Vec<NodeReport>) -> Self {
         let message = format!(
@@ -65,6 +76,7 @@ impl BuildError {
     fn new(kind: BuildErrorKind, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             kind,
+            place: None,
             field: field.into(),
             message: message.into(),
             reports: Vec::new(),
@@ -76,7 +88,8 @@ impl BuildError {
         self.kind
     }
 
-    /// Returns the name of the wrong setting in the builder and the configuration, such as `nodes[2]`.
+    /// Returns the name of the wrong setting in the builder and the configuration, such as `nodes[2]`; empty if a file has
+    /// no setting on the wrong line.
     pub fn field(&self) -> &str {
         &self.field
     }
@@ -89,7 +102,11 @@ impl BuildError {
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)?;
+        let named = [self.place.as_deref(), Some(&*self.field)];
+        for part in named.into_iter().flatten().filter(|part| !part.is_empty()) {
+            write!(f, "{part}: ")?;
+        }
+        f.write_str(&self.message)?;
         nodes::write_lines(f, &self.reports)
     }
 }

@@ -52,10 +52,10 @@ impl NoMetrics {
         Self
     }
 
-    pub(crate) fn begins_to_wait(&self) {}
-    pub(crate) fn stops_waiting(&self) {}
-    pub(crate) fn has_its_turn(&self, _waited: &Self) {}
-    pub(crate) fn is_over(&self, _result: &'static str, _took: &Self) {}
+    pub(crate) fn begins_to_wait(&self, _is_several: bool) {}
+    pub(crate) fn stops_waiting(&self, _is_several: bool) {}
+    pub(crate) fn has_its_turn(&self, _is_several: bool, _waited: &Self) {}
+    pub(crate) fn is_over(&self, _is_several: bool, _result: &'static str, _took: &Self) {}
     pub(crate) fn retries(&self) {}
     pub(crate) fn is_held(&self) {}
     pub(crate) fn ended(&self, _why: LossReason, _held: &Self) {}

@@ -1,7 +1,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -118,17 +118,35 @@ struct OfLock {
     /// Those of an election.
     terms: Option<Terms>,
     acquires: Vec<(&'static str, Counter)>,
-    acquire_seconds: Histogram,
-    wait_seconds: Histogram,
+    /// Of callers of one key, and of several, once there are any.
+    waiting: [OnceLock<Waiting>; 2],
     hold_seconds: Histogram,
     held: Gauge,
-    waiters: Gauge,
     retries: Counter,
     extended: Counter,
     not_extended: Counter,
     endangered: Counter,
     losses: Vec<(LossReason, Counter)>,
     released: Counter,
+}
+
+/// The metrics of callers that wait.
+#[derive(Clone)]
+struct Waiting {
+    acquire_seconds: Histogram,
+    wait_seconds: Histogram,
+    waiters: Gauge,
+}
+
+impl Waiting {
+    fn new([namespace, lock]: [(&'static str, Arc<str>); 2], keys: &'static str) -> Self {
+        let labels = [namespace, lock, ("keys", keys.into())];
+        Self {
+            acquire_seconds: histogram!("redlock_acquire_duration_seconds", &labels),
+            wait_seconds: histogram!("redlock_wait_duration_seconds", &labels),
+            waiters: gauge!("redlock_waiters", &labels),
+        }
+    }
 }
 
 /// The metrics that only the leases of an election have.
@@ -164,11 +182,9 @@ impl LockMeter {
             labels: labels(),
             terms: None,
             acquires: RESULTS.iter().copied().map(acquire).collect(),
-            acquire_seconds: histogram!("redlock_acquire_duration_seconds", &labels()),
-            wait_seconds: histogram!("redlock_wait_duration_seconds", &labels()),
+            waiting: [Waiting::new(labels(), "one").into(), OnceLock::new()],
             hold_seconds: histogram!("redlock_hold_duration_seconds", &labels()),
             held: gauge!("redlock_held", &labels()),
-            waiters: gauge!("redlock_waiters", &labels()),
             retries: counter!("redlock_acquire_retries_total", &labels()),
             extended: extend("confirmed"),
             not_extended: extend("unconfirmed"),
@@ -183,22 +199,39 @@ impl LockMeter {
         Self::new(&"none".into(), UNNAMED)
     }
 
-    pub(crate) fn begins_to_wait(&self) {
-        tell(|| self.0.waiters.increment(1.0));
+    /// Returns the labels of all of them.
+    pub(crate) fn labels(&self) -> [(&'static str, Arc<str>); 2] {
+        self.0.labels.clone()
     }
 
-    pub(crate) fn has_its_turn(&self, waited: &Stopwatch) {
-        tell(|| self.0.wait_seconds.record(waited.0.elapsed()));
+    /// Tells the metrics of callers that wait for one key, or for several; a candidate is none of them, because it waits
+    /// for as long as another one leads.
+    fn of_waiting(&self, is_several: bool, work: impl FnOnce(&Waiting)) {
+        if self.0.terms.is_some() {
+            return;
+        }
+        let new = || Waiting::new(self.labels(), if is_several { "several" } else { "one" });
+        tell(|| work(self.0.waiting[usize::from(is_several)].get_or_init(new)));
     }
 
-    pub(crate) fn stops_waiting(&self) {
-        tell(|| self.0.waiters.decrement(1.0));
+    pub(crate) fn begins_to_wait(&self, is_several: bool) {
+        self.of_waiting(is_several, |waiting| waiting.waiters.increment(1.0));
+    }
+
+    pub(crate) fn has_its_turn(&self, is_several: bool, waited: &Stopwatch) {
+        let waited = waited.0.elapsed();
+        self.of_waiting(is_several, |waiting| waiting.wait_seconds.record(waited));
+    }
+
+    pub(crate) fn stops_waiting(&self, is_several: bool) {
+        self.of_waiting(is_several, |waiting| waiting.waiters.decrement(1.0));
     }
 
     /// Counts the end of an acquire that began to wait.
-    pub(crate) fn is_over(&self, result: &'static str, took: &Stopwatch) {
-        self.stops_waiting();
-        tell(|| self.0.acquire_seconds.record(took.0.elapsed()));
+    pub(crate) fn is_over(&self, is_several: bool, result: &'static str, took: &Stopwatch) {
+        self.stops_waiting(is_several);
+        let took = took.0.elapsed();
+        self.of_waiting(is_several, |waiting| waiting.acquire_seconds.record(took));
         let mut acquires = self.0.acquires.iter();
         if let Some((_, count)) = acquires.find(|(of, _)| *of == result) {
             tell(|| count.increment(1));

@@ -6,6 +6,7 @@ use metrics::{KeyName, SharedString, Unit, with_recorder};
 ///
 /// The label `lock` is the class of the lease ([`Lease::class`](crate::Lease::class)), `unnamed` without a class, and
 /// `other` beyond 256 classes.
+/// The label `keys` is `one` or `several`.
 /// The label `node` is an address without credentials.
 /// No label contains a secret or a key, but for the name of an election without a class.
 #[derive(Clone, Copy, Debug)]
@@ -87,12 +88,12 @@ pub const ALL: &[Metric] = &[
     ),
     seconds(
         "redlock_acquire_duration_seconds",
-        BY_LOCK,
-        "How long acquires took, with the wait.",
+        BY_KEYS,
+        "How long acquires of one key or of several took, with the wait; not those of candidates of an election.",
     ),
     seconds(
         "redlock_wait_duration_seconds",
-        BY_LOCK,
+        BY_KEYS,
         "How long callers waited for their turn in this process, or for their first turn at one of several slots.",
     ),
     seconds(
@@ -109,8 +110,8 @@ pub const ALL: &[Metric] = &[
     gauge(
         "redlock_waiters",
         Unit::Count,
-        BY_LOCK,
-        "Callers that wait for a lease.",
+        BY_KEYS,
+        "Callers that wait for a lease, on one key or on several; a candidate of an election is none.",
     ),
     counter(
         "redlock_extend_total",
@@ -205,6 +206,7 @@ pub const ALL: &[Metric] = &[
 
 const BY_NAMESPACE: &[&str] = &["namespace"];
 const BY_LOCK: &[&str] = &["namespace", "lock"];
+const BY_KEYS: &[&str] = &["namespace", "lock", "keys"];
 const BY_RESULT: &[&str] = &["namespace", "lock", "result"];
 const BY_NODE: &[&str] = &["namespace", "node"];
 

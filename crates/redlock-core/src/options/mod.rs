@@ -7,7 +7,12 @@ use std::{sync::Arc, time::Duration};
 use redlock_proto::Fairness;
 
 pub use self::waiting::{Renewal, Wait};
-use crate::{Mode, key::SlotsOf, lease::OwnLabel, meter::LockMeter};
+use crate::{
+    Mode, ResourceKeys,
+    key::SlotsOf,
+    lease::{OwnLabel, class_of},
+    meter::LockMeter,
+};
 
 /// The options of one acquire, where they differ from the client's defaults.
 ///
@@ -375,6 +380,22 @@ impl AcquireOptions {
     /// ```
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Returns the class of a lease on `keys` with these options: the one that they set, or that of the first key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{AcquireOptions, ResourceKey};
+    ///
+    /// let order = ResourceKey::new("order", 42)?.into();
+    /// assert_eq!(AcquireOptions::new().class_of(&order), Some("order"));
+    /// assert_eq!(AcquireOptions::new().class("payment").class_of(&order), Some("payment"));
+    /// # Ok::<_, redlock_core::InvalidKey>(())
+    /// ```
+    pub fn class_of<'a>(&'a self, keys: &'a ResourceKeys) -> Option<&'a str> {
+        class_of(self.class.as_deref(), keys)
     }
 }
 

@@ -310,6 +310,13 @@ async fn namespaces_are_checked() {
     )
     .await;
     assert_eq!(error.field(), "namespace");
+    for part in [
+        "\"billing\"",
+        "REDLOCK_NAMESPACE",
+        "config.namespace = None",
+    ] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,77 @@ use std::time::Duration;
 
 use redlock_core::{Config, MemoryNode, NodeConfig};
 
+/// Returns the error of a file with this text, in which `hunter2` or 731731 is a password.
+fn refused(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("redlock.toml");
+    std::fs::write(&path, text).unwrap();
+    let error = Config::from_file(&path).unwrap_err().to_string();
+    assert!(
+        !error.contains("hunter2") && !error.contains("731731"),
+        "{error}"
+    );
+    let place = format!("{}:", path.display());
+    error
+        .strip_prefix(&place)
+        .expect("it names the file")
+        .to_owned()
+}
+
+#[test]
+fn the_error_of_a_file_names_the_line_and_the_setting_and_never_repeats_a_value() {
+    let url = "redis://me:hunter2@a";
+    let deep =
+        "[{ url = 'redis://a' },\n{ connection = { addr = { Tcp = ['a', 1] }, db = 0, password = ";
+    for (text, expected) in [
+        (
+            format!("nodes = ['{url}']\nttl = 'soon'"),
+            "2: ttl: invalid value: string, expected a time such as 30s",
+        ),
+        (
+            format!("nodes = ['{url}']\nttl = 731731"),
+            "2: ttl: invalid type: integer, expected a time such as 30s",
+        ),
+        (
+            format!("node = ['{url}']"),
+            "1: node: unknown field `node`, expected one of `nodes`",
+        ),
+        (
+            format!("[expert]\n'{url}' = 3"),
+            "2: expert: unknown field, expected one of `verbatim_keys`",
+        ),
+        (
+            format!("ttl = '{url}'"),
+            "1: ttl: invalid value: string, expected a time",
+        ),
+        (
+            "guarantee = 'hunter2'".to_owned(),
+            "1: guarantee: unknown word, expected `quorum` or `best_effort`",
+        ),
+        (
+            "nodes = [\n'redis://a',\n{ url = 'redis://b', password = 'hunter2' }]".to_owned(),
+            "3: nodes[1].password: unknown field `password`, expected one of `url`",
+        ),
+        (
+            format!("nodes = {deep}731731 }} }}]"),
+            "2: nodes[1].connection: invalid type: integer, expected a string",
+        ),
+        (format!("nodes = [\n'{url}'\n'{url}']"), "3: "),
+        (format!("nodes = ['{url}\nttl = '3s'"), "2: ttl: "),
+        ("label = \"\"\"\nhunter2=\\q\n\"\"\"".to_owned(), "2: "),
+        ("ttl = 5s".to_owned(), "1: ttl: "),
+    ] {
+        let error = refused(&text);
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+    let missing = Config::from_file("/nowhere/redlock.toml").unwrap_err();
+    let missing = missing.to_string();
+    assert!(
+        missing.starts_with("/nowhere/redlock.toml: cannot be read: "),
+        "{missing}"
+    );
+}
+
 #[test]
 fn a_bad_setting_in_a_file_is_named() {
     let error = toml::from_str::<Config>("tll = '3s'")

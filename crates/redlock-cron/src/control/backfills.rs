@@ -359,7 +359,7 @@ impl JobRunner {
         };
         match job.replica.claims.claim(ask).await {
             Ok(won) => {
-                // Those before it can be claimed no more, and the next claim does not see them.
+                // Those before it can no longer be claimed, and the next claim does not see them.
                 self.tell_missed(won.claim.last(), tick).await;
                 job.finish(won.claim, "backfilled", Duration::ZERO).await;
                 true

@@ -96,13 +96,14 @@ pub(super) async fn read(
     }
     let now = redlock.node_time().await.map(DateTime::<Utc>::from);
     let now = now.unwrap_or_else(|| SystemClock.now());
-    let paused = pause.as_ref().and_then(JobReading::state);
-    let paused = paused.map(|state| pause_at(state, now));
+    let pauses = pause.as_ref().and_then(JobReading::state);
+    let going_on = pauses.and_then(|state| pause_at(state, now));
     let readings = read.iter().filter_map(|(.., reading)| reading.as_ref());
     let mut memory = JobMemory {
-        is_known: paused.is_some() && backfills.is_some(),
+        is_known: pauses.is_some() && backfills.is_some(),
         state: None,
-        paused,
+        is_paused: pauses.map(|_| going_on.is_some()),
+        pause: going_on,
         running: None,
         runs: Vec::new(),
         backfill: None,

@@ -56,7 +56,8 @@ pub async fn pause(redlock: &Redlock, namespace: &str, name: &str) -> Result<(),
     pause_with(redlock, namespace, name, &Action::default()).await
 }
 
-/// As [`pause`], with the name of the operator, a reason, and the time at which the pause ends by itself.
+/// Keeps all replicas from starting a job as [`pause`] does, with the operator's name, a reason, and the time at which the
+/// pause ends by itself.
 ///
 /// [`JobMemory::pause`](crate::JobMemory::pause) returns them.
 ///
@@ -117,7 +118,7 @@ pub async fn resume(redlock: &Redlock, namespace: &str, name: &str) -> Result<()
     resume_with(redlock, namespace, name, &Action::default()).await
 }
 
-/// As [`resume`], with the name of the operator and a reason.
+/// Lets all replicas start a job again as [`resume`] does, with the operator's name and a reason.
 ///
 /// # Errors
 ///

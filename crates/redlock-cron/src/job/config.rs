@@ -31,8 +31,9 @@ use crate::{
 ///     recipient: String,
 /// }
 ///
-/// let config: JobConfig<Report> = toml::from_str(
-///     r#"
+/// # let folder = tempfile::tempdir()?;
+/// # std::env::set_current_dir(folder.path())?;
+/// let file = r#"
 ///     name = "weekly-report"
 ///     cron = "0 0 6 * * MON"
 ///     zone = "Europe/Berlin"
@@ -41,8 +42,10 @@ use crate::{
 ///     max_runtime = "10m"
 ///     tries = { up_to = 4, first = "5s" }
 ///     payload = { recipient = "board@example.com" }
-///     "#,
-/// )?;
+/// "#;
+/// std::fs::write("report.toml", file)?;
+/// // With the feature `toml` of `redlock-core`; an error names the line and the setting, and repeats no value.
+/// let config: JobConfig<Report> = redlock_core::read_toml("report.toml")?;
 /// let job = config.into_job(|run: Run, report: Arc<Report>| async move {
 ///     println!("the report of {} goes to {}", run.local_date(), report.recipient);
 ///     Ok::<(), BoxError>(())

@@ -142,6 +142,13 @@ pub enum Delivery {
     /// Another replica starts the tick again if its run was cut short by a crash, a lost lease, a shutdown or a removal
     /// of its job.
     ///
+    /// It is not started again after a run that returned an error, panicked, took too long or was cancelled, because such a
+    /// run has ended by itself: [`tries`](crate::SingletonJob::tries) calls the job again within its run.
+    /// Nor does this start a tick that no replica has started: [`Missed`] is the policy for those, and a tick that the nodes
+    /// may have [forgotten](crate::Outcome::Forgotten) is not started at all.
+    /// So a tick's work may be done twice, and may be left undone: look at runs that failed, and at what was
+    /// [given up](crate::Outcome::GivenUp).
+    ///
     /// With a [`max_runtime`](crate::SingletonJob::max_runtime), it may do so for long enough for all attempts: for the
     /// time in which the tick may be started first, and `max_runtime` and `ttl` for each further attempt.
     /// Without one, it may do so for a day, and no less than `catch_up_window`.
@@ -161,8 +168,6 @@ pub enum Delivery {
     /// A run that a shutdown or a removal of its job ended uses up no attempt, so that replicas may be replaced in any order;
     /// a tick has fifty runs at most.
     /// With [`Overlap::CancelOther`] a later tick ends the attempts, because only the newest tick matters.
-    ///
-    /// A run that returned an error, panicked, took too long or was cancelled has ended by itself.
     AtLeastOnce {
         /// The greatest number of attempts of one tick, from two to ten; runs that a shutdown ended do not count.
         max_attempts: u32,

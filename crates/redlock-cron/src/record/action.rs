@@ -130,7 +130,7 @@ impl JobPause {
     }
 }
 
-/// One line: since when, by whom, why, and until when.
+/// One line: the beginning, the operator, the end and the reason.
 impl fmt::Display for JobPause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);

@@ -41,7 +41,9 @@ pub struct JobMemory {
     pub(crate) is_known: bool,
     /// The state under the job's own key.
     pub(crate) state: Option<JobState>,
-    pub(crate) paused: Option<Option<JobPause>>,
+    pub(crate) is_paused: Option<bool>,
+    /// The pause that goes on.
+    pub(crate) pause: Option<JobPause>,
     /// The run that goes on.
     pub(crate) running: Option<PastRun>,
     /// The newest first.
@@ -194,12 +196,12 @@ impl JobMemory {
 
     /// Returns whether the job is paused; `None` if too few nodes have said so.
     pub fn is_paused(&self) -> Option<bool> {
-        self.paused.as_ref().map(Option::is_some)
+        self.is_paused
     }
 
     /// Returns the pause of the job that goes on; `None` also if too few nodes have said so.
     pub fn pause(&self) -> Option<&JobPause> {
-        self.paused.as_ref()?.as_ref()
+        self.pause.as_ref()
     }
 
     /// Returns why the job must not be [forgotten](crate::dangerous_forget) now; `None` if nothing is known against it.

@@ -81,7 +81,12 @@ pub enum Outcome {
     GivenUp,
     /// Too many nodes have lost their data since the tick could be claimed, so it is not known whether it was started.
     ///
-    /// The tick is not started now, so that no tick is started twice.
+    /// The tick is not started, so that no tick is started twice, whatever [`Delivery`](crate::Delivery) and
+    /// [`Missed`](crate::Missed) say; later ticks go on.
+    /// On new nodes, all ticks up to the moment at which they first vote have this outcome, and nothing is amiss.
+    /// Otherwise, look whether the tick's work was done; if not, `redlock jobs backfill` or [`request_backfill`] runs it.
+    ///
+    /// [`request_backfill`]: crate::request_backfill
     Forgotten,
     /// The nodes granted the tick to this replica, but too few confirmed in time that they remember it.
     ///

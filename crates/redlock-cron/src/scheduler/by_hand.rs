@@ -73,7 +73,8 @@ impl SingletonScheduler {
         self.runner(name)?.set_paused(false).await
     }
 
-    /// As [`pause`](Self::pause), with the name of the operator, a reason, and the time at which the pause ends by itself.
+    /// Keeps all replicas from starting the job as [`pause`](Self::pause) does, with the operator's name, a reason, and the
+    /// time at which the pause ends by itself.
     ///
     /// # Errors
     ///

@@ -71,6 +71,26 @@ async fn each_tick_of_a_range_is_started_on_one_replica_in_order_with_a_token_of
     }
 }
 
+/// The nodes cannot tell whether it was started, and an operator can.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_the_nodes_may_have_forgotten_is_run_by_a_backfill() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut hosts = hosts(&fleet, || hourly(&starts, 5)).await;
+    pass(&hosts.each_ref(), 3_590).await;
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    pass(&hosts.each_ref(), 200).await;
+    let due = hour(-1);
+    assert!(starts.list().is_empty());
+    let reports: Vec<_> = hosts.iter_mut().flat_map(Host::reports).collect();
+    assert!(!reports.is_empty());
+    for report in reports {
+        assert_eq!((report.tick(), report.outcome()), (due, Outcome::Forgotten));
+    }
+    fleet.backfill(due, due).await;
+    pass(&hosts.each_ref(), 60).await;
+    assert_eq!(starts.list(), [due]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_tick_of_a_backfill_is_started_once_though_it_fails_at_once_or_runs_may_overlap() {
     for (overlap, seconds) in [
@@ -177,6 +197,7 @@ async fn a_tick_that_has_ended_well_is_not_started_again_and_one_that_failed_is(
 }
 
 /// Each claim of a backfill pushes an older run out of the memory of the nodes.
+// Shows: R6.5.
 #[tokio::test(start_paused = true)]
 async fn a_backfill_of_many_ticks_starts_none_again_that_ended_well_wherever_its_range_begins() {
     for seconds in [0, 1] {
@@ -223,6 +244,7 @@ async fn hosts_after_a_crash(fleet: &Fleet, starts: &Starts) -> [Host; 2] {
     others
 }
 
+// Shows: R6.5.
 #[tokio::test(start_paused = true)]
 async fn a_backfill_of_a_later_tick_does_not_pass_a_run_that_was_cut_short() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
@@ -233,6 +255,7 @@ async fn a_backfill_of_a_later_tick_does_not_pass_a_run_that_was_cut_short() {
     assert_eq!(fleet.backfilled().await, [(tick(63), "ok".to_owned())]);
 }
 
+// Shows: R6.5.
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_a_backfill_made_good_is_not_started_again() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

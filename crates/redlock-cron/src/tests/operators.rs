@@ -1,4 +1,4 @@
-//! What an operator does to a job, and what the nodes remember of it.
+//! Actions of an operator on a job, and the nodes' memory of them.
 
 use super::{
     host::{Host, hosts, pass},

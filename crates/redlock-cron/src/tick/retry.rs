@@ -54,7 +54,7 @@ enum RunsOfTick {
     /// The last run was cut short.
     CutShort,
     /// There will be no other run.
-    Over(Refusal),
+    Over(Box<Refusal>),
 }
 
 /// What to do when no replica has claimed a tick that was looked for.
@@ -148,7 +148,7 @@ impl<'a> TickRetry<'a> {
     async fn look(&mut self) -> RetryLook {
         loop {
             match self.runs().await {
-                RunsOfTick::Over(refusal) => return RetryLook::Over(refusal),
+                RunsOfTick::Over(refusal) => return RetryLook::Over(*refusal),
                 RunsOfTick::Unclaimed if self.attempt == 1 => return RetryLook::Unclaimed,
                 RunsOfTick::Unclaimed => {
                     self.attempt = 1;
@@ -253,7 +253,7 @@ impl<'a> TickRetry<'a> {
             // Too few nodes had heard of the run before, which was never claimed and may still be.
             RunsOfTick::Unclaimed if self.attempt == 1 => Some(RetryLook::Unclaimed),
             RunsOfTick::Unclaimed => Some(RetryLook::Open),
-            RunsOfTick::Over(refusal) => Some(RetryLook::Over(refusal)),
+            RunsOfTick::Over(refusal) => Some(RetryLook::Over(*refusal)),
             RunsOfTick::Open | RunsOfTick::CutShort => None,
         }
     }
@@ -297,7 +297,7 @@ impl<'a> TickRetry<'a> {
             return if may_be_claimed {
                 RunsOfTick::Unclaimed
             } else {
-                RunsOfTick::Over(not_winner())
+                RunsOfTick::Over(Box::new(not_winner()))
             };
         }
         let runs = match self.attempt {
@@ -317,10 +317,10 @@ impl<'a> TickRetry<'a> {
                 RunState::Ended { .. } if run.was_cut_short(&cut_short_outcomes()) => {
                     self.unless_made_good().await
                 }
-                RunState::Ended { .. } => RunsOfTick::Over(Refusal {
+                RunState::Ended { .. } => RunsOfTick::Over(Box::new(Refusal {
                     run: Some(run),
                     ..not_winner()
-                }),
+                })),
                 // Its replica holds the lock for as long as it lives.
                 _ if first.free_in == Some(Duration::ZERO) => self.unless_made_good().await,
                 _ => RunsOfTick::Open,
@@ -332,7 +332,10 @@ impl<'a> TickRetry<'a> {
     async fn unless_made_good(&self) -> RunsOfTick {
         match self.job.is_made_good(self.tick).await {
             Some(false) => RunsOfTick::CutShort,
-            Some(true) => RunsOfTick::Over(Refusal::new(Outcome::NotWinner, MADE_GOOD)),
+            Some(true) => {
+                let made_good = Refusal::new(Outcome::NotWinner, MADE_GOOD);
+                RunsOfTick::Over(Box::new(made_good))
+            }
             None => RunsOfTick::Open,
         }
     }

@@ -89,7 +89,7 @@ pub struct RunRecord {
     pub replica: Word,
     /// Its state.
     pub state: RunState,
-    /// What its claimant has to say about its end, for people.
+    /// The claimant's words about its end, for people.
     pub note: Option<Note>,
 }
 
@@ -233,8 +233,8 @@ impl Note {
     /// The longest, in bytes.
     pub const LONGEST: usize = 200;
 
-    /// Makes a note of `text`: spaces in place of its control characters, and no more than its first 200 bytes; `None` if
-    /// nothing is left.
+    /// Makes a note of `text`: spaces in place of its control characters, and its first 200 bytes at most; `None` if nothing
+    /// is left.
     pub fn new(text: &str) -> Option<Self> {
         let text: String = text
             .chars()

@@ -18,11 +18,11 @@ use crate::FencingToken;
 /// # SQL
 ///
 /// ```sql
-/// -- the column starts at 0; no row changed means: refused, the lease is over
+/// -- the column starts at 0; no row changed means: the lease is over, or there is no such row
 /// UPDATE orders SET state = 'paid', fence = $token WHERE id = $id AND fence <= $token;
 /// ```
 ///
-/// Use `fence < $token` if each lease writes once.
+/// The comparison is `<=`, because a holder may write more than once, and its read raises the fence to its own token.
 ///
 /// If a write depends on data that the holder has read before, the read must already raise the fence.
 /// Otherwise an older holder could write between the read and the write, and the newer holder would undo that write or
@@ -31,7 +31,7 @@ use crate::FencingToken;
 /// ```sql
 /// -- from now on, holders of older leases change nothing
 /// UPDATE orders SET fence = $token WHERE id = $id AND fence <= $token;
-/// SELECT state, amount FROM orders WHERE id = $id;
+/// SELECT state, amount FROM orders WHERE id = $id; -- no row: there is no such order
 /// -- and after the work; no row changed means: a newer holder has read meanwhile
 /// UPDATE orders SET state = 'paid' WHERE id = $id AND fence = $token;
 /// ```

@@ -2,6 +2,7 @@
 
 mod boxed;
 mod error;
+mod fixed;
 mod header;
 mod lock_key;
 #[cfg(feature = "axum")]
@@ -12,6 +13,7 @@ pub use self::path::PathKey;
 pub use self::{
     boxed::BoxedKey,
     error::KeyError,
+    fixed::FixedKey,
     header::HeaderKey,
     lock_key::{ExtensionKey, InHandler, LockKey},
 };
@@ -24,7 +26,7 @@ use crate::RequestLease;
 
 /// Names what a request locks.
 ///
-/// This crate has [`HeaderKey`], [`ExtensionKey`] and, with the feature `axum`, `PathKey`; [`BoxedKey`] hides the type
+/// This crate has [`FixedKey`], [`HeaderKey`], [`ExtensionKey`] and, with the feature `axum`, `PathKey`; [`BoxedKey`] hides the type
 /// of a key.
 /// A closure `Fn(&Req) -> Result<Option<ResourceKey>, KeyError>` implements the trait as well, and so does a closure
 /// that returns [`ResourceKeys`], which are locked together.

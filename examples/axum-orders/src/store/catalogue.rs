@@ -26,7 +26,7 @@ impl Store {
             .await?;
         let raised = sqlx::query(
             "UPDATE tenants SET fence = coalesce(?2, fence)
-             WHERE id = ?1 AND (?2 IS NULL OR fence < ?2)",
+             WHERE id = ?1 AND (?2 IS NULL OR fence <= ?2)",
         )
         .bind(tenant)
         .bind(token.map(i64::from))

@@ -8,7 +8,7 @@
 //! A lock cannot stop a process that is paused after its last look at the lease, so every row that is worked on
 //! under a lock has a column `fence`, the greatest token that was seen.
 //!
-//! - Reading what a decision rests on *raises* it: `UPDATE … SET fence = $token WHERE … AND fence < $token`.
+//! - Reading what a decision rests on *raises* it: `UPDATE … SET fence = $token WHERE … AND fence <= $token`.
 //! - Writing asks for it: `UPDATE … WHERE … AND fence = $token`, in one transaction with the rest of the work.
 //!
 //! So once a newer holder has read, the holder of an older lease cannot write any more.

@@ -48,7 +48,7 @@ impl Store {
         token: Option<FencingToken>,
     ) -> Result<Order, StoreError> {
         if let Some(token) = token {
-            let raised = sqlx::query("UPDATE orders SET fence = ?2 WHERE id = ?1 AND fence < ?2")
+            let raised = sqlx::query("UPDATE orders SET fence = ?2 WHERE id = ?1 AND fence <= ?2")
                 .bind(id)
                 .bind(i64::from(token))
                 .execute(&self.pool)

@@ -43,11 +43,12 @@ impl Store {
         token: Option<FencingToken>,
     ) -> Result<Product, StoreError> {
         if let Some(token) = token {
-            let raised = sqlx::query("UPDATE products SET fence = ?2 WHERE id = ?1 AND fence < ?2")
-                .bind(id)
-                .bind(i64::from(token))
-                .execute(&self.pool)
-                .await?;
+            let raised =
+                sqlx::query("UPDATE products SET fence = ?2 WHERE id = ?1 AND fence <= ?2")
+                    .bind(id)
+                    .bind(i64::from(token))
+                    .execute(&self.pool)
+                    .await?;
             if raised.rows_affected() == 0 {
                 return self.product(id).await.and(Err(StoreError::Stale));
             }

@@ -118,7 +118,7 @@ async fn what_makes_no_sense_is_refused() {
         (&["--grace", "1s"][..], "longer --ttl"),
         (&["--ttl", "500ms"], "leaves no time"),
         (&["--ttl", "1h"], "max_ttl"),
-        (&["--wait", "soon"], "not a duration"),
+        (&["--wait", "soon"], "not a time such as 30s"),
         (&["--wait", "1s", "--no-wait"], "cannot be used with"),
     ] {
         let refused = run(&mut under(&nodes, arguments, &["true"]));

@@ -270,3 +270,30 @@ async fn a_leader_is_told_for_as_long_as_it_leads_and_its_terms_are_counted() {
     drop((term, lock));
     assert_eq!(told(), (0.0, 2.0));
 }
+
+/// It waits for as long as another candidate leads, which is no contention.
+#[tokio::test(start_paused = true)]
+async fn a_follower_of_an_election_is_no_caller_that_waits() {
+    let nodes = faulty(3);
+    let leader = client(&nodes).await.election("importer").build().unwrap();
+    let term = leader.lead_with(Wait::Never).await.unwrap();
+    let counted = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&counted);
+    let waits = [
+        "redlock_waiters",
+        "redlock_wait_duration_seconds",
+        "redlock_acquire_duration_seconds",
+    ];
+    let recorder = Watch::new(move |name, _| {
+        count.fetch_add(u64::from(waits.contains(&name)), Ordering::SeqCst);
+    });
+    let _recording = set_default_local_recorder(&recorder);
+    let redlock = client(&nodes).await;
+    let follower = redlock.election("importer").build().unwrap();
+    let refused = follower.lead_with(Wait::UpTo(SECOND)).await;
+    assert!(refused.is_err());
+    assert_eq!(counted.load(Ordering::SeqCst), 0);
+    drop(redlock.acquire("another").await.unwrap());
+    assert_eq!(counted.load(Ordering::SeqCst), 4);
+    drop(term);
+}

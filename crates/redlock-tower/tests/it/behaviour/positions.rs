@@ -7,12 +7,13 @@ use axum::{
     body::Body,
     extract::State,
     handler::Handler,
-    routing::{get, post},
+    routing::{any, get, post},
 };
-use http::{Request, StatusCode};
-use redlock_core::{Redlock, ResourceKey};
+use http::{Method, Request, StatusCode};
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
 use redlock_tower::{
-    HeaderKey, KeyError, PathKey, RedlockLayer, RedlockService, ResponseBody, ResponseFuture,
+    FixedKey, HeaderKey, KeyError, PathKey, RedlockLayer, RedlockService, ResponseBody,
+    ResponseFuture,
 };
 use tower::{ServiceBuilder, ServiceExt};
 use tower_http::{timeout::TimeoutLayer, trace::TraceLayer};
@@ -112,6 +113,28 @@ async fn with_a_function() {
     }
     let layer = RedlockLayer::new(redlock().await, by_path);
     works(Router::new().route("/", get(async || "ok")).layer(layer)).await;
+}
+
+/// A handler of `GET` serves `HEAD`, and one of `any` serves `OPTIONS`: neither may run beside another request.
+#[tokio::test(start_paused = true)]
+async fn head_and_options_wait_for_the_lock_too_unless_the_layer_names_other_methods() {
+    let redlock = redlock().await;
+    let _holder = redlock.acquire("fixed").await.unwrap();
+    let key = || FixedKey::new("fixed".parse::<ResourceKey>().unwrap());
+    let at_once = || {
+        let options = AcquireOptions::new().wait(Wait::Never);
+        RedlockLayer::builder(redlock.clone()).options(options)
+    };
+    let all = at_once().build(key()).unwrap();
+    let named = at_once().only([Method::POST]).build(key()).unwrap();
+    for (layer, expected) in [(all, StatusCode::CONFLICT), (named, StatusCode::OK)] {
+        let app: Router = Router::new().route("/", any(async || "ok").layer(layer));
+        for method in [Method::HEAD, Method::OPTIONS] {
+            let request = Request::builder().method(method).body(Body::empty());
+            let answer = app.clone().oneshot(request.unwrap()).await.unwrap();
+            assert_eq!(answer.status(), expected);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
