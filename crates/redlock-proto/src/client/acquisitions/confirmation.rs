@@ -192,14 +192,14 @@ impl Acquisitions {
             _ if ran_out => FailureKind::Overloaded,
             _ => FailureKind::NoQuorum,
         };
+        leases.withdraw(id, cx, now);
+        leases.release(id, None, cx, now);
         if let Some(entry) = cx.rounds.get_mut(round)
             && let RoundKind::WriteBack { extension, .. } = &entry.kind
         {
             let (votes, nodes) = (extension.votes().clone(), &cx.nodes);
             entry.say_uncounted(&votes, |node| nodes.same_server(node));
         }
-        leases.withdraw(id, cx, now);
-        leases.release(id, None, cx, now);
         let failed = FailedAttempt {
             failure: Failure::after_grant(kind, started, now.clock),
             round,
