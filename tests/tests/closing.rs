@@ -39,6 +39,11 @@ async fn a_closed_client_tells_its_waiters_at_once_releases_and_ends_its_thread(
         });
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
+    let subscribed = || {
+        let listed = nodes.ask_all(&["CLIENT", "LIST", "TYPE", "pubsub"]);
+        listed.iter().filter(|listed| !listed.is_empty()).count()
+    };
+    assert_eq!(subscribed(), 5, "it waits in line");
     drop(dropped);
     let closed = now();
     within("closing", Duration::from_secs(2), redlock.close()).await;
@@ -50,6 +55,8 @@ async fn a_closed_client_tells_its_waiters_at_once_releases_and_ends_its_thread(
         let took = told - closed;
         assert!(took < Duration::from_millis(500), "told after {took:?}");
     }
+    let second = Duration::from_secs(1);
+    eventually("the subscriptions", second, subscribed, |left| *left == 0).await;
     let late = redlock.acquire("late").await.unwrap_err();
     assert_eq!(late.kind(), AcquireErrorKind::Closed);
 

@@ -30,8 +30,17 @@ pub(crate) struct LeaderArgs {
 pub(crate) async fn run(args: LeaderArgs, context: &CommandContext) -> CommandResult {
     let settings = args.connection.settings().await?;
     settings.key(&args.name)?;
-    let (client, reports) = nodes::connect(context, &settings).await?;
-    let Some(client) = client else {
+    // A majority decides: a node that hangs must not delay the answer.
+    let client = context.client(settings.builder().connect_lazily()).await?;
+    let limit = settings.connect_timeout();
+    let enough = |reports: &[_], waited| {
+        nodes::have_quorum(reports) || nodes::are_known(reports) || waited > limit
+    };
+    let reports = nodes::sample_until(&client, Duration::from_millis(5), enough).await;
+    let holder = client.holder(&*args.name).await?;
+    let may_vote = |report: &&_| nodes::votes(report) || nodes::ready_in(report).is_some();
+    let can_be_asked = 2 * reports.iter().filter(may_vote).count() > reports.len();
+    if holder == Holder::Unknown && !can_be_asked {
         let lines: String = reports
             .iter()
             .map(|report| format!("\n  {}", nodes::line(report)))
@@ -39,8 +48,7 @@ pub(crate) async fn run(args: LeaderArgs, context: &CommandContext) -> CommandRe
         return Err(CommandError::NoQuorum(format!(
             "too few nodes can be asked{lines}"
         )));
-    };
-    let holder = client.holder(&*args.name).await?;
+    }
     let output = context.output;
     let (state, exit) = match holder {
         Holder::Held { .. } => ("held", Exit::Yes),

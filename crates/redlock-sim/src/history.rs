@@ -17,6 +17,8 @@ pub enum Event {
         waiter: u64,
         /// The client that must answer.
         client: usize,
+        /// The end of the wait, after which no attempt begins but the first.
+        until: Moment,
         /// The time at which the answer is due, had the client not stood still.
         due: Moment,
     },

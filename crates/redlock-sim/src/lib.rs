@@ -59,6 +59,8 @@
 //! | a lease is lost although a majority of the nodes has its key | [`Violation::LostInVain`] |
 //! | an acquire fails while a majority of the nodes is well and no other holder is in the way | [`Violation::FailedInVain`] |
 //! | an acquire or a lease fails because its client gets its CPU in slices, though all nodes are well | [`Violation::OwnSlowness`] |
+//! | an acquire fails as contended although a majority has granted it | [`Violation::FalselyContended`] |
+//! | another attempt begins after the wait | [`Violation::LateAttempt`] |
 //! | a wait does not end | [`Violation::Unanswered`] |
 //! | no client acquires a key although nothing prevents it | [`Violation::Starved`] |
 //! | a client that was closed believes that a request is under way | [`Violation::Leak`] |

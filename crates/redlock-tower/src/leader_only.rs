@@ -3,7 +3,7 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
 };
 
@@ -37,7 +37,8 @@ pub const LEADER: HeaderName = HeaderName::from_static("redlock-leader");
 /// The other replicas answer with `503`, `Retry-After`, and the leader's candidate in the header [`LEADER`], if they know
 /// it; or they [redirect](Self::redirect).
 /// A follower asks the nodes for the leader when a request comes, once in a third of the election's ttl at most.
-/// So for that time it may name a leader whose term has ended.
+/// Requests that come while another one asks are answered by the look before, and only wait if there was none.
+/// So a follower may name a leader whose term has ended, for a third of the ttl and the time that the look takes.
 ///
 /// # Examples
 ///
@@ -79,9 +80,21 @@ pub struct LeaderOnlyLayer {
     redirects: bool,
 }
 
-/// The leader that a follower saw last, and when.
+/// The leader that a follower saw last.
 #[derive(Debug, Default)]
-struct LastLook(Mutex<Option<(Instant, Leadership)>>);
+struct LastLook {
+    /// When the look ended, and what it said.
+    seen: std::sync::Mutex<Option<(Instant, Leadership)>>,
+    /// Locked while a request looks.
+    looking: Mutex<()>,
+}
+
+impl LastLook {
+    fn seen(&self) -> MutexGuard<'_, Option<(Instant, Leadership)>> {
+        // Nothing panics while it is locked.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl LeaderOnlyLayer {
     /// Makes a layer that lets requests through while the candidate of `election` leads.
@@ -139,19 +152,36 @@ impl LeaderOnlyLayer {
 
     /// Refuses a request, with the leader if it is known.
     async fn refuse(self) -> Rejection {
-        let mut last = self.last_look.0.lock().await;
-        let leader = match *last {
-            Some((at, leader)) if at.elapsed() < self.election.ttl() / 3 => leader,
-            _ => {
-                let leader = self.election.leader().await;
-                *last = Some((Instant::now(), leader));
-                leader
-            }
-        };
+        let leader = self.leader().await;
         Rejection::follower(match leader {
             Leadership::Leader { candidate, .. } => candidate,
             Leadership::None | Leadership::Unknown => None,
         })
+    }
+
+    /// Returns the leader by the last look, or by a new one if that is old and no other request looks.
+    async fn leader(&self) -> Leadership {
+        let fresh = || {
+            let last = *self.last_look.seen();
+            last.filter(|(at, _)| at.elapsed() < self.election.ttl() / 3)
+        };
+        if let Some((_, leader)) = fresh() {
+            return leader;
+        }
+        let last = *self.last_look.seen();
+        let looking = match (self.last_look.looking.try_lock(), last) {
+            (Ok(looking), _) => looking,
+            // The look may take as long as the nodes' time limits.
+            (Err(_), Some((_, leader))) => return leader,
+            (Err(_), None) => self.last_look.looking.lock().await,
+        };
+        let leader = match fresh() {
+            Some((_, leader)) => leader,
+            None => self.election.leader().await,
+        };
+        *self.last_look.seen() = Some((Instant::now(), leader));
+        drop(looking);
+        leader
     }
 
     /// Returns the path and the query behind a location, if a request for them may be redirected.

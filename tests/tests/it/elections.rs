@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, env, time::Duration};
 
-use redlock_core::{Leadership, Observer};
+use redlock_core::{Leadership, Observer, Wait};
 use redlock_tests::{
     ClientProcess, Connect, Event, History, Lead, Moment, Nodes, Proxies, Proxy, Random, Work,
     client, eventually, now, within,
@@ -249,4 +249,29 @@ async fn several_rounds(
         term = next;
     }
     candidates.end().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn observers_learn_of_a_leader_in_time_while_a_node_stands_still() {
+    let nodes = Nodes::start(3);
+    let redlock = client(nodes.urls(), TTL).await;
+    let election = |name: &str| redlock.election(ELECTION).candidate(name).build().unwrap();
+    let mut observer = client(nodes.urls(), TTL)
+        .await
+        .election(ELECTION)
+        .build()
+        .unwrap()
+        .observe();
+    assert_eq!(observer.changed().await, Some(Leadership::None));
+    nodes.freeze(0..1);
+    for name in ["web-1", "web-2", "web-3"] {
+        let term = election(name).lead_with(Wait::UpTo(TTL)).await.unwrap();
+        let begun = now();
+        named(&mut observer, name).await;
+        let took = now() - begun;
+        // A look that waits for the node takes longer than its connection may take, a second.
+        assert!(took < TTL / 3 + Duration::from_millis(250), "{took:?}");
+        term.resign().await.unwrap();
+    }
+    nodes.thaw(0..1);
 }

@@ -199,10 +199,8 @@ impl Redlock {
         let key = job.try_into().map_err(Into::into)?;
         let client = &*self.client;
         let keyspace = &client.key_space;
-        let read = client
-            .engine
-            .read_job(keyspace.encode_job(&key), keyspace.encode(&key)?);
-        let (state, answers) = read.await;
+        let (job, lock) = (keyspace.encode_job(&key), keyspace.encode(&key)?);
+        let (state, answers) = client.engine.read_job(&job, &lock, None).await;
         let reports = NodeReport::of_all(&client.names, answers);
         Ok(JobReading::new(state, reports))
     }

@@ -118,6 +118,7 @@ impl Redlock {
     /// Makes every waiting and future acquire fail with
     /// [`Closed`](crate::AcquireErrorKind::Closed), and waits until all clean-up is done.
     ///
+    /// The connections over which the client heard of its callers' turns are closed.
     /// The client keeps and renews each lease until its guards are dropped; this does not wait for them.
     /// In a [scope](crate::Scope), an acquire still returns another guard of a lease that the scope holds.
     /// Clean-up ends by the nodes' time limit at the latest.

@@ -50,6 +50,7 @@ pub enum Leadership {
 ///
 /// It looks every third of the ttl, and at once when a term of its candidate begins or ends, or when other candidates leave
 /// the line before it: each in turn becomes the leader.
+/// A look ends once a majority of the nodes agrees, so that a minority that hangs delays no news.
 /// A candidate in line asks the nodes again at least each second.
 /// So it may name a leader for that time after its term, and it may miss a short term.
 /// While too few nodes vote, as after a loss of data, it names no leader.

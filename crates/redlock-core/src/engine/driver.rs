@@ -250,11 +250,14 @@ impl Driver {
                 note,
             } => self.client.finish(lease, outcome, took, note, now),
             Command::ReadJob {
-                ref job, ref lock, ..
+                ref job,
+                ref lock,
+                at,
+                ..
             } => {
                 let (job, lock) = (job.clone(), lock.clone());
                 let ask = self.asked.add(command);
-                self.client.read_job(ask, &job, &lock, now);
+                self.client.read_job(ask, &job, &lock, at, now);
             }
             Command::Abandon { id } => {
                 self.no_longer_waiting(id);

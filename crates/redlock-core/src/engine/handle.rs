@@ -203,9 +203,20 @@ impl EngineHandle {
         (0, Err(NotWon::Failed(error)))
     }
 
-    /// Returns what nodes remember of a job.
-    pub(crate) async fn read_job(&self, job: NodeKey, lock: NodeKey) -> JobAnswer {
-        let read = self.ask(|answer| Command::ReadJob { job, lock, answer });
+    /// Returns what all nodes remember of a job, or one of them.
+    pub(crate) async fn read_job(
+        &self,
+        job: &NodeKey,
+        lock: &NodeKey,
+        at: Option<usize>,
+    ) -> JobAnswer {
+        let (job, lock) = (job.clone(), lock.clone());
+        let read = self.ask(|answer| Command::ReadJob {
+            job,
+            lock,
+            at,
+            answer,
+        });
         read.await.unwrap_or_default()
     }
 

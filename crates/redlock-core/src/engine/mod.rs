@@ -68,6 +68,8 @@ enum Command {
     ReadJob {
         job: NodeKey,
         lock: NodeKey,
+        /// The only node to ask, if not all.
+        at: Option<usize>,
         answer: Sender<JobAnswer>,
     },
     Extend {

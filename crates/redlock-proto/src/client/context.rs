@@ -56,9 +56,10 @@ impl Context {
         self.entropy.bits()
     }
 
-    /// Closes the client: nothing is tried again.
-    pub(super) const fn close(&mut self) {
+    /// Closes the client: nothing is tried again, and no caller waits to hear of its turn.
+    pub(super) fn close(&mut self) {
         self.closing = true;
+        self.listening.end(&mut self.outbox);
     }
 
     pub(super) const fn is_closing(&self) -> bool {
@@ -73,6 +74,9 @@ impl Context {
 
     /// Has the driver listen to the nodes: callers wait for keys that others have.
     pub(super) fn listen(&mut self, now: Now) {
+        if self.closing {
+            return;
+        }
         let number = self.number();
         let Self { timers, outbox, .. } = self;
         self.listening.begin(number, now.clock, timers, outbox);

@@ -65,9 +65,15 @@ impl Listening {
             timers.set(needed + IDLE, Timer::Listening);
             return;
         }
-        self.needed = None;
-        self.nodes.fill(false);
-        outbox.push(Effect::Listen { number: None });
+        self.end(outbox);
+    }
+
+    /// Has the driver listen no longer.
+    pub(super) fn end(&mut self, outbox: &mut Outbox) {
+        if self.needed.take().is_some() {
+            self.nodes.fill(false);
+            outbox.push(Effect::Listen { number: None });
+        }
     }
 
     /// Takes in whether a node is listened to.

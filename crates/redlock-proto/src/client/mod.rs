@@ -169,9 +169,16 @@ impl Client {
             .finish(lease, outcome, took, note, &mut self.cx, now);
     }
 
-    /// Asks every node what it remembers of a job, and whether its lock is free.
-    pub fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
-        self.cx.read_job(ask, job, lock, now);
+    /// Asks every node what it remembers of a job, and whether its lock is free; or only the node `at`.
+    pub fn read_job(
+        &mut self,
+        ask: Ask,
+        job: &NodeKey,
+        lock: &NodeKey,
+        at: Option<usize>,
+        now: Now,
+    ) {
+        self.cx.read_job(ask, (job, lock), at, now);
     }
 
     /// Lets every node vote at once that is only quarantined.

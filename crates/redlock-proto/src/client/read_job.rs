@@ -4,8 +4,14 @@ use super::{Ask, Effect, Now, context::Context, job_state::JobAnswers, rounds::R
 use crate::{JobVerb, NodeKey, Reply, Request};
 
 impl Context {
-    /// Asks every node what it remembers of a job, and whether its lock is free.
-    pub(super) fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
+    /// Asks every node what it remembers of a job, and whether its lock is free; or only the node `at`.
+    pub(super) fn read_job(
+        &mut self,
+        ask: Ask,
+        (job, lock): (&NodeKey, &NodeKey),
+        at: Option<usize>,
+        now: Now,
+    ) {
         let reading = JobAnswers::default();
         let kind = RoundKind::Read { ask, reading };
         let round = self.start_round(kind, self.config.node_timeout, now);
@@ -13,7 +19,10 @@ impl Context {
             verb: JobVerb::Read { lock: lock.clone() },
             job: job.clone(),
         };
-        self.send_all(round, &request);
+        match at {
+            Some(node) => self.send(node, round, request),
+            None => self.send_all(round, &request),
+        }
     }
 
     /// Takes in that a node has answered what it remembers of a job.

@@ -25,7 +25,19 @@ pub struct LeaseState {
     renewal: RenewalPhase,
     /// When the holder is warned that a renewal is failing, unless one succeeds before.
     danger: Option<Instant>,
+    progress: Progress,
     keys: NodePresences,
+}
+
+/// Whether the client keeps up with the renewals, as far as this lease shows it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Progress {
+    /// It does, unless the next round is still under way at this moment.
+    Until(Instant),
+    /// A round is under way that should be over.
+    Behind,
+    /// Nodes refused the last round, or none was confirmed since the lease was parked.
+    Unknown,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,6 +62,8 @@ pub enum LeaseAction {
     Spread,
     /// Start an [`Extension`](crate::Extension) with the present deadline.
     Extend,
+    /// Begin no new attempts for now: the client [is behind](LeaseState::is_behind) with its renewals.
+    Wait,
     /// Tell an operator that no renewal has succeeded, though one was due for a third of the time to live.
     Warn,
     /// Tell the holder that the lease can no longer be relied on.
@@ -113,6 +127,11 @@ impl LeaseState {
             is_parked: false,
             renewal,
             danger: Some(danger(timing, grant.start, deadline)),
+            progress: if renew && !grant.is_given {
+                progress(timing, grant.start)
+            } else {
+                Progress::Unknown
+            },
             keys,
         }
     }
@@ -160,6 +179,16 @@ impl LeaseState {
         }
     }
 
+    /// Returns whether a renewal is under way, and takes so long that the client should have no more work.
+    pub fn is_behind(&self) -> bool {
+        self.progress == Progress::Behind && self.is_renewed()
+    }
+
+    /// Notes that nodes have refused a renewal: if it is late, that is not for want of time.
+    pub fn on_refusal(&mut self) {
+        self.progress = Progress::Unknown;
+    }
+
     /// Returns whether the lease is renewed while it has a holder.
     pub const fn renews(&self) -> bool {
         self.renews
@@ -186,7 +215,10 @@ impl LeaseState {
         match self.renewal {
             RenewalPhase::Young(at) => Some(at.min(self.deadline)),
             RenewalPhase::Due(at) => Some(at.min(warning)),
-            RenewalPhase::UnderWay => Some(warning),
+            RenewalPhase::UnderWay => Some(match self.progress {
+                Progress::Until(at) => at.min(warning),
+                Progress::Behind | Progress::Unknown => warning,
+            }),
             RenewalPhase::Off => Some(self.deadline),
             RenewalPhase::Over => None,
         }
@@ -207,6 +239,10 @@ impl LeaseState {
             RenewalPhase::Due(at) if now >= at => {
                 self.renewal = RenewalPhase::UnderWay;
                 Some(LeaseAction::Extend)
+            }
+            RenewalPhase::UnderWay if matches!(self.progress, Progress::Until(at) if now >= at) => {
+                self.progress = Progress::Behind;
+                Some(LeaseAction::Wait)
             }
             RenewalPhase::Due(_) | RenewalPhase::UnderWay => {
                 self.danger.take_if(|danger| now >= *danger)?;
@@ -244,6 +280,7 @@ impl LeaseState {
     /// Parks the lease, which has no holder for the moment: no round of extension is begun.
     pub fn park(&mut self) {
         self.is_parked = true;
+        self.progress = Progress::Unknown;
         if self.is_live() {
             self.renewal = RenewalPhase::Off;
         }
@@ -303,6 +340,7 @@ impl LeaseState {
                 self.deadline = earlier(self.deadline.max(deadline), self.ends);
                 self.danger = Some(danger(self.timing, start, self.deadline));
                 self.is_given = false;
+                self.progress = progress(self.timing, start);
                 renewal(self.timing, start)
             }
             // The lease is valid up to its deadline all the same, and the next round may succeed.
@@ -395,6 +433,11 @@ impl LeaseState {
     }
 }
 
+/// How long a renewal may take before new attempts wait for it, however short the ttl is.
+const SHORTEST_PATIENCE: Duration = Duration::from_millis(50);
+/// The same, however long the ttl is.
+const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
+
 /// After which time a lease that is still held is given to the nodes that do not have it yet.
 const SPREAD: Duration = Duration::from_millis(100);
 
@@ -407,6 +450,15 @@ fn renewal(timing: Timing, start: Instant) -> Instant {
     let step = (timing.ttl() / 2048).as_nanos().max(1);
     let early = due.since_origin().as_nanos() % step;
     due - Duration::from_nanos(u64::try_from(early).unwrap_or(0))
+}
+
+/// Returns the progress with a lease that was won or extended by a round that began at `start`.
+///
+/// A client that can renew its leases just in time is late by nothing with each; with a few more, it is soon late by
+/// seconds.
+fn progress(timing: Timing, start: Instant) -> Progress {
+    let longest = (timing.ttl() / 10).clamp(SHORTEST_PATIENCE, LONGEST_PATIENCE);
+    Progress::Until(renewal(timing, start) + longest)
 }
 
 /// Returns when so little of the lease is left that it is in danger, and not before the next renewal is due.

@@ -32,6 +32,14 @@ impl<O: Ord> KeyVerdict<O> {
     where
         I: IntoIterator<Item = (Option<Vec<(O, Duration)>>, &'a NodeAnswer)>,
     {
+        Self::so_far(answers, majority, 0).unwrap_or(Self::Unknown)
+    }
+
+    /// Returns the [verdict](Self::of) of the answers so far; `None` if the nodes whose answers are `open` may change it.
+    pub fn so_far<'a, I>(answers: I, majority: usize, open: usize) -> Option<Self>
+    where
+        I: IntoIterator<Item = (Option<Vec<(O, Duration)>>, &'a NodeAnswer)>,
+    {
         let voting = answers.into_iter().filter(|(_, standing)| standing.votes());
         let mut named: BTreeMap<O, Vec<Duration>> = BTreeMap::new();
         let mut free = 0;
@@ -42,15 +50,16 @@ impl<O: Ord> KeyVerdict<O> {
             }
         }
         let most = named.into_iter().max_by_key(|(_, times)| times.len());
+        let most_named = most.as_ref().map_or(0, |(_, times)| times.len());
         match most {
             Some((owner, mut times)) if times.len() >= majority => {
                 // The lease lasts for as long as a majority keeps the key.
                 times.sort_unstable_by(|one, other| other.cmp(one));
                 let remaining = times[majority - 1];
-                Self::Held { owner, remaining }
+                Some(Self::Held { owner, remaining })
             }
-            _ if free >= majority => Self::Free,
-            _ => Self::Unknown,
+            _ if free >= majority => Some(Self::Free),
+            _ => (most_named.max(free) + open < majority).then_some(Self::Unknown),
         }
     }
 }
@@ -131,5 +140,25 @@ mod tests {
         let answers = shared.map(|owners| (Some(owners), NodeAnswer::Reachable));
         let (owner, remaining) = ("b", Duration::from_secs(7));
         assert_eq!(verdict(&answers), KeyVerdict::Held { owner, remaining });
+    }
+
+    #[test]
+    fn a_verdict_comes_once_the_other_nodes_cannot_change_it() {
+        let votes = NodeAnswer::Reachable;
+        let (a, b) = (vec![("a", Duration::MAX)], vec![("b", Duration::MAX)]);
+        let so_far = |said: &[&Vec<_>], open| {
+            let said = said.iter().map(|owners| (Some((*owners).clone()), &votes));
+            KeyVerdict::so_far(said, 2, open)
+        };
+        let remaining = Duration::MAX;
+        let held = KeyVerdict::Held {
+            owner: "a",
+            remaining,
+        };
+        assert_eq!(so_far(&[&a], 2), None);
+        assert_eq!(so_far(&[&a, &a], 1), Some(held));
+        assert_eq!(so_far(&[&a, &b], 1), None);
+        assert_eq!(so_far(&[&a, &b], 0), Some(KeyVerdict::Unknown));
+        assert_eq!(so_far(&[&a], 0), Some(KeyVerdict::Unknown));
     }
 }

@@ -89,6 +89,7 @@ fn leases_of_one_ttl_are_renewed_at_the_same_moments() {
 fn s06_the_loss_is_told_at_the_deadline_though_a_round_is_under_way() {
     let mut lease = lease(1_000, true);
     assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+    assert_eq!(lease.on_timer(ms(645)), Some(LeaseAction::Wait));
     assert_eq!(lease.on_timer(ms(645)), Some(LeaseAction::Warn));
     assert_eq!(lease.next_timer(), Some(ms(978)));
     assert_eq!(lease.on_timer(ms(977)), None);
@@ -103,6 +104,7 @@ fn s06_the_loss_is_told_at_the_deadline_though_a_round_is_under_way() {
 fn an_operator_is_warned_once_with_a_third_left_or_more_unless_a_renewal_succeeds() {
     let mut lease = lease(1_000, true);
     assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+    assert_eq!(lease.on_timer(ms(500)), Some(LeaseAction::Wait));
     let danger = lease.next_timer().unwrap();
     let third = Duration::from_secs(1) / 3;
     assert_eq!(danger, lease.deadline() - third - third / 10);
@@ -115,8 +117,33 @@ fn an_operator_is_warned_once_with_a_third_left_or_more_unless_a_renewal_succeed
     assert_eq!(lease.on_extension(ms(650), extended, ms(700)), None);
     assert_eq!(lease.deadline(), deadline);
     assert_eq!(lease.on_timer(ms(1_000)), Some(LeaseAction::Extend));
+    assert_eq!(lease.on_timer(ms(1_225)), Some(LeaseAction::Wait));
     assert_eq!(lease.on_timer(ms(1_225)), None);
     assert_eq!(lease.on_timer(ms(1_240)), Some(LeaseAction::Warn));
+}
+
+// Shows: T6.10.
+#[test]
+fn a_client_is_behind_while_a_renewal_takes_longer_than_a_tenth_of_the_ttl_unless_nodes_refuse_it()
+{
+    let mut lease = lease(1_000, true);
+    assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+    assert_eq!(lease.on_timer(ms(432)), None);
+    assert_eq!(lease.on_timer(ms(434)), Some(LeaseAction::Wait));
+    assert!(lease.is_behind());
+    // It is so for as long as no round succeeds.
+    let failed = ExtensionVerdict::Failed;
+    assert_eq!(lease.on_extension(ms(334), failed, ms(440)), None);
+    assert!(lease.is_behind());
+    let deadline = ms(1_600);
+    let extended = ExtensionVerdict::Extended { deadline };
+    assert_eq!(lease.on_extension(ms(450), extended, ms(460)), None);
+    assert!(!lease.is_behind());
+
+    assert_eq!(lease.on_timer(ms(800)), Some(LeaseAction::Extend));
+    assert_eq!(lease.on_timer(ms(900)), Some(LeaseAction::Wait));
+    lease.on_refusal();
+    assert!(!lease.is_behind());
 }
 
 #[test]

@@ -269,12 +269,55 @@ fn renewals_are_sent_before_acquires_that_wait() {
     let before = bench.verbs(0).len();
     assert_eq!(before, MOST, "the others wait");
     bench.unsent.iter_mut().for_each(Vec::clear);
-    bench.pass(1_200, Some(1_340));
+    bench.pass(900, Some(1_040));
     let verbs = bench.verbs(0);
     let renewal = verbs.iter().position(|verb| *verb == "extend");
     let acquire = verbs.iter().position(|verb| *verb == "acquire");
     assert!(renewal.is_some() && acquire.is_some(), "{verbs:?}");
     assert!(renewal < acquire, "{verbs:?}");
+}
+
+/// Makes a client that has a lease whose renewal has waited for too long, though nodes have answered at `heard`.
+fn behind(heard: u64) -> Bench {
+    let mut bench = Bench::new();
+    bench.pass(0, None);
+    bench.acquire(1, TTL);
+    bench.answer();
+    // It has the key on all nodes.
+    bench.pass(150, None);
+    bench.answer();
+    bench.pass(850, None);
+    assert_eq!(bench.verbs(0), ["extend"]);
+    bench.pass(400, Some(heard));
+    bench
+}
+
+// Shows: T6.10.
+#[test]
+fn attempts_wait_while_the_client_is_behind_with_a_renewal() {
+    let mut bench = behind(1_300);
+    bench.acquire(2, TTL);
+    bench.acquire(3, TTL / 30);
+    bench.pass(90, Some(1_400));
+    assert_eq!(bench.verbs(0), ["extend"]);
+    assert_eq!(bench.failed, []);
+    // Their waits end meanwhile, as ever.
+    bench.pass(120, Some(1_600));
+    assert_eq!(bench.failed, [(3, FailureKind::Overloaded)]);
+    assert_eq!(bench.verbs(0), ["extend"]);
+    bench.answer();
+    bench.pass(1, None);
+    assert_eq!(bench.verbs(0), ["acquire"]);
+    bench.answer();
+    assert_eq!(bench.won, [1, 2]);
+}
+
+// Shows: T6.10.
+#[test]
+fn attempts_wait_for_no_renewal_that_silent_nodes_delay() {
+    let mut bench = behind(1_190);
+    bench.acquire(2, Duration::ZERO);
+    assert_eq!(bench.verbs(0).last(), Some(&"acquire"));
 }
 
 // Shows: T6.10.

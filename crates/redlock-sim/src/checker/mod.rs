@@ -125,11 +125,13 @@ impl Checker {
             Event::Waits {
                 waiter,
                 client,
+                until,
                 due,
             } => {
                 let stood = self.stood(client);
                 let waits = Waiter {
                     client,
+                    until,
                     due,
                     stood,
                     tried: None,

@@ -8,6 +8,8 @@ use crate::{Moment, Violation};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     pub(super) client: usize,
+    /// When its wait ends.
+    pub(super) until: Moment,
     pub(super) due: Moment,
     /// For how long its client had stood still before.
     pub(super) stood: Duration,
@@ -23,11 +25,15 @@ impl Checker {
             return;
         };
         let last = waits.tried.replace(at);
+        let is_late = last.is_some() && at > waits.until + LATE;
         if last.is_some_and(|last| at < last + self.rules.pause) {
             waits.hurried += 1;
             if waits.hurried > self.rules.hurried {
                 self.report(at, Violation::Spins { waiter });
             }
+        }
+        if is_late {
+            self.report(at, Violation::LateAttempt { waiter });
         }
     }
 
@@ -43,3 +49,6 @@ impl Checker {
         }
     }
 }
+
+/// By how much the last attempt may begin after the end of the wait: timers are late, and clocks differ.
+const LATE: Duration = Duration::from_millis(50);

@@ -122,6 +122,13 @@ impl fmt::Display for Violation {
                     "{what} of client {client} failed because the client was slow, though all nodes were well"
                 )
             }
+            Self::FalselyContended { client } => write!(
+                f,
+                "client {client} was told that another holds a key that a majority had granted it"
+            ),
+            Self::LateAttempt { waiter } => {
+                write!(f, "an attempt for waiter {waiter} began after the wait")
+            }
             Self::Unanswered { waiter, due } => {
                 write!(f, "waiter {waiter} had to be answered by {due}")
             }

@@ -213,6 +213,18 @@ pub enum Violation {
         /// The thing that failed.
         what: &'static str,
     },
+    /// An acquire failed as contended, although a majority had granted its last attempt.
+    // Shows: T6.9.
+    FalselyContended {
+        /// The client.
+        client: usize,
+    },
+    /// Another attempt began on behalf of a waiter after its wait.
+    // Shows: T6.9.
+    LateAttempt {
+        /// The waiter.
+        waiter: u64,
+    },
     /// A waiter was not answered in time.
     // Shows: T6.9.
     Unanswered {
@@ -337,6 +349,8 @@ impl Violation {
             Self::LostInVain { .. } => "LostInVain",
             Self::FailedInVain { .. } => "FailedInVain",
             Self::OwnSlowness { .. } => "OwnSlowness",
+            Self::FalselyContended { .. } => "FalselyContended",
+            Self::LateAttempt { .. } => "LateAttempt",
             Self::Unanswered { .. } => "Unanswered",
             Self::EarlyVote { .. } => "EarlyVote",
             Self::UnconfirmedHeal { .. } => "UnconfirmedHeal",

@@ -119,6 +119,7 @@ impl World {
         self.observe(&Event::Waits {
             waiter,
             client,
+            until: crate::Moment::from_micros(until),
             due: self.caller_due(until, ttl),
         });
         self.trace.line(self.now, || {

@@ -100,6 +100,7 @@ impl World {
                 self.must_not_be_for_itself(client, failure.as_ref());
                 self.must_have_a_reason(client, id, has_reason);
                 self.must_not_fail(client, id, failure.as_ref());
+                self.must_lack_a_majority(client, failure.as_ref(), &answers);
                 self.trace.line(self.now, || {
                     let kind: Option<FailureKind> = failure.map(|failure| failure.kind);
                     format!("client {client} has not acquired {id}: {kind:?}")

@@ -20,7 +20,7 @@ impl World {
         process.asked.push((ask, job, at, known));
         let now = process.now(self.now);
         let (name, lock) = (&self.setup.job_keys[job], &self.setup.keys[job]);
-        process.client.read_job(ask, name, lock, now);
+        process.client.read_job(ask, name, lock, None, now);
     }
 
     /// A client says what nodes remember of a job.
@@ -114,6 +114,24 @@ impl World {
             let tick = users[job].tick;
             let at = Moment::from_micros(self.now);
             self.checker.report(at, Violation::Unreasoned { job, tick });
+        }
+    }
+
+    /// An acquire failed: if it is said to be contended, too few nodes have granted it.
+    pub(super) fn must_lack_a_majority(
+        &mut self,
+        client: usize,
+        failure: Option<&Failure>,
+        answers: &[NodeAnswer],
+    ) {
+        let is_contended = failure.is_some_and(|failure| failure.kind == FailureKind::Contended);
+        let granted = answers
+            .iter()
+            .filter(|answer| **answer == NodeAnswer::Granted);
+        if is_contended && granted.count() >= self.setup.quorum.majority() {
+            let at = Moment::from_micros(self.now);
+            let violation = Violation::FalselyContended { client };
+            self.checker.report(at, violation);
         }
     }
 

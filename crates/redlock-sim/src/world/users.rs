@@ -324,11 +324,12 @@ impl World {
         let process = &mut self.processes[client];
         let ask = process.next_ask;
         process.next_ask += 1;
-        let due = self.answer_due(rounds);
+        let due = Moment::from_micros(self.answer_due(rounds));
         self.observe(&Event::Waits {
             waiter: waiter_of(client, ask),
             client,
-            due: Moment::from_micros(due),
+            until: due,
+            due,
         });
         ask
     }

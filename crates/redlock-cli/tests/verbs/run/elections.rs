@@ -9,6 +9,7 @@ use std::{
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{Run, next, send};
 use crate::kit::{Nodes, Relay, eventually, run};
@@ -122,6 +123,23 @@ async fn a_candidate_waits_for_nodes_that_are_down_and_no_leader_is_told_of_mean
     nodes[0].restart().unwrap();
     nodes[1].restart().unwrap();
     assert!(waits.wait().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stands_still_delays_no_look_at_the_leader() {
+    let nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    nodes[0].freeze().unwrap();
+    let begun = Instant::now();
+    let none = nodes.run(&["leader", "job"]);
+    assert_eq!(none.code, 1, "{none:?}");
+    let guard = client.acquire("job").await.unwrap();
+    let done = nodes.run(&["leader", "job"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    // Less than the time limit of a connection, for both looks and an acquire.
+    assert!(begun.elapsed() < Duration::from_secs(1), "{begun:?}");
+    drop(guard);
+    nodes[0].thaw().unwrap();
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::paused_time::fixtures::{
 use futures_util::poll;
 use redlock_core::{
     AcquireErrorKind, AcquireOptions, HolderLabel, NodeAnswer, Redlock, ReleaseErrorKind, Renewal,
-    ResourceKey, ResourceKeys, Wait,
+    ResourceKey, ResourceKeys, VirtualProcess, Wait,
 };
 use tokio::time::Instant;
 
@@ -134,6 +134,34 @@ async fn a_wait_ends_by_its_deadline() {
             start.elapsed() >= longest && start.elapsed() <= longest + MS,
             "{wait:?}"
         );
+    }
+}
+
+// Shows: T6.9.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_stood_still_begins_no_attempt_after_the_wait() {
+    // The first waits in line and is given the key meanwhile; the second asks again after pauses.
+    for (keys, kind) in [
+        (&["key"][..], AcquireErrorKind::Expired),
+        (&["key", "other"], AcquireErrorKind::Contended),
+    ] {
+        let nodes = faulty(3);
+        let process = VirtualProcess::new();
+        let frozen = client_of(&nodes).virtual_process(&process).build().await;
+        let (frozen, other) = (frozen.unwrap(), client(&nodes).await);
+        let held = other.acquire("key").await.unwrap();
+        let keys = ResourceKeys::new(keys.iter().copied()).unwrap();
+        let options = AcquireOptions::new().wait(Wait::UpTo(SECOND));
+        let waiting = process.run(frozen.acquire_all_with(keys, options));
+        let meanwhile = async {
+            tokio::time::sleep(500 * MS).await;
+            process.freeze();
+            held.release().await.unwrap();
+            tokio::time::sleep(2 * SECOND).await;
+            process.thaw();
+        };
+        let (waited, ()) = tokio::join!(waiting, meanwhile);
+        assert_eq!(waited.unwrap_err().kind(), kind);
     }
 }
 

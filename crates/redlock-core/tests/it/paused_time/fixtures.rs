@@ -28,6 +28,7 @@ pub(crate) struct FaultyNode {
     faults: Arc<Mutex<Faults>>,
     requests: Arc<AtomicUsize>,
     subscriptions: Arc<AtomicUsize>,
+    connects: Arc<AtomicUsize>,
 }
 
 /// What the link does to a call that is made now.
@@ -96,6 +97,7 @@ impl FaultyNode {
             faults: Arc::default(),
             requests: Arc::default(),
             subscriptions: Arc::default(),
+            connects: Arc::default(),
         }
     }
 
@@ -110,6 +112,11 @@ impl FaultyNode {
     /// Returns how many clients listen to the node's messages.
     pub(crate) fn subscriptions(&self) -> usize {
         self.subscriptions.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many connections to the node were begun so far.
+    pub(crate) fn connects(&self) -> usize {
+        self.connects.load(Ordering::SeqCst)
     }
 
     /// Returns how many requests were sent to the node so far.
@@ -133,6 +140,7 @@ impl Node for FaultyNode {
 
     fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
         let this = self.clone();
+        self.connects.fetch_add(1, Ordering::SeqCst);
         async move {
             let inner = this.node.connect().await?;
             if this.faults.lock().expect("no fixture panics").black_hole {

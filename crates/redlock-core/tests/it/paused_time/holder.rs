@@ -1,7 +1,7 @@
 //! A look at a key: what a majority says, and that nothing changes by it.
 
 use redlock_core::{AcquireOptions, Holder, MemoryNode};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::paused_time::fixtures::{
     Faults, FaultyNode, MS, SECOND, client, client_of, faulty, keys, soon, wide_client,
@@ -133,6 +133,51 @@ async fn a_look_connects_again_to_a_node_that_was_down() {
     node.start();
     tokio::time::sleep(10 * SECOND).await;
     assert_eq!(redlock.holder("key").await, Ok(Holder::Free));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_minority_that_hangs_delays_no_look() {
+    let nodes = faulty(5);
+    let redlock = wide_client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    for node in &nodes[..2] {
+        node.set(Faults::BLACK_HOLE);
+    }
+    let begun = Instant::now();
+    let held = redlock.holder("key").await.unwrap();
+    assert!(matches!(held, Holder::Held { .. }), "{held:?}");
+    assert_eq!(redlock.holder("free").await, Ok(Holder::Free));
+    assert!(begun.elapsed() < MS, "{:?}", begun.elapsed());
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_waits_for_no_connection_to_a_node_that_is_down() {
+    let nodes = faulty(3);
+    let redlock = wide_client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    nodes[0].set(Faults::BLACK_HOLE);
+    tokio::time::sleep(10 * SECOND).await;
+    // The other two disagree, so that the third would decide.
+    nodes[1].node.drop_locks();
+    let begun = Instant::now();
+    assert_eq!(redlock.holder("key").await, Ok(Holder::Unknown));
+    assert!(begun.elapsed() < MS, "{:?}", begun.elapsed());
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_that_end_early_leave_the_connections_to_the_next_ones() {
+    let nodes = faulty(3);
+    let redlock = wide_client(&nodes).await;
+    assert_eq!(redlock.holder("key").await, Ok(Holder::Free));
+    nodes[0].set(Faults::late_replies(20 * MS));
+    assert_eq!(redlock.holder("key").await, Ok(Holder::Free));
+    let connects = nodes[0].connects();
+    for _ in 0..100 {
+        assert_eq!(redlock.holder("key").await, Ok(Holder::Free));
+    }
+    assert_eq!(nodes[0].connects(), connects);
 }
 
 #[tokio::test(start_paused = true)]

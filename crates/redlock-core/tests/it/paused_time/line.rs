@@ -176,6 +176,41 @@ async fn a_client_listens_until_its_callers_have_not_waited_for_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_caller_of_a_client_that_waits_for_many_keys_asks_once_a_second_from_the_start() {
+    let nodes = faulty(3);
+    let links: Vec<FaultyNode> = nodes.iter().map(FaultyNode::by_another_link).collect();
+    let (holder, waiter) = (client(&nodes).await, client(&links).await);
+    // Each time it also gives its last owner back.
+    for (keys, least, most) in [(10, 70, 90), (1_500, 2_900, 3_200)] {
+        let names: Vec<String> = (0..keys).map(|key| format!("{keys}:{key}")).collect();
+        let held = join_all(names.iter().map(|key| holder.acquire(key.as_str()))).await;
+        let waiting = names.iter().map(|key| {
+            let patient = AcquireOptions::new().wait(Wait::UpTo(4 * SECOND));
+            waiter.acquire_with(key.as_str(), patient)
+        });
+        let asked = async {
+            sleep(SECOND).await;
+            let before = links[0].requests();
+            sleep(SECOND).await;
+            links[0].requests() - before
+        };
+        let (_, asked) = tokio::join!(join_all(waiting), asked);
+        assert!((least..=most).contains(&asked), "{keys} keys: {asked}");
+        drop(held);
+        sleep(SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_closed_listens_no_longer() {
+    let (nodes, clients) = processes(2).await;
+    contend(&clients).await;
+    assert!(nodes.iter().all(|node| node.subscriptions() == 1));
+    clients[1].close().await;
+    assert!(nodes.iter().all(|node| node.subscriptions() == 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_listens_for_as_long_as_a_caller_waits() {
     let (nodes, clients) = processes(2).await;
     let held = clients[0].acquire("key").await.unwrap();

@@ -4,7 +4,9 @@ use super::{
     super::{Acquire, ClientConfig, Now, TickClaim, nodes::Nodes, timers::TimerKey},
     claim::Claiming,
 };
-use crate::{Failure, FailureKind, Instant, Lock, LockMode, NodeTime, OwnerId, RetryPolicy};
+use crate::{
+    Failure, FailureKind, Instant, Lock, LockMode, NodeAnswer, NodeTime, OwnerId, RetryPolicy,
+};
 
 /// An acquisition that is under way.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Acquisition {
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
     outage: Option<Instant>,
+    /// Why its latest attempt failed, and what the nodes said, while it pauses.
+    pub(super) failed: Option<Box<(Failure, Vec<NodeAnswer>)>>,
     pub(super) phase: AcquisitionPhase,
 }
 
@@ -69,13 +73,22 @@ impl Acquisition {
             stood_behind: None,
             meets_sharers: false,
             outage: None,
+            failed: None,
             phase: AcquisitionPhase::Attempting { round: 0 },
         }
+    }
+
+    /// Returns whether its wait is over, so that no other attempt may begin: a process that stood still may notice late.
+    ///
+    /// The last attempt begins when the wait ends, by a timer that may be a little late.
+    pub(super) fn is_too_late(&self, now: Now) -> bool {
+        self.attempts > 0 && now.clock > self.request.wait_until + LATE
     }
 
     /// Goes on to the next attempt, in this round.
     pub(super) fn attempt(&mut self, round: u64) {
         self.attempts += 1;
+        self.failed = None;
         self.meets_sharers = false;
         self.ahead = 0;
         if let Some(claim) = &mut self.claim {
@@ -207,3 +220,6 @@ pub(super) struct Settlement {
     /// Up to when the lease lasts that the votes have granted.
     pub(super) until: Instant,
 }
+
+/// By how much the timer of an attempt may be late that begins when the wait ends.
+const LATE: Duration = Duration::from_millis(20);

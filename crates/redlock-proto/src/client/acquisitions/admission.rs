@@ -1,7 +1,8 @@
-//! The acquisitions that wait until their requests would be sent soon.
+//! The acquisitions that wait until their requests would be sent soon, and the client is not behind with renewals.
 //!
 //! An attempt that is made before that would use up its lease in this client, and its requests would keep those of
 //! renewals and releases waiting.
+//! A machine that cannot renew the leases that it has must not take others.
 
 use std::collections::BTreeMap;
 
@@ -46,12 +47,14 @@ impl Acquisitions {
         cx: &mut Context,
         now: Now,
     ) {
-        if self.queue.waiting.is_empty() && cx.nodes.have_room(cx.config.node_timeout, now.clock) {
+        if self.queue.waiting.is_empty() && may_ask(leases, cx, now) {
             return self.attempt(id, acquisition, leases, cx, now);
         }
-        // As long as a caller that waits for no other holder waits for the nodes.
-        let least = now.clock + cx.limit_within(acquisition.request.timing);
-        let until = acquisition.request.wait_until.max(least);
+        let mut until = acquisition.request.wait_until;
+        if acquisition.attempts == 0 {
+            // As long as a caller that waits for no other holder waits for the nodes.
+            until = until.max(now.clock + cx.limit_within(acquisition.request.timing));
+        }
         acquisition.phase = AcquisitionPhase::Queued {
             timer: cx.timers.set(until, Timer::Retry(id)),
             place: self.queue.enter(id),
@@ -62,7 +65,7 @@ impl Acquisitions {
     /// Starts the attempts whose turn has come.
     pub(in super::super) fn admit(&mut self, leases: &mut Leases, cx: &mut Context, now: Now) {
         while !self.queue.waiting.is_empty()
-            && cx.nodes.have_room(cx.config.node_timeout, now.clock)
+            && may_ask(leases, cx, now)
             && let Some((_, id)) = self.queue.waiting.pop_first()
         {
             let Some(acquisition) = self.acquisitions.remove(id) else {
@@ -88,4 +91,12 @@ impl Acquisitions {
         let answers = cx.nodes.standing(now);
         not_acquired(id, Some(failure), answers, cx);
     }
+}
+
+/// Returns whether there is room for another attempt.
+fn may_ask(leases: &mut Leases, cx: &Context, now: Now) -> bool {
+    let limit = cx.config.node_timeout;
+    // In an outage, an attempt says what is wrong.
+    cx.nodes.have_room(limit, now.clock)
+        && !(leases.are_behind() && cx.nodes.answer_in_time(limit, now))
 }

@@ -154,6 +154,8 @@ impl Acquisitions {
         };
         let id = *lease;
         let is_refused = extension.votes().refused() > 0;
+        // Its majority has confirmed, too late.
+        let is_confirmed = extension.votes().is_won();
         let hopeful = entry.confirmed_or_silent(extension.votes());
         let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
@@ -185,13 +187,19 @@ impl Acquisitions {
         }
         cx.joins_no_more(settlement.attempt);
         let kind = match verdict {
-            ExtensionVerdict::Extended { .. } => FailureKind::Expired,
+            _ if is_confirmed => FailureKind::Expired,
             _ if is_contended => FailureKind::Contended,
             _ if ran_out => FailureKind::Overloaded,
             _ => FailureKind::NoQuorum,
         };
         leases.withdraw(id, cx, now);
         leases.release(id, None, cx, now);
+        if let Some(entry) = cx.rounds.get_mut(round)
+            && let RoundKind::WriteBack { extension, .. } = &entry.kind
+        {
+            let (votes, nodes) = (extension.votes().clone(), &cx.nodes);
+            entry.say_uncounted(&votes, |node| nodes.same_server(node));
+        }
         let failed = FailedAttempt {
             failure: Failure::after_grant(kind, started, now.clock),
             round,

@@ -120,7 +120,7 @@ impl Acquisitions {
     /// Goes on after the delay that follows a failed attempt, or a commit that too few have confirmed; or ends a wait for
     /// its turn to ask nodes.
     pub(super) fn on_timer(&mut self, id: u64, leases: &mut Leases, cx: &mut Context, now: Now) {
-        let Some(acquisition) = self.acquisitions.remove(id) else {
+        let Some(mut acquisition) = self.acquisitions.remove(id) else {
             return;
         };
         if let AcquisitionPhase::Unconfirmed { settlement, .. } = &acquisition.phase {
@@ -132,6 +132,12 @@ impl Acquisitions {
         }
         if let AcquisitionPhase::InLine { round, .. } = acquisition.phase {
             return self.stood(id, acquisition, round, leases, cx, now);
+        }
+        if acquisition.is_too_late(now)
+            && let Some((failure, answers)) = acquisition.failed.take().map(|failed| *failed)
+        {
+            acquisition.leave_lines(cx, now);
+            return not_acquired(id, Some(failure), answers, cx);
         }
         self.attempt_in_turn(id, acquisition, leases, cx, now);
     }
@@ -250,17 +256,16 @@ impl Acquisitions {
             )
         };
         acquisition.keep_places(cx, now);
+        let answers = cx.answers(round, now);
         match next {
             RetryDecision::RetryAt(at) => {
+                acquisition.failed = Some(Box::new((failure, answers)));
                 let at = not_before.map_or(at, |earliest| earliest.max(at));
                 let timer = cx.timers.set(at, Timer::Retry(id));
                 acquisition.phase = AcquisitionPhase::Pausing { timer };
                 self.acquisitions.insert(id, acquisition);
             }
-            RetryDecision::GiveUp => {
-                let answers = cx.answers(round, now);
-                not_acquired(id, Some(failure), answers, cx);
-            }
+            RetryDecision::GiveUp => not_acquired(id, Some(failure), answers, cx),
         }
     }
 }

@@ -15,9 +15,9 @@ use super::{
     attempt, not_acquired,
 };
 use crate::{
-    AttemptVerdict, ClockReading, Failure, FailureKind, Fairness, Gift, GiveBack, InLine, Instant,
-    KeySet, LinePlace, Lock, LockMode, NodeKey, NodeOutcome, Notice, OwnerId, Quarantine, Reply,
-    Request, RetryDecision, Verb,
+    Attempt, AttemptVerdict, ClockReading, Failure, FailureKind, Fairness, Gift, GiveBack, InLine,
+    Instant, KeySet, LinePlace, Lock, LockMode, NodeAnswer, NodeKey, NodeOutcome, Notice, OwnerId,
+    Quarantine, Reply, Request, RetryDecision, Verb,
 };
 
 impl Acquisitions {
@@ -42,6 +42,7 @@ impl Acquisitions {
         }
         let free_in = attempt.votes().majority_free_in();
         let bits = cx.bits();
+        let in_turn = BETWEEN_BEATS * u32::try_from(self.acquisitions.len()).unwrap_or(u32::MAX);
         let Some(acquisition) = self.acquisitions.get_mut(id) else {
             return;
         };
@@ -76,6 +77,7 @@ impl Acquisitions {
             let shortest = longest_stay(cx.config.keyspace.quarantine()) / BEATS;
             let waited = now.clock.saturating_since(acquisition.request.came);
             let beat = (shortest * (1 + acquisition.ahead)).max(waited / 8);
+            let beat = beat.max(in_turn);
             let beat = started + beat.min(shortest * LONGEST_BEAT);
             let at = free_at.map_or(beat, |free_at| free_at.min(beat));
             // A holder may extend its lease in its last millisecond, again and again.
@@ -115,12 +117,7 @@ impl Acquisitions {
             return;
         };
         if is_over {
-            let answers = cx.answers(round, now);
-            if let Some(lock) = decided(round, cx) {
-                attempt::give_back(&failure, &acquisition.request, &lock, cx, now);
-            }
-            cx.forget_if_over(round);
-            return not_acquired(id, Some(failure), answers, cx);
+            return give_up(id, &acquisition, (round, failure), cx, now);
         }
         self.ask_again(id, acquisition, (round, &failure), leases, cx, now);
     }
@@ -139,7 +136,7 @@ impl Acquisitions {
         now: Now,
     ) {
         let request = acquisition.request.clone();
-        let Some(lock) = decided(round, cx) else {
+        let Some((lock, _)) = decided(round, cx) else {
             return;
         };
         self.attempt(id, acquisition, leases, cx, now);
@@ -192,12 +189,23 @@ impl Acquisitions {
         };
         let id = *id;
         let verdict = attempt.on_gift(node, gift.counter, (gift.run, reading), now.clock);
+        let is_counted = matches!(
+            attempt.votes().get(node),
+            Some(crate::Vote::Cast(NodeOutcome::Granted { .. }))
+        );
+        // A node whose line came back with old data gives a key where it has refused.
+        if is_counted {
+            entry.say(node, NodeAnswer::Granted);
+        }
         match verdict {
             None => self.stand(gift.round, leases, cx, now),
             // It asked too long ago: the rest is too short for a lease. A majority has its key now.
             Some(AttemptVerdict::Failed(failure)) if failure.kind == FailureKind::Expired => {
                 self.stands_no_more(id, cx);
                 if let Some(acquisition) = self.acquisitions.remove(id) {
+                    if now.clock >= acquisition.request.wait_until {
+                        return give_up(id, &acquisition, (gift.round, failure), cx, now);
+                    }
                     let over = (gift.round, &failure);
                     self.ask_again(id, acquisition, over, leases, cx, now);
                 }
@@ -359,12 +367,35 @@ impl Failure {
     }
 }
 
-/// Takes the attempt out of a round that is over for it; returns its lock.
-fn decided(round: u64, cx: &mut Context) -> Option<Arc<Lock>> {
+/// Ends an acquisition whose wait is over, in the round of its last attempt.
+fn give_up(
+    id: u64,
+    acquisition: &Acquisition,
+    (round, failure): (u64, Failure),
+    cx: &mut Context,
+    now: Now,
+) {
+    let taken = decided(round, cx);
+    if let Some((_, attempt)) = &taken
+        && let Some(entry) = cx.rounds.get_mut(round)
+    {
+        let nodes = &cx.nodes;
+        entry.say_uncounted(attempt.votes(), |node| nodes.same_server(node));
+    }
+    let answers = cx.answers(round, now);
+    if let Some((lock, _)) = taken {
+        attempt::give_back(&failure, &acquisition.request, &lock, cx, now);
+    }
+    cx.forget_if_over(round);
+    not_acquired(id, Some(failure), answers, cx);
+}
+
+/// Takes the attempt and its lock out of a round that is over for it.
+fn decided(round: u64, cx: &mut Context) -> Option<(Arc<Lock>, Attempt)> {
     let entry = cx.rounds.get_mut(round)?;
     let decided = RoundKind::decided(None);
     match std::mem::replace(&mut entry.kind, decided) {
-        RoundKind::Attempt { lock, .. } => Some(lock),
+        RoundKind::Attempt { lock, attempt, .. } => Some((lock, attempt)),
         _ => None,
     }
 }
@@ -393,6 +424,10 @@ const LONGEST_STAY: Duration = Duration::from_secs(3);
 const BEATS: u32 = 12;
 /// The longest time before a caller asks again, in shortest ones: it is far behind, or has waited for long.
 const LONGEST_BEAT: u32 = 4;
+/// The time between two callers of a client that ask again, if more than 250 wait: each asks and gives its last owner back.
+///
+/// With more than a thousand, each asks once a second, because nodes give the key for a second from then.
+const BETWEEN_BEATS: Duration = Duration::from_millis(1);
 /// Nodes count in whole milliseconds.
 const A_LITTLE: Duration = Duration::from_millis(2);
 

@@ -174,6 +174,9 @@ impl Leases {
         let mut action = None;
         let mut live = false;
         if let Some(held) = self.held.get_mut(id) {
+            if verdict == ExtensionVerdict::Failed && extension.votes().refused() > 0 {
+                held.state.on_refusal();
+            }
             action = held.on_extension(started, verdict, now.clock);
             // Clocks may have gone ahead while the round was on its way, and whatever else the lease wants is over then.
             let lost = held.look_at_clocks(cx.nodes.clocks());

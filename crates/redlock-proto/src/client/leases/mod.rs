@@ -6,7 +6,7 @@ mod missing_nodes;
 mod release;
 mod run_record;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 pub(super) use self::{
     lease::{WonAttempt, WonLease},
@@ -22,6 +22,8 @@ pub(super) struct Leases {
     held: Places<Box<WonLease>>,
     /// The least drift that any of them allows for, or less: nothing is known of it before the first look.
     least_drift: Duration,
+    /// The leases whose renewals the client was behind with, when last looked at.
+    behind: BTreeSet<u64>,
     /// The lock of the run that ended last, and when that was.
     last_run: Option<(NodeKey, Instant)>,
 }
@@ -32,6 +34,17 @@ impl Leases {
         let last = self.last_run.as_ref();
         let last = last.filter(|(key, _)| key == keys.first());
         last.is_some_and(|(_, ended)| now.clock < *ended + AFTER_OWN_RUN)
+    }
+
+    /// Returns whether the client is behind with a renewal: other work must wait for that.
+    pub(super) fn are_behind(&mut self) -> bool {
+        while let Some(lease) = self.behind.first() {
+            if self.get(*lease).is_some_and(|held| held.state.is_behind()) {
+                return true;
+            }
+            self.behind.pop_first();
+        }
+        false
     }
 
     /// Returns how many there are.
@@ -179,6 +192,7 @@ impl Leases {
         match action {
             Some(LeaseAction::Spread) => self.spread(id, cx, now),
             Some(LeaseAction::Extend) => self.start_extension(id, None, cx, now),
+            Some(LeaseAction::Wait) => drop(self.behind.insert(id)),
             Some(LeaseAction::Warn) => cx.notice(Notice::Endangered { lease: id }),
             Some(LeaseAction::Lost(loss)) => cx.outbox.push(Effect::Lost { lease: id, loss }),
             None => {}

@@ -310,6 +310,14 @@ impl Nodes {
         self.all().filter(has_room).count() >= self.quorum.majority()
     }
 
+    /// Returns whether a majority votes, of which no node has said nothing for `node_timeout` though it owes an answer.
+    pub(super) fn answer_in_time(&self, node_timeout: Duration, now: Now) -> bool {
+        let answers = |node: &usize| {
+            self.votes(*node, now) && self.silent_at(*node, node_timeout, now.clock) > now.clock
+        };
+        self.all().filter(answers).count() >= self.quorum.majority()
+    }
+
     fn votes(&self, node: usize, now: Now) -> bool {
         self.is_up(node) && self.vote(node, now.clock).is_ok()
     }

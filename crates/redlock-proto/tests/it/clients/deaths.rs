@@ -1,6 +1,6 @@
 //! A minority of nodes that dies, or falls silent, at any moment of a claim or of an acquire.
 
-use redlock_proto::Effect;
+use redlock_proto::{Effect, FailureKind};
 
 use crate::clients::{
     bench::{Bench, MS},
@@ -170,4 +170,26 @@ fn a_late_vote_that_decides_a_round_of_confirmation_leaves_nothing_of_it() {
         bench.answer_all(0);
         assert_eq!(bench.open_requests(0), 0, "after {} turns", turn + 1);
     }
+}
+
+// Shows: T6.9.
+#[test]
+fn a_majority_that_confirms_too_late_does_not_mean_another_holder() {
+    let mut bench = Bench::new(3);
+    // The token must be written back, and a stranger has the key at the third node.
+    bench.count_ahead(0);
+    bench.take(2, 1);
+    bench.acquire(0);
+    bench.answer_all_once(0);
+    assert!(bench.seen(0).is_empty());
+    // The keys last for longer than the lease, by the drift.
+    bench.pass(985);
+    bench.answer_all_once(0);
+    let kinds: Vec<FailureKind> = (bench.seen(0).iter())
+        .filter_map(|effect| match effect {
+            Effect::NotAcquired { failure, .. } => failure.as_ref().map(|failure| failure.kind),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kinds, [FailureKind::Expired]);
 }

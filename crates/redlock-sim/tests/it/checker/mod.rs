@@ -85,6 +85,7 @@ fn waits(due: u64) -> Event {
     Event::Waits {
         waiter: 7,
         client: 1,
+        until: ms(due),
         due: ms(due),
     }
 }

@@ -34,6 +34,25 @@ fn attempts_without_a_pause_are_found() {
 }
 
 #[test]
+fn attempts_after_the_wait_are_found_unless_they_are_the_first() {
+    let waits = Event::Waits {
+        waiter: 7,
+        client: 1,
+        until: ms(20),
+        due: ms(500),
+    };
+    let history = |attempts: &[u64]| {
+        let tries = attempts.iter().map(|at| (*at, TRIES));
+        let begins = [(1, waits.clone())].into_iter();
+        let all = begins.chain(tries).chain([(400, ANSWERED)]);
+        names(&all.collect::<Vec<_>>())
+    };
+    assert_eq!(history(&[1, 71]), ["LateAttempt"]);
+    assert_eq!(history(&[1, 70]), NOTHING);
+    assert_eq!(history(&[71]), NOTHING);
+}
+
+#[test]
 fn a_key_that_nobody_acquires_is_found() {
     let free = Event::Free {
         key: 0,

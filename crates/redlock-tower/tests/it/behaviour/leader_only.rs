@@ -1,6 +1,6 @@
 //! Requests that only the leader serves.
 
-use std::{convert::Infallible, pin::pin, time::Duration};
+use std::{convert::Infallible, pin::pin, task::Poll, time::Duration};
 
 use axum::{Extension, Router, body::Body, routing::any};
 use bytes::Bytes;
@@ -178,4 +178,27 @@ async fn only_the_leader_makes_the_inner_service_ready() {
     };
     let (served, ()) = in_time(async { tokio::join!(served, serve) }).await;
     assert_eq!(served.unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_wait_for_no_look_of_another_one_if_a_leader_was_seen_before() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let [one, watcher] = ["one", "watcher"].map(|name| candidate(&redlock, name));
+    let app = replica(LeaderOnlyLayer::new(watcher));
+    let term = lead(&one).await;
+    assert_eq!(ask(&app, import()).await.headers()["redlock-leader"], "one");
+    term.resign().await.unwrap();
+    tokio::time::sleep(TTL / 3).await;
+    let mut looks = pin!(ask(&app, import()));
+    assert!(poll!(looks.as_mut()).is_pending());
+    let Poll::Ready(refused) = poll!(pin!(ask(&app, import()))) else {
+        panic!("it waits for the look")
+    };
+    assert_eq!(refused.headers()["redlock-leader"], "one");
+    assert!(!looks.await.headers().contains_key("redlock-leader"));
+    // The next request looks for itself if the one that looked is gone.
+    tokio::time::sleep(TTL / 3).await;
+    let _term = lead(&one).await;
+    assert!(poll!(pin!(ask(&app, import()))).is_pending());
+    assert_eq!(ask(&app, import()).await.headers()["redlock-leader"], "one");
 }

@@ -369,7 +369,9 @@ impl Bench {
     pub(crate) fn read(&mut self, peer: usize, ask: u64) {
         let (now, job) = (self.now(), Self::job());
         let lock = Self::lock();
-        self.peers[peer].client.read_job(ask, &job, &lock, now);
+        self.peers[peer]
+            .client
+            .read_job(ask, &job, &lock, None, now);
         self.gather(peer);
     }
 
