@@ -54,7 +54,9 @@ use crate::{
 /// # Fairness
 ///
 /// Callers of one process wait in order.
-/// Between processes, a random retry decides.
+/// Callers of different processes wait in line at the nodes, where clients may publish and subscribe; otherwise a random
+/// retry decides.
+/// [`Fairness`](crate::Fairness) says which of the two orders counts.
 ///
 /// # Examples
 ///

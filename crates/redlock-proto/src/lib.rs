@@ -13,15 +13,18 @@
 //! A granted attempt becomes a [`LeaseState`]: the lease is valid up to a deadline that counts from before the first
 //! request was sent ([`Timing::deadline`]).
 //! Only a confirmed [`Extension`] moves that deadline, and only later.
-//! An attempt that fails frees what it took at once and is followed, after a random delay that
-//! [`RetryPolicy`] chooses, by another with a fresh [`OwnerId`].
+//! An attempt that fails frees what it took at once, and its caller waits in line at the nodes: one that frees the key
+//! gives it to the first caller in the same step.
+//! Where the caller may not wait there, another attempt with a fresh [`OwnerId`] follows, after a random delay that
+//! [`RetryPolicy`] chooses.
 //! A [`Release`] frees the lease on every node that may hold it.
 //!
 //! A claim of a scheduled tick is an acquisition that nodes grant by their own clocks, and only of ticks after
 //! the newest one that they remember; it is won once a majority remembers it ([`Client::claim`]).
 //!
-//! What a node does with a [`Request`] is written down twice: as the script that real servers run, and
-//! as [`Store`], the model that in-memory nodes run.
+//! A node carries a [`Request`] out in one of three ways: by the script that real servers run, by a transaction of their
+//! own commands for plain requests, or as [`Store`], the model that in-memory nodes run.
+//! Tests compare them.
 //!
 //! # Where the rules come from
 //!

@@ -23,8 +23,9 @@ pub enum Vote {
 /// Of two nodes that are one server, one counts.
 /// A grant that came without a reading counts as it is: this is for drivers that have no clocks of nodes.
 ///
-/// A node votes once.
-/// An answer after its vote, or after the round was closed, is never counted.
+/// A node votes once, unless it put the caller in line: it may give the key later, and its gift takes the place of that
+/// answer.
+/// Any other answer after its vote, or after the round was closed, is never counted.
 /// A duplicated reply must not make a majority out of one node, nor a late one out of an earlier round.
 #[derive(Clone, Debug)]
 pub struct Votes {
