@@ -94,6 +94,9 @@ impl RequestCounters {
 pub(crate) struct RequestReports {
     redlock: Redlock,
     counters: RequestCounters,
+    /// The label of requests that have named no lock, which so allocate nothing.
+    #[cfg(feature = "metrics")]
+    none: Arc<str>,
 }
 
 impl RequestReports {
@@ -101,6 +104,8 @@ impl RequestReports {
         Self {
             redlock,
             counters: RequestCounters::default(),
+            #[cfg(feature = "metrics")]
+            none: "none".into(),
         }
     }
 
@@ -121,7 +126,7 @@ impl RequestReports {
                     .lock_labels(Some(class).filter(|class| !class.is_empty())),
                 None => [
                     ("namespace", self.redlock.namespace()),
-                    ("lock", "none".into()),
+                    ("lock", Arc::clone(&self.none)),
                 ],
             },
         );

@@ -6,7 +6,7 @@ use redlock_core::Redlock;
 use redlock_cron::{
     BACKFILL_LIFETIME, Backfill, JobMemory, MOST_BACKFILLED, PastRun, REQUEST_LIFETIME,
     chrono::{DateTime, SecondsFormat, Utc},
-    request_backfill,
+    request_backfill, request_rerun,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -39,6 +39,10 @@ pub(super) struct BackfillArgs {
     #[arg(long, value_name = "TIME", value_parser = instant)]
     to: DateTime<Utc>,
 
+    /// Also runs the ticks of which a run has ended well
+    #[arg(long)]
+    again: bool,
+
     /// Waits for the end of all runs, whose outcomes are the exit code
     #[arg(long)]
     wait: bool,
@@ -57,7 +61,11 @@ pub(super) async fn run(args: BackfillArgs, context: &CommandContext) -> Command
     let job: JobName = args.job.parse()?;
     let client = client(context, &settings).await?;
     known(&client, &job, args.unseen).await?;
-    let moment = request_backfill(&client, &job.namespace, &job.name, args.from, args.to).await;
+    let (namespace, name) = (&job.namespace, &job.name);
+    let moment = match args.again {
+        true => request_rerun(&client, namespace, name, args.from, args.to).await,
+        false => request_backfill(&client, namespace, name, args.from, args.to).await,
+    };
     let moment = moment.map_err(|error| failed(&error, ""))?;
     let asked = moment.to_rfc3339_opts(SecondsFormat::Secs, true);
     let output = context.output;

@@ -226,9 +226,9 @@ fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()>
     }
     for run in job.runs() {
         let mark = match run.outcome() {
-            Some("ok") => LineMark::Good,
+            Some("ok" | "already-ok") => LineMark::Good,
+            Some("backfilled" | "paused") | None => LineMark::Note,
             Some(_) => LineMark::Warning,
-            None => LineMark::Note,
         };
         output.marked(mark, &run_line(run))?;
     }

@@ -57,7 +57,10 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             "guide … --delayed" => (0, "/bin/sleep"),
             "jobs" | "jobs NAMESPACE/NAME" => (0, "paused"),
             "leader NAME" => (1, "no leader"),
-            "jobs pause NAMESPACE/NAME" | "jobs pause NAMESPACE/NAME --unseen" => (0, "is paused"),
+            "jobs pause NAMESPACE/NAME"
+            | "jobs pause NAMESPACE/NAME --unseen"
+            | "jobs pause NAMESPACE/NAME --reason TEXT" => (0, "is paused"),
+            "jobs stop NAMESPACE/NAME" => (0, "are asked to end"),
             // No replica is up here.
             "jobs backfill NAMESPACE/NAME --from TIME --to TIME --wait" => {
                 let range = [

@@ -27,7 +27,7 @@ use crate::{
         ALREADY_OK, BACKFILLED, BackfillEntry, CANCELLED, is_cancelled, key_of_tick, moment_of_tick,
     },
     replica::{ClaimRequest, Claims, Refusal, WonClaim},
-    tick::{JobRunner, SHORT_WAIT, Start, unless_forbidden},
+    tick::{JobRunner, SHORT_WAIT, Start, is_paused, unless_forbidden},
 };
 
 /// The range of a backfill, in whole seconds; both ends belong to it.
@@ -36,6 +36,8 @@ pub(super) struct BackfillRange {
     // invariant: not after `to`, and both between 1970 and the year 9999
     from: DateTime<Utc>,
     to: DateTime<Utc>,
+    /// Whether the ticks that have ended well are run too.
+    again: bool,
 }
 
 impl BackfillRange {
@@ -52,13 +54,27 @@ impl BackfillRange {
         if from > to {
             return Err("the range has no whole second, and ticks are whole seconds");
         }
-        Ok(Self { from, to })
+        let again = false;
+        Ok(Self { from, to, again })
+    }
+
+    /// Has the ticks that have ended well run too.
+    pub(super) fn again(self) -> Self {
+        Self {
+            again: true,
+            ..self
+        }
     }
 
     /// Reads what [`Display`](fmt::Display) writes.
     pub(super) fn of(text: &str) -> Option<Self> {
+        let (text, again) = match text.strip_suffix(AGAIN) {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
         let (from, to) = text.split_once('/')?;
-        Self::new(from.parse().ok()?, to.parse().ok()?).ok()
+        let range = Self::new(from.parse().ok()?, to.parse().ok()?).ok()?;
+        Some(Self { again, ..range })
     }
 }
 
@@ -66,8 +82,21 @@ impl BackfillRange {
 impl fmt::Display for BackfillRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let form = "%Y-%m-%dT%H:%M:%SZ";
-        write!(f, "{}/{}", self.from.format(form), self.to.format(form))
+        let again = if self.again { AGAIN } else { "" };
+        let [from, to] = [self.from, self.to].map(|end| end.format(form));
+        write!(f, "{from}/{to}{again}")
     }
+}
+
+/// The runs of a tick before its backfill, as far as they were known before the first claim of the backfill.
+#[derive(Clone, Copy, Debug)]
+enum TickRuns {
+    /// The tick is to run again.
+    DoNotMatter,
+    /// One has ended well.
+    EndedWell,
+    /// None is known that has.
+    Unknown,
 }
 
 /// The ticks of a backfill in which this replica has a part.
@@ -133,8 +162,12 @@ impl JobRunner {
             Err(refusal) => return drop(self.job.refused(moment, Trigger::Backfill, refusal)),
         };
         for (number, tick) in (1..).zip(&ticks) {
-            let is_done = done.has(number);
-            let decided = self.decide_backfilled(moment, number, &ticks, is_done);
+            let known = match range.again {
+                true => TickRuns::DoNotMatter,
+                false if done.has(number) => TickRuns::EndedWell,
+                false => TickRuns::Unknown,
+            };
+            let decided = self.decide_backfilled(moment, number, &ticks, known);
             match self.job.unless_draining(decided).await {
                 Ok(Some(start)) => drop(start.run(&self.job).await),
                 Ok(None) => {}
@@ -230,7 +263,7 @@ impl JobRunner {
         moment: DateTime<Utc>,
         number: u64,
         ticks: &[DateTime<Utc>],
-        is_done: bool,
+        known: TickRuns,
     ) -> Result<Option<Start>, Refusal> {
         let job = &self.job;
         let key = key_of_tick(&job.id, number);
@@ -271,7 +304,8 @@ impl JobRunner {
                 sleep(BETWEEN_TICKS).await;
                 continue;
             }
-            if !job.wants(tick) {
+            // A claim in a pause would use the tick up.
+            if !job.wants(tick) || is_paused(job).await == Some(true) {
                 sleep(SHORT_WAIT).await;
                 continue;
             }
@@ -299,7 +333,7 @@ impl JobRunner {
                 Err(_) => sleep(SHORT_WAIT).await,
             }
         };
-        self.start_backfilled(won, tick, is_done, settled).await
+        self.start_backfilled(won, tick, known, settled).await
     }
 
     /// Decides whether a tick that was claimed for a backfill is started.
@@ -307,7 +341,7 @@ impl JobRunner {
         self: &Arc<Self>,
         won: WonClaim,
         tick: DateTime<Utc>,
-        is_done: bool,
+        known: TickRuns,
         settled: Option<Tick>,
     ) -> Result<Option<Start>, Refusal> {
         let job = &self.job;
@@ -322,7 +356,12 @@ impl JobRunner {
         let is_used_up = self.is_used_up(tick, settled).await;
         // Under the lock of the tick's run, so that no run of the tick ends after this.
         let memory = self.memory().await;
-        let word = match is_done || memory.has_ended_well(tick) {
+        let has_ended_well = match known {
+            TickRuns::DoNotMatter => false,
+            TickRuns::EndedWell => true,
+            TickRuns::Unknown => memory.has_ended_well(tick),
+        };
+        let word = match has_ended_well {
             true => Some(ALREADY_OK),
             // It could run twice.
             false if !is_used_up || !memory.is_known() => Some(RunRecord::UNSTARTED),
@@ -425,6 +464,9 @@ pub const BACKFILL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long to wait for ticks that are due: no fraction of a second, because each look could find the ticks of a second.
 const BETWEEN_TICKS: Duration = Duration::from_millis(230);
+
+/// The end of the word for a range whose ticks run again.
+const AGAIN: &str = "/again";
 
 /// The beginning of the outcome of a plan, before the ticks that had ended well.
 const COUNTED: &str = "counted-";

@@ -18,6 +18,6 @@ pub use self::{
     inspect::inspect,
     remote::{
         cancel_backfill, dangerous_forget, job_remembered_under, pause, pause_with,
-        remembered_under, request_backfill, request_run, resume, resume_with, stop,
+        remembered_under, request_backfill, request_rerun, request_run, resume, resume_with, stop,
     },
 };

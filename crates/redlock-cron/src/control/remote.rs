@@ -308,14 +308,14 @@ pub async fn request_run(
 /// Then the replicas claim the ticks, the oldest first, for up to a day; each tick is started on one replica, under the
 /// job's lock, with a fencing token of its own, and its run has [`Trigger::Backfill`](crate::Trigger::Backfill).
 ///
-/// A tick of which the nodes remember a run that ended well is not started again.
+/// A tick of which the nodes remember a run that ended well is not started again; [`request_rerun`] starts it.
 /// They remember ten runs of ticks and the last backfills; an older tick is started, whether it has run or not.
 /// A tick that no replica has started, and that is still to be made up for, is started once: as one of the backfill.
 ///
 /// Ticks that are due go first, whatever the job's [overlap policy](crate::Overlap) is, and a tick of the backfill waits
 /// for the end of a run.
-/// A [pause](crate::pause()) of the job ends the backfill, and so does another backfill of the job: no further tick of it
-/// is started.
+/// A [pause](crate::pause()) of the job holds the backfill up, and its end lets it go on.
+/// Another backfill of the job ends it, and so does [`cancel_backfill`]: no further tick of it is started.
 /// A run that is cut short is not started again; another request for the same range starts it.
 ///
 /// # Errors
@@ -364,9 +364,53 @@ pub async fn request_backfill(
     from: DateTime<Utc>,
     to: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, ControlError> {
+    let range = BackfillRange::new(from, to);
+    request_range(redlock, namespace, name, range, to).await
+}
+
+/// Asks all replicas to run the ticks of a job from `from` to `to` again, also those of which a run has ended well.
+///
+/// It is a [backfill](request_backfill) otherwise; with one instant as both ends, it runs one tick again.
+///
+/// # Errors
+///
+/// As [`request_backfill`].
+///
+/// # Cancel safety
+///
+/// As of [`request_backfill`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let tick = "2026-03-01T02:00:00Z".parse()?;
+/// redlock_cron::request_rerun(&redlock, "billing", "close-day", tick, tick).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn request_rerun(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<DateTime<Utc>, ControlError> {
+    let range = BackfillRange::new(from, to).map(BackfillRange::again);
+    request_range(redlock, namespace, name, range, to).await
+}
+
+async fn request_range(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    range: Result<BackfillRange, &'static str>,
+    to: DateTime<Utc>,
+) -> Result<DateTime<Utc>, ControlError> {
     let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
-    let range =
-        BackfillRange::new(from, to).map_err(|why| ControlError::invalid_range(name, why))?;
+    let range = range.map_err(|why| ControlError::invalid_range(name, why))?;
     let mut claims = claims(redlock);
     let Some(now) = redlock.node_time().await else {
         let why = "too few nodes say what time it is; nothing was done";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::{Delivery, Missed, OnLost, Overlap, SingletonJob, Tries};
 
@@ -357,6 +357,27 @@ impl SingletonJob {
     /// ```
     pub fn expect_success_within(mut self, limit: Duration) -> Self {
         self.settings.expect_success_within = Some(limit);
+        self
+    }
+
+    /// Leaves all ticks of these days out, such as holidays: a day is one of the zone of the job's pattern, and of UTC for a
+    /// job without one.
+    ///
+    /// Previews, backfills and the dead-man's switch know of them; missed ticks of these days are not made up for.
+    /// All replicas must have the same days.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{BoxError, SingletonJob, chrono::NaiveDate};
+    ///
+    /// let holidays = [NaiveDate::from_ymd_opt(2026, 12, 25), NaiveDate::from_ymd_opt(2027, 1, 1)];
+    /// let job = SingletonJob::cron("remind", "0 0 9 * * MON-FRI", "Europe/Berlin", |_| async { Ok::<(), BoxError>(()) })
+    ///     .except(holidays.into_iter().flatten());
+    /// # drop(job);
+    /// ```
+    pub fn except(mut self, days: impl IntoIterator<Item = NaiveDate>) -> Self {
+        self.except.extend(days);
         self
     }
 

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use serde::Deserialize;
 
 use super::{settings::JobSettings, singleton_job::boxed};
@@ -92,6 +92,9 @@ pub struct JobConfig<P = Option<()>> {
     /// As [`SingletonJob::expect_success_within`].
     #[serde(default, with = "humantime_serde")]
     pub expect_success_within: Option<Duration>,
+    /// As [`SingletonJob::except`]: days such as `"2026-12-25"`, with quotes in TOML, too.
+    #[serde(default)]
+    pub except: Vec<NaiveDate>,
     /// As [`SingletonJob::remember_errors`].
     #[serde(default)]
     pub remember_errors: bool,
@@ -146,6 +149,7 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
         Ok(SingletonJob {
             name: self.name,
             plan,
+            except: self.except.into_iter().collect(),
             settings: JobSettings {
                 start_within: self.start_within,
                 ttl: self.ttl,

@@ -8,8 +8,9 @@
 //! Each half is hashed from fields with a number of their own, so that no name in the source is part of it.
 //! What earlier versions wrote is a number without a format; it is taken for another configuration.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
+use chrono::{Datelike as _, NaiveDate};
 use chrono_tz::IANA_TZDB_VERSION;
 use sha2::{Digest, Sha256};
 
@@ -26,18 +27,24 @@ pub(crate) struct Fingerprint {
 
 impl Fingerprint {
     /// Computes the fingerprint, which is the same on all replicas with the same configuration and zones.
-    pub(crate) fn of(plan: &Plan, settings: &JobSettings<Duration>, early: Duration) -> Self {
-        Self::with_zones(plan, settings, early, IANA_TZDB_VERSION)
+    pub(crate) fn of(
+        plan: &Plan,
+        except: &BTreeSet<NaiveDate>,
+        settings: &JobSettings<Duration>,
+        early: Duration,
+    ) -> Self {
+        Self::with_zones(plan, except, settings, early, IANA_TZDB_VERSION)
     }
 
     fn with_zones(
         plan: &Plan,
+        except: &BTreeSet<NaiveDate>,
         settings: &JobSettings<Duration>,
         early: Duration,
         zones: &str,
     ) -> Self {
         Self {
-            schedule: schedule(plan),
+            schedule: schedule(plan, except),
             policies: policies(settings, early, zones),
         }
     }
@@ -73,8 +80,16 @@ pub(crate) fn is_made_up(number: u64) -> bool {
     number >> 56 == FORMAT && number & MADE_UP != 0
 }
 
-fn schedule(plan: &Plan) -> u64 {
+fn schedule(plan: &Plan, except: &BTreeSet<NaiveDate>) -> u64 {
     let fields = Fields::default();
+    let days = except
+        .iter()
+        .flat_map(|day| day.num_days_from_ce().to_be_bytes());
+    let days: Vec<_> = days.collect();
+    let fields = match except.is_empty() {
+        true => fields,
+        false => fields.field(5, &days),
+    };
     match plan {
         // Another spelling of the same times is no other schedule: ticks are owed across a release that brings it.
         Plan::Cron { zone, .. } => {
@@ -214,7 +229,8 @@ mod tests {
         let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
         let schedule = plan.schedule().unwrap();
         let settings = settings.in_force(&schedule, &redlock).unwrap();
-        Fingerprint::with_zones(plan, &settings, early(&redlock), "2026a")
+        let except = BTreeSet::new();
+        Fingerprint::with_zones(plan, &except, &settings, early(&redlock), "2026a")
     }
 
     fn settings() -> Vec<Settings> {
@@ -335,6 +351,20 @@ mod tests {
         let [follows, fixed] = [follows, fixed].map(|pattern| cron(pattern, Tz::Europe__Berlin));
         let fixed = fingerprint(&fixed, &Settings::default()).await;
         assert_ne!(fingerprint(&follows, &Settings::default()).await, fixed);
+    }
+
+    #[test]
+    fn days_that_are_left_out_are_part_of_the_schedule() {
+        let plan = cron("0 0 2 * * *", Tz::UTC);
+        let days = |days: &[u32]| {
+            let days = days
+                .iter()
+                .filter_map(|day| NaiveDate::from_ymd_opt(2026, 12, *day));
+            schedule(&plan, &days.collect())
+        };
+        let all: HashSet<_> = [days(&[]), days(&[25]), days(&[26]), days(&[25, 26])].into();
+        assert_eq!(all.len(), 4);
+        assert_eq!(days(&[26, 25]), days(&[25, 26]));
     }
 
     #[tokio::test]

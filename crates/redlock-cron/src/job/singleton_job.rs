@@ -1,6 +1,6 @@
-use std::{error::Error, fmt, time::Duration};
+use std::{collections::BTreeSet, error::Error, fmt, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::settings::JobSettings;
@@ -53,6 +53,8 @@ use crate::{Missed, Run, Schedule, SetupError, Zone, schedule::Plan};
 pub struct SingletonJob {
     pub(crate) name: String,
     pub(crate) plan: Plan,
+    /// The days that are left out of it.
+    pub(crate) except: BTreeSet<NaiveDate>,
     pub(crate) settings: JobSettings<Option<Duration>>,
     pub(crate) work: Work,
     pub(crate) condition: Option<Condition>,
@@ -196,13 +198,14 @@ impl SingletonJob {
     /// # Ok::<(), redlock_cron::SetupError>(())
     /// ```
     pub fn schedule(&self) -> Result<Schedule, SetupError> {
-        self.plan.schedule()
+        Ok(self.plan.schedule()?.except(self.except.iter().copied()))
     }
 
     fn new(name: String, plan: Plan, work: Work) -> Self {
         Self {
             name,
             plan,
+            except: BTreeSet::new(),
             settings: JobSettings::default(),
             work,
             condition: None,

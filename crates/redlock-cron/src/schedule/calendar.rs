@@ -1,10 +1,11 @@
 use std::{
+    collections::BTreeSet,
     ops::{Range, RangeInclusive},
     sync::Arc,
     time::Duration,
 };
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, TimeZone as _, Utc};
 use chrono_tz::Tz;
 
 use super::{
@@ -37,7 +38,11 @@ use crate::SetupError;
 /// # Ok::<(), redlock_cron::SetupError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Schedule(pub(super) ScheduleKind);
+pub struct Schedule(
+    pub(super) ScheduleKind,
+    /// The days that are left out, in the schedule's zone.
+    pub(super) Arc<BTreeSet<NaiveDate>>,
+);
 
 #[derive(Clone, Debug)]
 pub(super) enum ScheduleKind {
@@ -61,7 +66,7 @@ impl Schedule {
         let pattern = Pattern::read(pattern);
         let pattern = pattern.map_err(|error| SetupError::misuse("pattern", error))?;
         let pattern = Arc::new(pattern);
-        Ok(Self(ScheduleKind::Cron { pattern, zone }))
+        Ok(Self(ScheduleKind::Cron { pattern, zone }, Arc::default()))
     }
 
     /// Makes the schedule of the multiples of `interval` since the Unix epoch, as
@@ -84,7 +89,7 @@ impl Schedule {
     pub fn every(interval: Duration) -> Result<Self, SetupError> {
         let seconds = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX);
         if interval.subsec_nanos() == 0 && (1..=LONGEST_INTERVAL).contains(&seconds) {
-            return Ok(Self(ScheduleKind::Every(seconds)));
+            return Ok(Self(ScheduleKind::Every(seconds), Arc::default()));
         }
         let right = format!("it must be whole seconds, 1 to {LONGEST_INTERVAL}");
         let message = format!("{interval:?} is not valid; {right}");
@@ -105,6 +110,19 @@ impl Schedule {
     /// # Ok::<(), redlock_cron::SetupError>(())
     /// ```
     pub fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let mut time = time;
+        loop {
+            let tick = self.next_of_all(time)?;
+            let Some(day) = self.day_left_out(tick) else {
+                return Some(tick);
+            };
+            // Its other ticks are passed over at once.
+            let end = day.succ_opt().and_then(|next| self.begin_of(next));
+            time = end.map_or(tick, |end| (end - SECOND).max(tick));
+        }
+    }
+
+    fn next_of_all(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.0 {
             ScheduleKind::Cron { pattern, zone } => {
                 let from = time.timestamp().saturating_add(1).max(YEARS.start);
@@ -121,6 +139,19 @@ impl Schedule {
 
     /// Returns the newest tick at or before `time`.
     pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let mut time = time;
+        loop {
+            let tick = self.latest_of_all(time)?;
+            let Some(day) = self.day_left_out(tick) else {
+                return Some(tick);
+            };
+            let earlier = tick - SECOND;
+            let begin = self.begin_of(day);
+            time = begin.map_or(earlier, |begin| (begin - SECOND).min(earlier));
+        }
+    }
+
+    fn latest_of_all(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.0 {
             ScheduleKind::Cron { pattern, zone } => {
                 let end = time.timestamp().saturating_add(1).min(YEARS.end);
@@ -133,6 +164,42 @@ impl Schedule {
             }
             ScheduleKind::Once(at) => (*at <= time).then_some(*at),
         }
+    }
+
+    /// Leaves all ticks of these days out, such as holidays; a day is one of the schedule's [zone](Self::zone).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{Schedule, chrono::NaiveDate};
+    ///
+    /// let christmas = NaiveDate::from_ymd_opt(2026, 12, 25).ok_or("no such day")?;
+    /// let schedule = Schedule::cron("0 0 9 * * MON-FRI", "Europe/Berlin")?.except([christmas]);
+    /// let thursday_noon = "2026-12-24T12:00:00Z".parse()?;
+    /// let monday = schedule.next_after(thursday_noon).ok_or("no tick")?;
+    /// assert_eq!(monday.to_rfc3339(), "2026-12-28T08:00:00+00:00");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn except(mut self, days: impl IntoIterator<Item = NaiveDate>) -> Self {
+        Arc::make_mut(&mut self.1).extend(days);
+        self
+    }
+
+    /// Returns the day of a tick if it is left out.
+    fn day_left_out(&self, tick: DateTime<Utc>) -> Option<NaiveDate> {
+        if self.1.is_empty() {
+            return None;
+        }
+        let day = self.day_of(tick);
+        self.1.contains(&day).then_some(day)
+    }
+
+    /// Returns the first instant of a day in the schedule's zone, which need not be midnight.
+    fn begin_of(&self, day: NaiveDate) -> Option<DateTime<Utc>> {
+        let zone = self.zone();
+        let mut times = (0..24).filter_map(|hour| day.and_hms_opt(hour, 0, 0));
+        let first = times.find_map(|time| zone.from_local_datetime(&time).earliest());
+        first.map(|first| first.with_timezone(&Utc))
     }
 
     /// Returns the day for which a tick is due, in the schedule's zone.
@@ -160,7 +227,9 @@ impl Schedule {
         before: DateTime<Utc>,
         most: u64,
     ) -> u64 {
-        if let ScheduleKind::Every(interval) = &self.0 {
+        if let ScheduleKind::Every(interval) = &self.0
+            && self.1.is_empty()
+        {
             let number = |time: DateTime<Utc>| time.timestamp().div_euclid(*interval);
             let ticks = number(before - TimeDelta::milliseconds(1)) - number(after);
             return u64::try_from(ticks).unwrap_or(0).min(most);
@@ -232,6 +301,8 @@ impl Schedule {
     }
 }
 
+const SECOND: TimeDelta = TimeDelta::seconds(1);
+
 /// The years of patterns, in seconds since the Unix epoch.
 const YEARS: Range<i64> = BEGIN.and_utc().timestamp()..END.and_utc().timestamp();
 
@@ -266,6 +337,47 @@ mod tests {
         ] {
             assert_eq!(schedule.latest_at(utc(wake)), Some(tick), "{wake}");
         }
+    }
+
+    #[test]
+    fn days_that_are_left_out_have_no_tick_in_either_direction_and_cost_no_time() {
+        let day = |day| NaiveDate::from_ymd_opt(2026, 10, day).unwrap();
+        // Clocks go back on the 25th.
+        let each_second = Schedule::parse("* * * * * *", Tz::Europe__Berlin).unwrap();
+        let each_second = each_second.except([day(25), day(26), day(28)]);
+        let (last, first) = (utc("2026-10-24T21:59:59Z"), utc("2026-10-26T23:00:00Z"));
+        assert_eq!(each_second.next_after(last), Some(first));
+        assert_eq!(each_second.latest_before(first), Some(last));
+        assert_eq!(
+            each_second.latest_at(utc("2026-10-25T12:00:00Z")),
+            Some(last)
+        );
+        let hourly = Schedule::every(Duration::from_secs(3_600))
+            .unwrap()
+            .except([day(25)]);
+        let ticks: Vec<_> = hourly
+            .ticks_after(utc("2026-10-24T22:00:00Z"))
+            .take(2)
+            .collect();
+        assert_eq!(
+            ticks,
+            [utc("2026-10-24T23:00:00Z"), utc("2026-10-26T00:00:00Z")]
+        );
+        assert_eq!(hourly.to_string(), "Every hour, except on 1 day");
+        let once = Schedule::once(utc("2026-10-25T12:00:00Z")).except([day(25)]);
+        assert_eq!(once.next_after(last), None);
+    }
+
+    #[tokio::test]
+    async fn ticks_of_days_that_are_left_out_are_not_counted() {
+        let days = (1..=30).filter_map(|day| NaiveDate::from_ymd_opt(2026, 11, day));
+        let hourly = Schedule::every(Duration::from_secs(3_600))
+            .unwrap()
+            .except(days);
+        let (from, to) = (utc("2026-10-31T22:00:00Z"), utc("2026-12-01T01:30:00Z"));
+        assert_eq!(hourly.count(from, to, 1_000).await, 3);
+        let ticks = hourly.between(from, to, 9).await;
+        assert_eq!(ticks.len(), 3);
     }
 
     #[test]

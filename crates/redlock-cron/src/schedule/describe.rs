@@ -21,13 +21,18 @@ impl fmt::Display for Schedule {
                     year(&pattern.years),
                 ];
                 let words: Vec<_> = words.into_iter().flatten().collect();
-                write!(f, "{}, in the zone {}", words.join(", "), zone.name())
+                write!(f, "{}, in the zone {}", words.join(", "), zone.name())?;
             }
-            ScheduleKind::Every(seconds) => interval(*seconds, f),
+            ScheduleKind::Every(seconds) => interval(*seconds, f)?,
             ScheduleKind::Once(at) => {
                 let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
-                write!(f, "Once, at {at}")
+                write!(f, "Once, at {at}")?;
             }
+        }
+        match self.1.len() {
+            0 => Ok(()),
+            1 => f.write_str(", except on 1 day"),
+            days => write!(f, ", except on {days} days"),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A look at a schedule without a job.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, SubsecRound, Utc};
 use chrono_tz::Tz;
 
@@ -38,7 +40,7 @@ impl Schedule {
     /// assert_eq!(schedule.to_string(), "Once, at 2026-12-24T18:00:00Z");
     /// ```
     pub fn once(instant: DateTime<Utc>) -> Self {
-        Self(ScheduleKind::Once(instant.trunc_subsecs(0)))
+        Self(ScheduleKind::Once(instant.trunc_subsecs(0)), Arc::default())
     }
 
     /// Returns the ticks after `time`, in the schedule's [zone](Self::zone) and in order.

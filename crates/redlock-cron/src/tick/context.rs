@@ -88,7 +88,7 @@ impl JobContext {
     /// Checks the job, whose ticks count from now on.
     pub(super) fn new(replica: &Arc<Replica>, job: SingletonJob) -> Result<Self, SetupError> {
         let id = JobId::new(replica.namespace.clone(), &job.name)?;
-        let schedule = job.plan.schedule()?;
+        let schedule = job.schedule()?;
         let now = replica.nodes_now();
         if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
             return Err(SetupError::never_fires(&job.plan));
@@ -104,7 +104,7 @@ impl JobContext {
             ending: replica.tasks.ending(),
             id,
             schedule,
-            fingerprint: Fingerprint::of(&job.plan, &settings, early(redlock)),
+            fingerprint: Fingerprint::of(&job.plan, &job.except, &settings, early(redlock)),
             slots,
             settings,
             work: job.work,

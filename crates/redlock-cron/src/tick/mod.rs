@@ -22,13 +22,13 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+#[cfg(test)]
+pub(crate) use self::retry::Unclaimed;
 pub(crate) use self::{
     execution::Start,
-    pause::{Switch, pause_at, unless_forbidden},
+    pause::{Switch, is_paused, pause_at, unless_forbidden},
     runner::JobRunner,
 };
-#[cfg(test)]
-pub(crate) use self::{pause::is_paused, retry::Unclaimed};
 
 /// How long a claim waits for a run that goes on, where it is not to wait for its end.
 ///
