@@ -153,8 +153,14 @@ impl SentinelSet {
             server.command(&["ACL", "SETUSER", user, "on"])?;
         }
         // A Sentinel keeps the connection over which it could not log in, until it is told a password.
+        // Then it also connects anew to the present master, and on a busy machine would take that for down.
         for sentinel in &self.sentinels {
-            (0..self.masters.len()).try_for_each(|master| self.log_in(sentinel, master))?;
+            for master in 0..self.masters.len() {
+                down_after(sentinel, master, "60000")?;
+                self.log_in(sentinel, master)?;
+                await_connected(sentinel, master)?;
+                down_after(sentinel, master, DOWN_AFTER)?;
+            }
         }
         Ok(())
     }
@@ -216,7 +222,7 @@ impl SentinelSet {
                 "SET",
                 &name,
                 "down-after-milliseconds",
-                "500",
+                DOWN_AFTER,
                 "failover-timeout",
                 "3000",
             ])?;
@@ -306,3 +312,40 @@ const COPIER: &str = "replica";
 const HOST: &str = "127.0.0.1";
 const LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
+
+/// How long a server does not answer a Sentinel before it is taken for down, in milliseconds.
+const DOWN_AFTER: &str = "500";
+
+fn down_after(sentinel: &Server, master: usize, millis: &str) -> Result<(), CommandError> {
+    let set = [
+        "SENTINEL",
+        "SET",
+        &name(master),
+        "down-after-milliseconds",
+        millis,
+    ];
+    sentinel.command(&set).map(drop)
+}
+
+/// Waits until a Sentinel is connected to the server that it names as a master, for [`LIMIT`] at most.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a patience limit, not the deadline of a lease"
+)]
+fn await_connected(sentinel: &Server, master: usize) -> Result<(), CommandError> {
+    let started = Instant::now();
+    while started.elapsed() < LIMIT {
+        let state = sentinel.command(&["SENTINEL", "MASTER", &name(master)])?;
+        let fields = state.as_array().unwrap_or_default();
+        let is_apart = |field: &Value| {
+            field
+                .as_text()
+                .is_some_and(|text| text.contains("disconnected"))
+        };
+        if !fields.iter().any(is_apart) {
+            break;
+        }
+        thread::sleep(POLL);
+    }
+    Ok(())
+}

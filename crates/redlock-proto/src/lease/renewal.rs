@@ -179,7 +179,7 @@ impl LeaseState {
         }
     }
 
-    /// Returns whether a renewal is under way, and takes so long that the client should not begin other work.
+    /// Returns whether a renewal is late: the client begins no new attempt until it is done.
     pub fn is_behind(&self) -> bool {
         self.progress == Progress::Behind && self.is_renewed()
     }
