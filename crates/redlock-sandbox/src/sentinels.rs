@@ -153,7 +153,7 @@ impl SentinelSet {
             server.command(&["ACL", "SETUSER", user, "on"])?;
         }
         // A Sentinel keeps the connection over which it could not log in, until it is told a password.
-        // Then it also connects anew to the present master, and on a busy machine would take that for down.
+        // It drops its connection to the present master too, and on a busy machine would take that for down meanwhile.
         for sentinel in &self.sentinels {
             for master in 0..self.masters.len() {
                 down_after(sentinel, master, "60000")?;
