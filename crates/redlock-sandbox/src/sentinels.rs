@@ -138,7 +138,8 @@ impl SentinelSet {
         Ok(())
     }
 
-    /// Ends what [`cut_off`](Self::cut_off) has done to the server at this port.
+    /// Ends what [`cut_off`](Self::cut_off) has done to the server at this port, and waits until the Sentinels have made
+    /// it a replica of the present master: they look at it every ten seconds.
     ///
     /// # Errors
     ///
@@ -154,13 +155,35 @@ impl SentinelSet {
         }
         // A Sentinel keeps the connection over which it could not log in, until it is told a password.
         // It drops its connection to the present master too, and on a busy machine would take that for down meanwhile.
+        let of_all = |millis: &str| {
+            let mut sentinels = self.sentinels.iter();
+            sentinels.try_for_each(|sentinel| {
+                (0..self.masters.len()).try_for_each(|master| down_after(sentinel, master, millis))
+            })
+        };
+        of_all("120000")?;
         for sentinel in &self.sentinels {
-            for master in 0..self.masters.len() {
-                down_after(sentinel, master, "60000")?;
-                self.log_in(sentinel, master)?;
-                await_connected(sentinel, master)?;
-                down_after(sentinel, master, DOWN_AFTER)?;
+            (0..self.masters.len()).try_for_each(|master| self.log_in(sentinel, master))?;
+        }
+        self.await_follower(server)?;
+        of_all(DOWN_AFTER)
+    }
+
+    /// Waits until a server is the replica of a master that is not cut off, for [`LED`] at most.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a patience limit, not the deadline of a lease"
+    )]
+    fn await_follower(&self, server: &Server) -> Result<(), CommandError> {
+        let started = Instant::now();
+        while started.elapsed() < LED {
+            let info = server.command(&["INFO", "replication"])?;
+            let follows =
+                |info: &str| info.contains("role:slave") && info.contains("master_link_status:up");
+            if info.as_text().is_some_and(follows) {
+                break;
             }
+            thread::sleep(POLL);
         }
         Ok(())
     }
@@ -312,6 +335,8 @@ const COPIER: &str = "replica";
 const HOST: &str = "127.0.0.1";
 const LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
+/// How long Sentinels have to make a former master a replica.
+const LED: Duration = Duration::from_secs(90);
 
 /// How long a server does not answer a Sentinel before it is taken for down, in milliseconds.
 const DOWN_AFTER: &str = "500";
@@ -325,27 +350,4 @@ fn down_after(sentinel: &Server, master: usize, millis: &str) -> Result<(), Comm
         millis,
     ];
     sentinel.command(&set).map(drop)
-}
-
-/// Waits until a Sentinel is connected to the server that it names as a master, for [`LIMIT`] at most.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a patience limit, not the deadline of a lease"
-)]
-fn await_connected(sentinel: &Server, master: usize) -> Result<(), CommandError> {
-    let started = Instant::now();
-    while started.elapsed() < LIMIT {
-        let state = sentinel.command(&["SENTINEL", "MASTER", &name(master)])?;
-        let fields = state.as_array().unwrap_or_default();
-        let is_apart = |field: &Value| {
-            field
-                .as_text()
-                .is_some_and(|text| text.contains("disconnected"))
-        };
-        if !fields.iter().any(is_apart) {
-            break;
-        }
-        thread::sleep(POLL);
-    }
-    Ok(())
 }
