@@ -165,27 +165,8 @@ impl SentinelSet {
         for sentinel in &self.sentinels {
             (0..self.masters.len()).try_for_each(|master| self.log_in(sentinel, master))?;
         }
-        self.await_follower(server)?;
+        await_led(server)?;
         of_all(DOWN_AFTER)
-    }
-
-    /// Waits until a server is the replica of a master that is not cut off, for [`LED`] at most.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a patience limit, not the deadline of a lease"
-    )]
-    fn await_follower(&self, server: &Server) -> Result<(), CommandError> {
-        let started = Instant::now();
-        while started.elapsed() < LED {
-            let info = server.command(&["INFO", "replication"])?;
-            let follows =
-                |info: &str| info.contains("role:slave") && info.contains("master_link_status:up");
-            if info.as_text().is_some_and(follows) {
-                break;
-            }
-            thread::sleep(POLL);
-        }
-        Ok(())
     }
 
     /// Restarts a Sentinel without its file: it has another id, and watches the masters of the start.
@@ -350,4 +331,23 @@ fn down_after(sentinel: &Server, master: usize, millis: &str) -> Result<(), Comm
         millis,
     ];
     sentinel.command(&set).map(drop)
+}
+
+/// Waits until a server is the replica of a master that is not cut off, for [`LED`] at most.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a patience limit, not the deadline of a lease"
+)]
+fn await_led(server: &Server) -> Result<(), CommandError> {
+    let started = Instant::now();
+    while started.elapsed() < LED {
+        let info = server.command(&["INFO", "replication"])?;
+        let follows =
+            |info: &str| info.contains("role:slave") && info.contains("master_link_status:up");
+        if info.as_text().is_some_and(follows) {
+            break;
+        }
+        thread::sleep(POLL);
+    }
+    Ok(())
 }
