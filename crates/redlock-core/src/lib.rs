@@ -75,8 +75,8 @@ pub use deadpool_redis;
 #[cfg(feature = "test-util")]
 pub use redlock_proto::FanOut;
 pub use redlock_proto::{
-    Fairness, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, Note,
-    Printable, Rounded, RunRecord, RunState, StaleToken, Tick, Word,
+    Fairness, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobRecord, JobState,
+    Note, Printable, Rounded, RunRecord, RunState, Series, StaleToken, Tick, Word,
 };
 
 // What the README shows compiles, and runs.

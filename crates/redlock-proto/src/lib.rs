@@ -56,8 +56,8 @@ mod token;
 
 pub use self::{
     client::{
-        Acquire, Ask, Backlog, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobState,
-        Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
+        Acquire, Ask, Backlog, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobRecord,
+        JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
     },
     key::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, LockMode, NodeKey, OwnerId,
@@ -81,7 +81,7 @@ pub use self::{
         Vote, Votes, Winning,
     },
     slab::{Places, Slab},
-    tick::{JobEntry, JobVerb, NoClaim, Note, RunRecord, RunState, Tick, Window, Word},
+    tick::{JobEntry, JobVerb, NoClaim, Note, RunRecord, RunState, Series, Tick, Window, Word},
     time::{Instant, NodeTime, Rounded, Timing},
     token::{
         Fence, FencingToken, InvalidToken, Settled, StaleToken, TokenBlock, next_counter, settle,

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_proto::NotAfter;
 
-use crate::{ResourceKey, Tick, Wait, Word};
+use crate::{ResourceKey, Series, Tick, Wait, Word};
 
 /// The options of one claim.
 ///
@@ -20,6 +20,8 @@ use crate::{ResourceKey, Tick, Wait, Word};
 #[must_use = "options do nothing until they are passed to a claim"]
 pub struct ClaimOptions {
     pub(crate) replica: String,
+    pub(crate) series: Series,
+    pub(crate) attempt: u8,
     pub(crate) lock: Option<ResourceKey>,
     pub(crate) early: Duration,
     pub(crate) start_within: Duration,
@@ -37,6 +39,8 @@ impl ClaimOptions {
     pub fn new(replica: impl Into<String>) -> Self {
         Self {
             replica: replica.into(),
+            series: Series::TICKS,
+            attempt: 1,
             lock: None,
             early: Duration::from_secs(5),
             start_within: Duration::from_secs(10),
@@ -46,6 +50,44 @@ impl ClaimOptions {
             fingerprint: 0,
             not_after: None,
         }
+    }
+
+    /// Sets the series of the job's record in which the tick is claimed: [`Series::TICKS`] by default.
+    ///
+    /// Each series has a watermark of its own, so a tick that was claimed in one can be claimed in another.
+    /// A reading of the job [returns them all](crate::JobReading::record).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{ClaimOptions, Series};
+    ///
+    /// // The moments at which somebody asks for a run, beside the scheduled ones.
+    /// const REQUESTS: Series = Series::new('q');
+    /// let options = ClaimOptions::new("pod-7").series(REQUESTS);
+    /// # drop(options);
+    /// ```
+    pub fn series(mut self, series: Series) -> Self {
+        self.series = series;
+        self
+    }
+
+    /// Sets the number of the tick's run, from 1 to 99: 1 by default.
+    ///
+    /// No run of a tick can be claimed after a later one of that tick, or of a later tick, in the same series.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::ClaimOptions;
+    ///
+    /// // Once more, after the first run of the tick has failed.
+    /// let options = ClaimOptions::new("pod-7").attempt(2);
+    /// # drop(options);
+    /// ```
+    pub fn attempt(mut self, attempt: u8) -> Self {
+        self.attempt = attempt;
+        self
     }
 
     /// Sets the lock that the run holds: the resource of the job's name by default.

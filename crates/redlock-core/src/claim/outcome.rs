@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use redlock_proto::{JobState, NotClaimed, RunRecord, Tick};
+use redlock_proto::{JobRecord, JobState, NotClaimed, RunRecord, Series, Tick};
 
 use super::Claim;
 use crate::NodeReport;
@@ -124,18 +124,24 @@ impl ClaimOutcome {
 /// ```
 #[derive(Clone, Debug)]
 pub struct JobReading {
-    state: Option<JobState>,
+    record: Option<JobRecord>,
     reports: Vec<NodeReport>,
 }
 
 impl JobReading {
-    pub(crate) fn new(state: Option<JobState>, reports: Vec<NodeReport>) -> Self {
-        Self { state, reports }
+    pub(crate) fn new(record: Option<JobRecord>, reports: Vec<NodeReport>) -> Self {
+        Self { record, reports }
     }
 
-    /// Returns the state of the job according to a majority; `None` if too few nodes gave a usable answer.
+    /// Returns the state of the job's [ticks](Series::TICKS) according to a majority; `None` if too few nodes gave a usable
+    /// answer.
     pub fn state(&self) -> Option<&JobState> {
-        self.state.as_ref()
+        self.record().map(|record| record.of(Series::TICKS))
+    }
+
+    /// Returns the states of all series of the job according to a majority; `None` if too few nodes gave a usable answer.
+    pub fn record(&self) -> Option<&JobRecord> {
+        self.record.as_ref()
     }
 
     /// Returns the part of each node in the reading; empty if the client is closed.

@@ -14,6 +14,9 @@ use crate::{
 /// The class of leases under which runs go on.
 const JOB: &str = "job";
 
+/// The greatest number of a tick's run, which has two digits on the nodes.
+const MOST_ATTEMPTS: u8 = 99;
+
 impl Redlock {
     /// Claims a tick of a job: the right to start its run, and the lock that the run holds.
     ///
@@ -108,9 +111,16 @@ impl Redlock {
             );
             AcquireError::option(&InvalidOption::new("replica", message))
         })?;
+        if !(1..=MOST_ATTEMPTS).contains(&options.attempt) {
+            let message = format!("it is {}; from 1 to {MOST_ATTEMPTS}", options.attempt);
+            let invalid = InvalidOption::new("attempt", message);
+            return Err(AcquireError::option(&invalid));
+        }
         let claim = redlock_proto::TickClaim {
             job: client.key_space.encode_job(&job),
+            series: options.series,
             tick,
+            attempt: options.attempt,
             window: Window::new(options.early, options.start_within),
             fingerprint: options.fingerprint,
             replica,
@@ -162,8 +172,8 @@ impl Redlock {
         }
     }
 
-    /// Returns the state of a job on the nodes: its newest claimed tick, its last runs, and whether the resource of its
-    /// name is free.
+    /// Returns the record of a job on the nodes: of each series, the newest claimed tick and the last runs, and whether the
+    /// resource of the job's name is free.
     ///
     /// That resource is the lock of its runs, unless they were claimed with [`ClaimOptions::lock`]: then whether that one
     /// is free says nothing of them.
@@ -200,8 +210,8 @@ impl Redlock {
         let client = &*self.client;
         let keyspace = &client.key_space;
         let (job, lock) = (keyspace.encode_job(&key), keyspace.encode(&key)?);
-        let (state, answers) = client.engine.read_job(&job, &lock, None).await;
+        let (record, answers) = client.engine.read_job(&job, &lock, None).await;
         let reports = NodeReport::of_all(&client.names, answers);
-        Ok(JobReading::new(state, reports))
+        Ok(JobReading::new(record, reports))
     }
 }

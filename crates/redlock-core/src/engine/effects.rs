@@ -49,11 +49,11 @@ impl Driver {
                 }
                 Effect::JobRead {
                     ask,
-                    state,
+                    record,
                     answers,
                 } => {
                     if let Some(Command::ReadJob { answer, .. }) = self.asked.remove(ask) {
-                        drop(answer.send((state, answers)));
+                        drop(answer.send((record, answers)));
                     }
                 }
                 Effect::NotAcquired {

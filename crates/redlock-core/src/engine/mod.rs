@@ -23,7 +23,7 @@ mod tasks;
 use std::time::Duration;
 
 use redlock_proto::{
-    Acquire, Instant, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, Note, RunRecord,
+    Acquire, Instant, JobRecord, NodeAnswer, NodeKey, NodeTime, NotClaimed, Note, RunRecord,
     TickClaim, Word,
 };
 use tokio::sync::oneshot::Sender;
@@ -142,7 +142,7 @@ pub(crate) struct AcquireRequest {
 pub(crate) type AcquireAnswer = (u32, Result<(HeldLease, Option<RunRecord>), NotWon>);
 
 /// What nodes remember of a job, if a majority said, and what each said.
-type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
+type JobAnswer = (Option<JobRecord>, Vec<NodeAnswer>);
 
 /// An acquisition that has not won.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::{
 use redlock_core::node::{Answer, Keyspace, Node, NodeTime, RedisNode, Reply, Request, Session};
 use redlock_proto::{
     JobEntry, JobVerb, KeySet, Lock, LockMode, MarkState, NodeKey, NodeVerb, OwnerId, Quarantine,
-    Shard, Tick, Verb, Window,
+    Series, Shard, Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
@@ -198,7 +198,9 @@ pub(crate) fn job(verb: JobVerb) -> Request {
 /// Returns a run of a tick of just now.
 pub(crate) fn run(number: u64) -> JobEntry {
     JobEntry {
+        series: Series::TICKS,
         tick: Tick::from_millis(began() + number).expect("it is this century"),
+        attempt: 1,
         token: 1_000 + number,
         text: "text".into(),
     }
@@ -211,7 +213,9 @@ pub(crate) fn claim(number: u64, owner: u8) -> JobVerb {
         owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: TTL,
         proposal: 1,
+        series: Series::TICKS,
         tick: run(number).tick,
+        attempt: 1,
         window: Window::new(Window::LONGEST, Window::LONGEST),
     }
 }

@@ -30,12 +30,12 @@ async fn a_tick_is_claimed_and_remembered_for_good() {
 #[tokio::test]
 async fn what_cannot_be_read_gives_no_tick_away_and_stays_as_it_is() {
     let mut fixture = Fixture::voting().await;
-    let almost = "1795262400001 0000000000001001 text";
+    let almost = "t 1795262400001 01 0000000000001001 text";
     for garbage in [
         "garbage",
         "",
         almost,
-        "000179526240000x 0000000000001001 text",
+        "t 000179526240000x 01 0000000000001001 text",
     ] {
         fixture.command(&["SET", JOB, garbage]);
         let before = fixture.dump(JOB);

@@ -6,13 +6,16 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use redlock_core::ResourceKey;
+use redlock_core::Series;
 use tokio::time::{Instant, sleep};
 
 use crate::{
     Action, ControlError, Outcome, Overlap, TickReport, Trigger,
     clock::to_instant,
-    job::JobId,
+    job::{
+        JobId,
+        series::{CANCELS, MANUAL, PAUSES, STOPS},
+    },
     replica::{After, ClaimRequest, Claims, Refusal, WonClaim, finish_noted},
     tick::{JobRunner, SHORT_WAIT, Start, Switch},
 };
@@ -33,7 +36,7 @@ pub(super) async fn switch(
         return Err(ControlError::invalid_range(id.name(), why));
     }
     let moment = Moment {
-        key: id.pause_key(),
+        series: PAUSES,
         number: switch.number(),
         word: switch.as_str(),
         until,
@@ -49,7 +52,7 @@ pub(super) async fn stop_runs(
     action: &Action,
 ) -> Result<(), ControlError> {
     let moment = Moment {
-        key: id.stop_key(),
+        series: STOPS,
         number: 0,
         word: "stopped",
         until: None,
@@ -59,7 +62,7 @@ pub(super) async fn stop_runs(
 
 /// The moment of an action, for the nodes to remember.
 pub(super) struct Moment {
-    pub(super) key: ResourceKey,
+    pub(super) series: Series,
     pub(super) number: u64,
     pub(super) word: &'static str,
     pub(super) until: Option<DateTime<Utc>>,
@@ -75,7 +78,7 @@ impl Moment {
         action: &Action,
     ) -> Result<(), ControlError> {
         let (word, number) = (self.word, self.number);
-        let ask = |now| moment_of(self.key.clone(), number, ttl, CONFIRMED_WITHIN, now);
+        let ask = |now| moment_of(id, self.series, (number, ttl), CONFIRMED_WITHIN, now);
         match claims.claim_now(None, TimeDelta::zero(), ask).await {
             Ok((won, moment)) => {
                 let lasts = self.until.and_then(|until| (until - moment).to_std().ok());
@@ -97,15 +100,17 @@ impl Moment {
 
 /// Returns the request of a moment of which the nodes remember this number, and that no run follows.
 pub(super) fn moment_of(
-    key: ResourceKey,
-    number: u64,
-    ttl: Duration,
+    id: &JobId,
+    series: Series,
+    (number, ttl): (u64, Duration),
     wait: Duration,
     now: DateTime<Utc>,
 ) -> ClaimRequest {
     ClaimRequest {
-        job: key.clone(),
-        lock: key,
+        job: id.job_key(),
+        series,
+        attempt: 1,
+        lock: id.lock_of(series),
         tick: now,
         early: EARLY,
         start_within: LATE,
@@ -155,7 +160,7 @@ impl JobRunner {
 
     async fn claim_run(&self) -> Result<Start, Refusal> {
         let patient = self.job.settings.start_within;
-        let ask = |wait| move |now| self.moment(self.job.id.manual_key(), now, wait);
+        let ask = |wait| move |now| self.moment(MANUAL, now, wait);
         let claims = &self.job.replica.claims;
         let place = Some(patient);
         // By the nodes' clocks, so that the next request, which cancels this run, has a later moment.
@@ -170,7 +175,7 @@ impl JobRunner {
                 match claims.claim_now(first, ahead, ask(SHORT_WAIT)).await {
                     Err(refusal) if self.job.is_in_its_own_way(&refusal) => {
                         let asked = self.nodes_moment().await;
-                        let cancel = self.moment(self.job.id.cancel_key(), asked, SHORT_WAIT);
+                        let cancel = self.moment(CANCELS, asked, SHORT_WAIT);
                         self.job.cancel_others(cancel).await;
                         // A run of an earlier moment would be among those that were asked to end.
                         let ask = |now: DateTime<Utc>| ask(patient)(now.max(asked));
@@ -197,13 +202,13 @@ impl JobRunner {
     }
 
     /// Returns the request of a moment.
-    fn moment(&self, job: ResourceKey, now: DateTime<Utc>, wait: Duration) -> ClaimRequest {
+    fn moment(&self, series: Series, now: DateTime<Utc>, wait: Duration) -> ClaimRequest {
         ClaimRequest {
             early: EARLY,
             start_within: LATE,
             // The claim has its place before its moment is chosen.
             place_within: None,
-            ..self.job.ask(job, now, wait)
+            ..self.job.ask(series, now, wait)
         }
     }
 }

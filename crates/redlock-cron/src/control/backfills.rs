@@ -6,13 +6,12 @@
 //! has each of them for one replica.
 //! A replica counts the ticks first, finds those that have ended well, and claims both; all replicas of the same schedule
 //! go by it.
-//! The runs of a backfill push older ones out of the nodes' memory, so no replica could find them later.
+//! The runs of backfills push those of earlier ones out of the nodes' memory, so no replica could find them later.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use futures_util::future::join;
-use redlock_core::{JobState, RunRecord, RunState, Tick};
+use redlock_core::{JobState, RunRecord, RunState, Series, Tick};
 use tokio::time::sleep;
 
 use super::{
@@ -22,10 +21,11 @@ use super::{
 use crate::{
     Action, MOST_BACKFILLED, Outcome, Trigger,
     clock::{lag, to_instant, to_tick},
-    job::{JobId, early},
-    record::{
-        ALREADY_OK, BACKFILLED, BackfillEntry, CANCELLED, is_cancelled, key_of_tick, moment_of_tick,
+    job::{
+        JobId, early,
+        series::{BACKFILLED, BACKFILLS},
     },
+    record::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
     replica::{ClaimRequest, Claims, Refusal, WonClaim},
     tick::{JobRunner, SHORT_WAIT, Start, is_paused, unless_forbidden},
 };
@@ -145,7 +145,7 @@ pub(super) async fn cancel(
     action: &Action,
 ) -> Result<(), ControlError> {
     let moment = Moment {
-        key: id.backfill_key(0),
+        series: BACKFILLS,
         number: BackfillEntry::CANCELLED,
         word: CANCELLED,
         until: None,
@@ -194,11 +194,12 @@ impl JobRunner {
             ..=MOST_BACKFILLED => job.schedule.between(after, before, usize::MAX).await,
             _ => Vec::new(),
         };
-        let key = job.id.backfill_key(0);
         let number = BackfillEntry::Plan(count).number(job.fingerprint);
         loop {
-            let begun = job.read(key.clone()).await;
-            let is_locked = (begun.as_ref()).is_some_and(|it| it.free_in != Some(Duration::ZERO));
+            let begun = job.read(BACKFILLS).await;
+            let lock = job.replica.claims.record(job.id.lock_of(BACKFILLS)).await;
+            let free_in = lock.map(|lock| lock.of(BACKFILLS).free_in);
+            let is_locked = free_in.is_some_and(|free_in| free_in != Some(Duration::ZERO));
             if let Some(begun) = begun.as_ref().and_then(|plans| plans.runs.first())
                 && to_instant(begun.tick) >= moment
             {
@@ -227,7 +228,13 @@ impl JobRunner {
             }
             let ask = ClaimRequest {
                 start_within: REQUEST_LIFETIME,
-                ..moment_of(key.clone(), number, job.settings.ttl, SHORT_WAIT, moment)
+                ..moment_of(
+                    &job.id,
+                    BACKFILLS,
+                    (number, job.settings.ttl),
+                    SHORT_WAIT,
+                    moment,
+                )
             };
             match job.replica.claims.claim(ask).await {
                 Ok(won) => {
@@ -266,7 +273,6 @@ impl JobRunner {
         known: TickRuns,
     ) -> Result<Option<Start>, Refusal> {
         let job = &self.job;
-        let key = key_of_tick(&job.id, number);
         let own = moment_of_tick(moment, number);
         let tick = tick_of(ticks, number).expect("it is one of the ticks");
         let mut settled = None;
@@ -275,12 +281,11 @@ impl JobRunner {
                 let why = "the backfill was requested too long ago";
                 return Err(Refusal::new(Outcome::TooLate, why));
             }
-            let (plans, claimed) =
-                join(job.read(job.id.backfill_key(0)), job.read(key.clone())).await;
-            let Some((plans, claimed)) = plans.zip(claimed) else {
+            let Some(record) = job.record().await else {
                 sleep(SHORT_WAIT).await;
                 continue;
             };
+            let (plans, claimed) = (record.of(BACKFILLS), record.of(BACKFILLED));
             if plans.watermark > to_tick(moment) {
                 let is_cancelled = plans.runs.first().is_some_and(is_cancelled);
                 return Err(match is_cancelled {
@@ -291,7 +296,7 @@ impl JobRunner {
                     }
                 });
             }
-            if let Some(other) = other_tick(&claimed, moment, ticks) {
+            if let Some(other) = other_tick(claimed, moment, ticks) {
                 self.say_other_schedule(moment, other);
                 let why = "the schedule of another replica has other ticks";
                 return Err(Refusal::new(Outcome::NotWinner, why));
@@ -325,7 +330,7 @@ impl JobRunner {
                 early: EARLY,
                 start_within: BACKFILL_LIFETIME,
                 fingerprint: BackfillEntry::Run(tick).number(job.fingerprint),
-                ..job.ask(key.clone(), tick, SHORT_WAIT)
+                ..job.ask(BACKFILLED, tick, SHORT_WAIT)
             };
             match job.replica.claims.claim(ask).await {
                 Ok(won) => break won,
@@ -382,7 +387,7 @@ impl JobRunner {
     /// Sees to it that no replica starts the tick as one that was due or missed; returns whether that is sure.
     async fn is_used_up(self: &Arc<Self>, tick: DateTime<Utc>, settled: Option<Tick>) -> bool {
         let job = &self.job;
-        let Some(state) = job.read(job.id.job_key()).await else {
+        let Some(state) = job.read(Series::TICKS).await else {
             return false;
         };
         if state.watermark >= to_tick(tick) {
@@ -390,19 +395,19 @@ impl JobRunner {
         }
         let ask = ClaimRequest {
             // The lock of the job is held for this claim's own run.
-            lock: job.id.backfill_key(0),
+            lock: job.id.lock_of(BACKFILLS),
             early: early(&job.replica.claims.redlock),
             start_within: Duration::MAX,
             after: job.after(settled),
             slots: None,
             place_within: None,
-            ..job.ask(job.id.job_key(), tick, SHORT_WAIT)
+            ..job.ask(Series::TICKS, tick, SHORT_WAIT)
         };
         match job.replica.claims.claim(ask).await {
             Ok(won) => {
                 // Those before it can no longer be claimed, and the next claim does not see them.
                 self.tell_missed(won.claim.last(), tick).await;
-                job.finish(won.claim, BACKFILLED, Duration::ZERO).await;
+                job.finish(won.claim, USED_UP, Duration::ZERO).await;
                 true
             }
             Err(refusal) => match refusal.outcome {

@@ -10,6 +10,7 @@ use redlock_core::{RunRecord, Tick};
 use super::actions::moment_of;
 use crate::{
     clock::{lag, to_instant},
+    job::series::SUCCESSES,
     record::{Conclusion, SwitchState, ended_at},
     replica::finish,
     tick::{JobRunner, SHORT_WAIT},
@@ -62,9 +63,9 @@ impl JobRunner {
         let (id, claims) = (&self.job.id, &self.job.replica.claims);
         let ask = |now| {
             moment_of(
-                id.success_key(),
-                state.number(),
-                self.job.settings.ttl,
+                id,
+                SUCCESSES,
+                (state.number(), self.job.settings.ttl),
                 SHORT_WAIT,
                 now,
             )
@@ -108,21 +109,21 @@ impl JobRunner {
 
     /// Returns how the switch stands, without the claim of the moment `own`; `None` if too few nodes have answered.
     async fn conclude(&self, within: Duration, own: Option<Tick>) -> Option<Conclusion> {
-        let (job, claims) = (&self.job, &self.job.replica.claims);
-        let (memory, state) = tokio::join!(self.memory(), claims.read(job.id.success_key()));
-        let state = state.filter(|_| memory.is_known())?;
+        let job = &self.job;
+        let memory = self.memory().await;
+        let state = memory.record.as_ref()?.of(SUCCESSES);
         let good = memory
             .runs()
             .iter()
             .filter(|run| run.outcome() == Some("ok"));
         let success = job.looks.newest(good.map(ended_at).max());
-        let state = SwitchState::newest(&state, own);
+        let state = SwitchState::newest(state, own);
         Some(Conclusion::of(success, state, within, job.nodes_now()))
     }
 }
 
 /// How long to wait between two looks: at the least, also for the end of a lapse, and at the most, because the nodes
-/// remember ten runs of a kind.
+/// remember a hundred runs of a kind.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 

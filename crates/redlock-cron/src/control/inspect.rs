@@ -4,13 +4,15 @@ use std::{cmp::Reverse, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
-use redlock_core::{JobReading, NodeReport, Redlock};
+use redlock_core::{JobReading, NodeReport, Redlock, Series};
 
 use crate::{
     Backfill, JobMemory, JobStatus, Overlap, PastRun, SetupError,
     clock::{SystemClock, WallClock as _},
-    job::{JobId, JobNamespace, MOST_RUNS},
-    record::keys_of_ticks,
+    job::{
+        JobId, JobNamespace,
+        series::{BACKFILLED, BACKFILLS, MANUAL, PAUSES, REQUESTED},
+    },
     tick::{JobRunner, pause_at},
 };
 
@@ -49,83 +51,37 @@ pub async fn inspect(
     name: &str,
 ) -> Result<JobMemory, SetupError> {
     let id = JobId::new(JobNamespace::new(namespace)?, name)?;
-    Ok(read(redlock, &id, AT_ONCE, None).await)
+    Ok(read(redlock, &id, None).await)
 }
 
-/// Reads all keys of a job at once, so that an outage costs one time limit.
+/// Reads the record of a job.
 ///
 /// If `have_one_lock` is `None`, the tokens of the runs show whether they have one lock.
-///
-/// Pauses, runs on request, backfills and each attempt after the first have keys of their own.
-pub(super) async fn read(
-    redlock: &Redlock,
-    id: &JobId,
-    attempts: u32,
-    have_one_lock: Option<bool>,
-) -> JobMemory {
-    let further = (2..=attempts).map(|attempt| (attempt, false, id.attempt_key(attempt)));
-    let others = [
-        (1, true, id.manual_key()),
-        (1, true, id.requested_key()),
-        (1, false, id.job_key()),
-    ];
-    let read_one = async |(attempt, is_manual, key)| {
-        let reading = redlock.job_status(key).await.ok();
-        (attempt, is_manual, reading)
-    };
-    let runs = join_all(others.into_iter().chain(further).map(read_one));
-    let pause = redlock.job_status(id.pause_key());
-    let plans = redlock.job_status(id.backfill_key(0));
-    let (mut read, pause, plans) = tokio::join!(runs, pause, plans);
-    // Runs that a shutdown ended use up no attempt, so there may be more.
-    let mut known = attempts;
-    while let (2..=MOST_RUNS, Some((.., Some(last)))) = (known, read.last())
-        && last.state().is_some_and(|state| state.watermark.is_some())
-    {
-        let most = (known + AT_ONCE).min(MOST_RUNS + 1);
-        let further = (known + 1..=most).map(|attempt| (attempt, false, id.attempt_key(attempt)));
-        read.extend(join_all(further.map(read_one)).await);
-        known = most;
-    }
-    // A job's keys are always valid, and then this is no error.
-    let (pause, plans) = (pause.ok(), plans.ok());
-    let backfills = plans.as_ref().and_then(JobReading::state);
-    if backfills.is_some_and(|plans| plans.watermark.is_some()) {
-        let backfilled = keys_of_ticks(id).map(|key| (1, true, key));
-        read.extend(join_all(backfilled.map(read_one)).await);
-    }
+pub(super) async fn read(redlock: &Redlock, id: &JobId, have_one_lock: Option<bool>) -> JobMemory {
+    // A job's key is always valid.
+    let reading = redlock.job_status(id.job_key()).await.ok();
     let now = redlock.node_time().await.map(DateTime::<Utc>::from);
     let now = now.unwrap_or_else(|| SystemClock.now());
-    let pauses = pause.as_ref().and_then(JobReading::state);
-    let going_on = pauses.and_then(|state| pause_at(state, now));
-    let readings = read.iter().filter_map(|(.., reading)| reading.as_ref());
+    let nodes = reading.as_ref().map(JobReading::reports);
+    let nodes = nodes.map_or_else(Vec::new, <[NodeReport]>::to_vec);
+    let record = reading.as_ref().and_then(JobReading::record).cloned();
+    let pause = record.as_ref().map(|it| pause_at(it.of(PAUSES), now));
+    let started = |series| [Series::TICKS, MANUAL, REQUESTED, BACKFILLED].contains(&series);
+    let runs = record.iter().flat_map(|record| record.runs(started));
+    let runs = runs.cloned().map(|record| PastRun { record });
     let mut memory = JobMemory {
-        is_known: pauses.is_some() && backfills.is_some(),
-        state: None,
-        is_paused: pauses.map(|_| going_on.is_some()),
-        pause: going_on,
+        is_known: record.is_some(),
+        is_paused: pause.as_ref().map(Option::is_some),
+        pause: pause.flatten(),
         running: None,
-        runs: Vec::new(),
+        runs: runs.collect(),
         backfill: None,
-        nodes: reports(pause.iter().chain(&plans).chain(readings)),
+        nodes,
+        record,
+        have_own_locks: false,
     };
-    for (attempt, is_manual, reading) in read {
-        let state = reading.as_ref().and_then(JobReading::state);
-        memory.is_known &= state.is_some();
-        let records = state.map(|state| state.runs.clone()).unwrap_or_default();
-        memory
-            .runs
-            .extend(records.into_iter().map(|record| PastRun {
-                record,
-                attempt,
-                is_manual,
-            }));
-        let is_own_key = attempt == 1 && !is_manual;
-        if is_own_key {
-            memory.state = state.cloned();
-        }
-    }
-    memory.backfill = backfills.and_then(|plans| Backfill::newest(plans, &memory.runs));
+    let plans = memory.record.as_ref().map(|record| record.of(BACKFILLS));
+    memory.backfill = plans.and_then(|plans| Backfill::newest(plans, &memory.runs));
     newest_first(&mut memory.runs, have_one_lock);
     memory.find_running(redlock, id).await;
     memory
@@ -136,7 +92,7 @@ pub(super) async fn read(
 /// The tokens of different locks have no order.
 /// The time of a claim is not used, because it is by the clock of the replica that claimed.
 pub(crate) fn newest_first(runs: &mut [PastRun], have_one_lock: Option<bool>) {
-    let by_tick = |run: &PastRun| (run.record.tick, run.attempt, run.record.token);
+    let by_tick = |run: &PastRun| (run.record.tick, run.record.attempt, run.record.token);
     if have_one_lock.unwrap_or_else(|| may_have_one_lock(runs)) {
         runs.sort_by_key(|run| Reverse(run.record.token));
     } else {
@@ -144,15 +100,15 @@ pub(crate) fn newest_first(runs: &mut [PastRun], have_one_lock: Option<bool>) {
     }
 }
 
-/// Returns whether the tokens of runs under one key grow with their ticks, as they do under one lock.
+/// Returns whether the tokens of the runs of a series grow with their ticks, as they do under one lock.
 fn may_have_one_lock(runs: &[PastRun]) -> bool {
-    let key = |run: &PastRun| (run.attempt, run.is_manual);
+    let series = |run: &PastRun| run.record.series;
     let is_in_order = |(a, b): (&PastRun, &PastRun)| {
         let (a_is_older, is_lower) = (
-            a.record.tick < b.record.tick,
+            (a.record.tick, a.record.attempt) < (b.record.tick, b.record.attempt),
             a.record.token < b.record.token,
         );
-        key(a) != key(b) || !a_is_older || is_lower
+        series(a) != series(b) || !a_is_older || is_lower
     };
     let runs: Vec<_> = runs.iter().filter(|run| !run.was_skipped()).collect();
     let pairs = runs.iter().flat_map(|a| runs.iter().map(move |b| (*a, *b)));
@@ -186,8 +142,7 @@ impl JobRunner {
     /// Returns what a majority of the nodes remembers.
     pub(super) async fn memory(&self) -> JobMemory {
         let (redlock, id) = (&self.job.replica.claims.redlock, &self.job.id);
-        let attempts = self.job.settings.max_attempts();
-        read(redlock, id, attempts, Some(self.has_shared_lock())).await
+        read(redlock, id, Some(self.has_shared_lock())).await
     }
 
     fn has_shared_lock(&self) -> bool {
@@ -199,11 +154,7 @@ impl JobRunner {
         let claims = &self.job.replica.claims;
         let shared_lock = self.has_shared_lock();
         let mut memory = self.memory().await;
-        if let Some(state) = &mut memory.state
-            && !shared_lock
-        {
-            state.free_in = None;
-        }
+        memory.have_own_locks = !shared_lock;
         JobStatus {
             memory,
             next_tick: self.job.schedule.next_after(self.job.nodes_now()),
@@ -212,14 +163,4 @@ impl JobRunner {
             clock_offset: claims.ahead().await,
         }
     }
-}
-
-/// How many keys of runs after the first are read at once.
-const AT_ONCE: u32 = 10;
-
-/// Returns the node reports of the first reading that too few nodes answered, which tell why; else of the last reading.
-fn reports<'a>(readings: impl Iterator<Item = &'a JobReading> + Clone) -> Vec<NodeReport> {
-    let mut unanswered = readings.clone().filter(|reading| reading.state().is_none());
-    let told = unanswered.next().or_else(|| readings.last());
-    told.map_or_else(Vec::new, |reading| reading.reports().to_vec())
 }

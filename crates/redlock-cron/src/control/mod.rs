@@ -8,8 +8,6 @@ mod inspect;
 mod remote;
 mod requests;
 
-#[cfg(test)]
-pub(crate) use self::inspect::newest_first;
 pub(crate) use self::requests::answer_bell;
 pub use self::{
     actions::REQUEST_LIFETIME,
@@ -21,3 +19,5 @@ pub use self::{
         remembered_under, request_backfill, request_rerun, request_run, resume, resume_with, stop,
     },
 };
+#[cfg(test)]
+pub(crate) use self::{inspect::newest_first, requests::MOST_WAITING};

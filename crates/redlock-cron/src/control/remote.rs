@@ -16,8 +16,7 @@ use super::{
 use crate::{
     Action, InUse, SetupError,
     clock::SystemClock,
-    job::{JobId, JobNamespace, MOST_RUNS},
-    record::keys_of_ticks,
+    job::{JobId, JobNamespace},
     replica::{Claims, default_name},
     tick::Switch,
 };
@@ -488,7 +487,7 @@ pub async fn dangerous_forget(
     name: &str,
 ) -> Result<Forgotten, ControlError> {
     let invalid = |error| ControlError::invalid(name, &error);
-    let resources = remembered_under(namespace, name).map_err(invalid)?;
+    let resource = remembered_under(namespace, name).map_err(invalid)?;
     let look = async || inspect(redlock, namespace, name).await.map_err(invalid);
     let memory = look().await?;
     if let Some(why) = memory.in_use() {
@@ -496,7 +495,7 @@ pub async fn dangerous_forget(
     }
     // While this client holds the lock of the job, no replica claims a tick, unless runs may overlap.
     let outside = redlock.clone().outside_scopes();
-    let guard = outside.try_acquire(&resources[0]).await;
+    let guard = outside.try_acquire(&resource).await;
     let guard = guard.map_err(|error| match error.kind() {
         AcquireErrorKind::Contended | AcquireErrorKind::AlreadyHeld => {
             ControlError::in_use(name, InUse::Locked)
@@ -511,7 +510,7 @@ pub async fn dangerous_forget(
         let why = "it has run since the nodes were asked; take it out of all schedulers first";
         return Err(ControlError::in_use(name, why));
     }
-    let forgotten = redlock.dangerous_forget_jobs(&resources).await;
+    let forgotten = redlock.dangerous_forget_jobs(&[resource]).await;
     if let Err(error) = guard.release().await {
         // The lock ends by its time to live.
         tracing::debug!(target: crate::TARGET, job = name, error = error.to_string(), "release");
@@ -519,10 +518,10 @@ pub async fn dangerous_forget(
     Ok(forgotten)
 }
 
-/// Returns the resources under which nodes remember a job: its ticks, its attempts, its runs on request and the requests, its backfills, its pauses,
-/// the ticks that asked earlier runs to end, and the moments at which a success was overdue.
+/// Returns the resource under which nodes have the record of a job, which is also the lock of its runs unless they may
+/// overlap.
 ///
-/// This is for operators' tools, which get the names of these resources on a node from
+/// This is for operators' tools, which get its name on a node from
 /// [`NodeKeys::job`](redlock_core::NodeKeys::job).
 ///
 /// # Errors
@@ -532,41 +531,17 @@ pub async fn dangerous_forget(
 /// # Examples
 ///
 /// ```
-/// let resources = redlock_cron::remembered_under("billing", "close-day")?;
+/// let resource = redlock_cron::remembered_under("billing", "close-day")?;
 /// let keys = redlock_core::Redlock::builder().namespace("redlock").node_keys()?;
-/// for resource in resources {
-///     println!("UNLINK {}", keys.job(&resource)); // on every node
-/// }
+/// println!("UNLINK {}", keys.job(&resource)); // on every node
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>, SetupError> {
-    let id = id(namespace, name)?;
-    let attempts = (2..=MOST_RUNS + 1).map(|attempt| id.attempt_key(attempt));
-    let others = [
-        id.job_key(),
-        id.manual_key(),
-        id.pause_key(),
-        id.cancel_key(),
-        id.stop_key(),
-        id.success_key(),
-        id.request_key(),
-        id.requested_key(),
-        id.backfill_key(0),
-    ];
-    let backfilled = keys_of_ticks(&id);
-    Ok(others
-        .into_iter()
-        .chain(attempts)
-        .chain(backfilled)
-        .collect())
+pub fn remembered_under(namespace: &str, name: &str) -> Result<ResourceKey, SetupError> {
+    Ok(id(namespace, name)?.job_key())
 }
 
-/// Returns the namespace and the name of the job whose ticks, pauses, requests or runs on request nodes remember under a
-/// resource.
-///
-/// Returns `None` for the job's other resources, of attempts after the first and of runs that were asked to end, which
-/// exist only beside one of these.
-/// It also returns `None` for a long name, which is stored as a hash.
+/// Returns the namespace and the name of the job whose record has this resource; `None` also for a long name, which is
+/// stored as a hash.
 ///
 /// # Examples
 ///

@@ -15,8 +15,8 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use futures_util::future::{join, join_all};
-use redlock_core::{ResourceKey, RunRecord, Tick};
+use futures_util::future::join_all;
+use redlock_core::{ResourceKey, RunRecord, Series, Tick};
 use tokio::time::sleep;
 
 use super::{
@@ -27,7 +27,10 @@ use super::{
 use crate::{
     Outcome, Overlap, Trigger,
     clock::{lag, to_instant},
-    job::JobId,
+    job::{
+        JobId,
+        series::{CANCELS, REQUESTED, REQUESTS},
+    },
     record::is_unstarted,
     replica::{ClaimRequest, Claims, Refusal, finish},
     tick::{JobRunner, SHORT_WAIT, Start},
@@ -46,10 +49,10 @@ pub(super) async fn request(
             return Err(ControlError::too_many_requests(id.name(), waiting));
         }
     }
-    let moment = claim_moment(claims, id, id.request_key(), ttl, request).await;
+    let moment = claim_moment(claims, id, Some(REQUESTS), ttl, request).await;
     let moment = moment.map_err(|refusal| unconfirmed(id, refusal))?;
     // The bell comes last: a replica that hears it finds the request.
-    match claim_moment(claims, id, id.namespace().bell_key(), ttl, request).await {
+    match claim_moment(claims, id, None, ttl, request).await {
         Ok(_) => Ok(moment),
         // Others rang it again and again since the request is there, and that is heard as well.
         Err(refusal) if refusal.outcome == Outcome::NotWinner => Ok(moment),
@@ -59,17 +62,13 @@ pub(super) async fn request(
 
 /// Returns how many requests for runs are known on which no replica has decided, and which are not too old.
 ///
-/// Nodes remember ten, so the next one after these would make them forget the first.
+/// Nodes remember a hundred, so these are never pushed out before they are decided.
 async fn waiting(claims: &Claims, id: &JobId) -> usize {
-    let (asked, decided) = join(
-        claims.read(id.request_key()),
-        claims.read(id.requested_key()),
-    )
-    .await;
-    let Some((asked, decided)) = asked.zip(decided) else {
+    let Some(record) = claims.record(id.job_key()).await else {
         // The claim fails for the same reason, and says it.
         return 0;
     };
+    let (asked, decided) = (record.of(REQUESTS), record.of(REQUESTED));
     let now = claims.clock.now() - claims.ahead().await.unwrap_or_default();
     let is_waiting = |run: &&RunRecord| {
         let is_new = lag(to_instant(run.tick), now) <= REQUEST_LIFETIME;
@@ -88,7 +87,7 @@ fn unconfirmed(id: &JobId, refusal: Refusal) -> ControlError {
 async fn claim_moment(
     claims: &Claims,
     id: &JobId,
-    key: ResourceKey,
+    series: Option<Series>,
     ttl: Duration,
     request: Request,
 ) -> Result<DateTime<Utc>, Refusal> {
@@ -98,7 +97,18 @@ async fn claim_moment(
             // The moments after it are those of its ticks.
             Request::Backfill => (now + WHOLE).trunc_subsecs(0),
         };
-        moment_of(key.clone(), request.number(), ttl, CONFIRMED_WITHIN, moment)
+        let terms = (request.number(), ttl);
+        match series {
+            Some(series) => moment_of(id, series, terms, CONFIRMED_WITHIN, moment),
+            None => {
+                let (bell, lock) = (id.namespace().bell_key(), id.namespace().bell_key());
+                ClaimRequest {
+                    job: bell,
+                    lock,
+                    ..moment_of(id, Series::TICKS, terms, CONFIRMED_WITHIN, moment)
+                }
+            }
+        }
     };
     let ahead = claims.ahead().await.unwrap_or_default();
     let (won, _) = claims.claim_now(None, ahead, ask).await?;
@@ -116,7 +126,7 @@ pub(crate) async fn answer_bell(
     heard: Option<Tick>,
     jobs: &[Arc<JobRunner>],
 ) -> Option<Tick> {
-    let rung = claims.read(key).await?.watermark?;
+    let rung = claims.record(key).await?.of(Series::TICKS).watermark?;
     if Some(rung) > heard {
         for some in jobs.chunks(AT_ONCE) {
             let looks = join_all(some.iter().map(JobRunner::look_for_requests)).await;
@@ -131,7 +141,7 @@ pub(crate) async fn answer_bell(
 impl JobRunner {
     /// Begins to deal with requests that this replica has not seen; returns whether a majority has told of them.
     async fn look_for_requests(self: &Arc<Self>) -> bool {
-        let Some(state) = self.job.read(self.job.id.request_key()).await else {
+        let Some(state) = self.job.read(REQUESTS).await else {
             return false;
         };
         for run in state.runs.iter().rev() {
@@ -228,7 +238,7 @@ impl JobRunner {
                 {
                     if !std::mem::replace(&mut has_cancelled, true) {
                         let cancel = ClaimRequest {
-                            job: job.id.cancel_key(),
+                            series: CANCELS,
                             ..self.requested(moment, SHORT_WAIT)
                         };
                         job.cancel_others(cancel).await;
@@ -249,7 +259,7 @@ impl JobRunner {
         ClaimRequest {
             early: EARLY,
             start_within: REQUEST_LIFETIME,
-            ..self.job.ask(self.job.id.requested_key(), moment, wait)
+            ..self.job.ask(REQUESTED, moment, wait)
         }
     }
 
@@ -319,7 +329,7 @@ const FORMAT: u64 = 5;
 const WHOLE: TimeDelta = TimeDelta::milliseconds(999);
 
 /// The most requests for runs of a job that wait: fewer than nodes remember, because some may be made at the same moment.
-const MOST_WAITING: usize = 8;
+pub(crate) const MOST_WAITING: usize = 64;
 
 /// How many jobs look for requests at the same time.
 const AT_ONCE: usize = 16;

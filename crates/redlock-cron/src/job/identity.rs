@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use chrono::{DateTime, Utc};
-use redlock_core::ResourceKey;
+use redlock_core::{ResourceKey, Series};
 
 use crate::SetupError;
 
@@ -63,14 +63,9 @@ impl JobId {
         &self.namespace
     }
 
-    /// Returns the key of the job's ticks, and of the lock under which they run.
+    /// Returns the key of the job's record, and of the lock under which its runs go on.
     pub(crate) fn job_key(&self) -> ResourceKey {
         ResourceKey::new(JOB, self).expect(BOUNDED)
-    }
-
-    /// Returns the key of the ticks of which the `attempt`-th run was claimed; the second is the first that has one.
-    pub(crate) fn attempt_key(&self, attempt: u32) -> ResourceKey {
-        ResourceKey::new(ATTEMPT, format_args!("{self}@{attempt}")).expect(BOUNDED)
     }
 
     /// Returns the lock of one tick's run, where runs may overlap.
@@ -86,52 +81,15 @@ impl JobId {
         ResourceKey::new(SLOT, self).expect(BOUNDED)
     }
 
-    /// Returns the key of the runs on request.
-    pub(crate) fn manual_key(&self) -> ResourceKey {
-        ResourceKey::new(MANUAL, self).expect(BOUNDED)
+    /// Returns the lock of the claims in a series that no run follows.
+    pub(crate) fn lock_of(&self, series: Series) -> ResourceKey {
+        ResourceKey::new(MOMENT, format_args!("{self}@{series}")).expect(BOUNDED)
     }
 
-    /// Returns the key of the moments at which the job was paused and resumed.
-    pub(crate) fn pause_key(&self) -> ResourceKey {
-        ResourceKey::new(PAUSE, self).expect(BOUNDED)
-    }
-
-    /// Returns the key of the moments at which a run of the job was requested of all replicas.
-    pub(crate) fn request_key(&self) -> ResourceKey {
-        ResourceKey::new(REQUEST, self).expect(BOUNDED)
-    }
-
-    /// Returns the key of the runs that replicas started for such requests, at the same moments.
-    pub(crate) fn requested_key(&self) -> ResourceKey {
-        ResourceKey::new(REQUESTED, self).expect(BOUNDED)
-    }
-
-    /// Returns the key of the beginnings of backfills, which is the one of `part` 0, or of some of their ticks.
-    pub(crate) fn backfill_key(&self, part: u64) -> ResourceKey {
-        ResourceKey::new(BACKFILL, format_args!("{self}@{part}")).expect(BOUNDED)
-    }
-
-    /// Returns the key of the moments at which an operator asked for the end of the job's runs.
-    pub(crate) fn stop_key(&self) -> ResourceKey {
-        ResourceKey::new(STOP, self).expect(BOUNDED)
-    }
-
-    /// Returns the key of the moments at which a success of the job was expected, and overdue.
-    pub(crate) fn success_key(&self) -> ResourceKey {
-        ResourceKey::new(SUCCESS, self).expect(BOUNDED)
-    }
-
-    /// Returns the namespace and the name of the job whose ticks, pauses, requests or runs by hand have this key.
+    /// Returns the namespace and the name of the job whose record has this key.
     pub(crate) fn of_key(key: &str) -> Option<(&str, &str)> {
         let (class, job) = key.split_once(':')?;
-        [JOB, PAUSE, MANUAL, REQUEST]
-            .contains(&class)
-            .then(|| job.split_once('/'))?
-    }
-
-    /// Returns the key of the ticks for which runs before them must end.
-    pub(crate) fn cancel_key(&self) -> ResourceKey {
-        ResourceKey::new(CANCEL, self).expect(BOUNDED)
+        (class == JOB).then(|| job.split_once('/'))?
     }
 }
 
@@ -155,18 +113,10 @@ fn check(field: &'static str, name: &str, longest: usize) -> Result<(), SetupErr
 
 /// The classes of keys that belong to jobs; no request should be able to name one.
 const JOB: &str = "redlock-cron-job";
-const ATTEMPT: &str = "redlock-cron-attempt";
 const TICK: &str = "redlock-cron-tick";
 const SLOT: &str = "redlock-cron-slot";
-const MANUAL: &str = "redlock-cron-manual";
-const PAUSE: &str = "redlock-cron-pause";
-const STOP: &str = "redlock-cron-stop";
-const SUCCESS: &str = "redlock-cron-success";
-const REQUEST: &str = "redlock-cron-request";
-const REQUESTED: &str = "redlock-cron-requested";
-const BACKFILL: &str = "redlock-cron-backfill";
+const MOMENT: &str = "redlock-cron-moment";
 const BELL: &str = "redlock-cron-bell";
-const CANCEL: &str = "redlock-cron-cancel";
 
 const LONGEST_NAMESPACE: usize = 64;
 const LONGEST_NAME: usize = 128;
@@ -176,6 +126,7 @@ const BOUNDED: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::series::{PAUSES, STOPS};
     use std::collections::HashSet;
 
     fn id(namespace: &str, name: &str) -> JobId {
@@ -191,28 +142,13 @@ mod tests {
         for namespace in namespaces {
             for name in names {
                 let id = id(namespace, name);
-                for key in [
-                    id.job_key(),
-                    id.manual_key(),
-                    id.pause_key(),
-                    id.cancel_key(),
-                    id.success_key(),
-                    id.request_key(),
-                    id.requested_key(),
-                ] {
-                    assert!(keys.insert(key), "{id}");
+                assert!(keys.insert(id.job_key()), "{id}");
+                for series in [PAUSES, STOPS] {
+                    assert!(keys.insert(id.lock_of(series)), "{id}");
+                    assert_eq!(JobId::of_key(id.lock_of(series).as_str()), None);
                 }
-                assert!(keys.insert(id.attempt_key(2)), "{id}");
-                assert!(keys.insert(id.backfill_key(2)), "{id}");
-                for key in [
-                    id.job_key(),
-                    id.manual_key(),
-                    id.pause_key(),
-                    id.request_key(),
-                ] {
-                    assert_eq!(JobId::of_key(key.as_str()), Some((namespace, name)));
-                }
-                assert_eq!(JobId::of_key(id.attempt_key(2).as_str()), None);
+                let job = id.job_key();
+                assert_eq!(JobId::of_key(job.as_str()), Some((namespace, name)));
                 for tick in ticks {
                     assert!(keys.insert(id.tick_key(tick)), "{id} {tick}");
                 }

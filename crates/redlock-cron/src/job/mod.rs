@@ -9,6 +9,7 @@ mod fingerprint;
 mod identity;
 mod policy;
 mod run;
+pub(crate) mod series;
 mod settings;
 
 pub use self::{

@@ -5,12 +5,10 @@
 //! The records have a [`BackfillEntry`] in place of a configuration.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{ResourceKey, RunRecord, RunState, Word};
+use redlock_core::RunRecord;
 
-use crate::{
-    Outcome,
-    job::{Fingerprint, JobId},
-};
+use super::past_run::is_outcome;
+use crate::{Outcome, job::Fingerprint};
 
 /// The most ticks of one [backfill](crate::request_backfill).
 ///
@@ -64,40 +62,25 @@ pub(crate) fn moment_of_tick(backfill: DateTime<Utc>, number: u64) -> DateTime<U
     backfill + TimeDelta::milliseconds(number.min(MOST_BACKFILLED).cast_signed())
 }
 
-/// Returns the key under which a tick is claimed, with others of which nodes remember all.
-pub(crate) fn key_of_tick(id: &JobId, number: u64) -> ResourceKey {
-    id.backfill_key(1 + number.saturating_sub(1) / EACH_KEY)
-}
-
-/// Returns all keys under which ticks are claimed.
-pub(crate) fn keys_of_ticks(id: &JobId) -> impl Iterator<Item = ResourceKey> + '_ {
-    let first = (1..=MOST_BACKFILLED).step_by(EACH_KEY as usize);
-    first.map(|number| key_of_tick(id, number))
-}
-
 /// Returns whether this is the record of an action that ends the backfill before it.
 pub(crate) fn is_cancelled(record: &RunRecord) -> bool {
-    matches!(&record.state, RunState::Ended { outcome, .. } if outcome.as_str() == CANCELLED)
+    is_outcome(record, CANCELLED)
 }
 
 /// Returns whether this is the record of a backfill's run of the tick, which ended well.
 pub(crate) fn is_backfilled_well(record: &RunRecord, tick: DateTime<Utc>) -> bool {
-    let is_well = |word: &Word| word.as_str() == Outcome::Ok.as_str();
-    let is_well = matches!(&record.state, RunState::Ended { outcome, .. } if is_well(outcome));
+    let is_well = is_outcome(record, Outcome::Ok.as_str());
     is_well && BackfillEntry::of(record) == Some(BackfillEntry::Run(tick))
 }
 
 /// The outcome of the claim of a tick that a backfill runs under a claim of its own.
-pub(crate) const BACKFILLED: &str = "backfilled";
+pub(crate) const USED_UP: &str = "backfilled";
 
 /// The word of an action that ends a backfill.
 pub(crate) const CANCELLED: &str = "cancelled";
 
 /// The outcome of a tick of a backfill that is not started, because a run of it ended well before.
 pub(crate) const ALREADY_OK: &str = "already-ok";
-
-/// How many ticks have one key: as many as the runs that nodes remember under a key.
-const EACH_KEY: u64 = 10;
 
 /// Not the format of fingerprints, pauses, dead-man's switches or requests.
 const FORMAT: u64 = 6;

@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
-use redlock_core::{JobState, NodeReport, RunRecord};
+use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series};
 
 use super::{
     JobPause, PastRun,
@@ -39,8 +39,9 @@ use crate::clock::to_instant;
 pub struct JobMemory {
     /// Whether a majority has answered all that was asked.
     pub(crate) is_known: bool,
-    /// The state under the job's own key.
-    pub(crate) state: Option<JobState>,
+    pub(crate) record: Option<JobRecord>,
+    /// Whether runs may overlap, so that the job's lock says nothing of them.
+    pub(crate) have_own_locks: bool,
     pub(crate) is_paused: Option<bool>,
     /// The pause that goes on.
     pub(crate) pause: Option<JobPause>,
@@ -129,12 +130,12 @@ impl JobMemory {
     ///
     /// If a majority knows it, no replica can claim a tick up to it any more.
     pub fn watermark(&self) -> Option<DateTime<Utc>> {
-        let watermark = self.state.as_ref().and_then(|state| state.watermark);
-        watermark.map(to_instant)
+        let ticks = self.record.as_ref()?.of(Series::TICKS);
+        ticks.watermark.map(to_instant)
     }
 
-    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further run of a tick, ten on request, and
-    /// a hundred of backfills.
+    /// Returns the last runs, the newest first: up to a hundred of ticks, with the further runs of these, a hundred on request
+    /// of all replicas and of one, and a hundred of backfills.
     ///
     /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
     /// Ticks that were claimed and not started, for example because the job was paused, are among them.
@@ -169,7 +170,7 @@ impl JobMemory {
     /// # }
     /// ```
     pub fn requested(&self, moment: DateTime<Utc>) -> Option<&PastRun> {
-        let mut runs = self.runs.iter().filter(|run| run.is_manual);
+        let mut runs = self.runs.iter().filter(|run| run.is_manual());
         runs.find(|run| !run.is_backfill() && run.tick() == moment)
     }
 
@@ -191,7 +192,8 @@ impl JobMemory {
     /// Runs that may overlap ([`Overlap::Allow`](crate::Overlap::Allow), [`Overlap::UpTo`](crate::Overlap::UpTo)) do not
     /// hold it; the [status](crate::JobStatus) of such a job has `None`.
     pub fn free_in(&self) -> Option<Duration> {
-        self.state.as_ref().and_then(|state| state.free_in)
+        let ticks = self.record.as_ref()?.of(Series::TICKS);
+        ticks.free_in.filter(|_| !self.have_own_locks)
     }
 
     /// Returns whether the job is paused; `None` if too few nodes have said so.
@@ -231,7 +233,7 @@ impl JobMemory {
 
     /// Returns whether a run of the tick is remembered that ended well.
     pub(crate) fn has_ended_well(&self, tick: DateTime<Utc>) -> bool {
-        let is_of_tick = |run: &&PastRun| run.is_backfill() || !run.is_manual;
+        let is_of_tick = |run: &&PastRun| run.is_backfill() || !run.is_manual();
         let mut runs = self.runs.iter().filter(is_of_tick);
         runs.any(|run| run.tick() == tick && matches!(run.outcome(), Some("ok" | ALREADY_OK)))
     }

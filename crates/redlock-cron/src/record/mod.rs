@@ -25,12 +25,12 @@ pub use self::{
 };
 pub(crate) use self::{
     backfill::{
-        ALREADY_OK, BACKFILLED, BackfillEntry, CANCELLED, is_backfilled_well, is_cancelled,
-        key_of_tick, keys_of_ticks, moment_of_tick,
+        ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_backfilled_well, is_cancelled,
+        moment_of_tick,
     },
     expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
     observer::{Observer, OutcomeHook, StartHook, guarded},
-    past_run::is_unstarted,
+    past_run::{is_outcome, is_unstarted},
     report::Measured,
     status::Journal,
 };

@@ -1,9 +1,9 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use redlock_core::{FencingToken, Note, Printable, Rounded, RunRecord, RunState, Tick};
+use redlock_core::{FencingToken, Note, Printable, Rounded, RunRecord, RunState, Series, Tick};
 
-use super::backfill::{BACKFILLED, BackfillEntry};
+use super::backfill::{BackfillEntry, USED_UP};
 use crate::{Outcome, clock::to_instant};
 
 /// A run as the nodes remember it.
@@ -37,8 +37,6 @@ use crate::{Outcome, clock::to_instant};
 #[derive(Clone, Debug)]
 pub struct PastRun {
     pub(crate) record: RunRecord,
-    pub(crate) attempt: u32,
-    pub(crate) is_manual: bool,
 }
 
 impl PastRun {
@@ -57,12 +55,12 @@ impl PastRun {
 
     /// Returns the number of the run among the runs of its tick: 1 is the first.
     pub fn attempt(&self) -> u32 {
-        self.attempt
+        self.record.attempt.into()
     }
 
     /// Returns whether the run was requested.
     pub fn is_manual(&self) -> bool {
-        self.is_manual
+        self.record.series != Series::TICKS
     }
 
     /// Returns the replica of the run.
@@ -102,7 +100,7 @@ impl PastRun {
 
     /// Returns whether it never had the lock of the job: it was skipped, or uses up a tick that a backfill runs.
     pub(crate) fn had_no_lock(&self) -> bool {
-        self.was_skipped() || self.outcome() == Some(BACKFILLED)
+        self.was_skipped() || self.outcome() == Some(USED_UP)
     }
 
     /// Returns whether the end of the run is not recorded.
@@ -148,5 +146,10 @@ impl fmt::Display for PastRun {
 
 /// Returns whether a run was claimed and not started.
 pub(crate) fn is_unstarted(run: &RunRecord) -> bool {
-    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
+    is_outcome(run, RunRecord::UNSTARTED)
+}
+
+/// Returns whether a run has ended with this outcome.
+pub(crate) fn is_outcome(run: &RunRecord, word: &str) -> bool {
+    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == word)
 }

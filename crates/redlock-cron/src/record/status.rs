@@ -82,7 +82,7 @@ impl Deref for JobStatus {
 impl fmt::Display for JobStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_paused = self.is_paused() == Some(true);
-        let is_lock_known = self.memory.state.is_some();
+        let is_lock_known = self.memory.record.is_some();
         let is_locked = self.free_in().is_some_and(|left| !left.is_zero());
         match self.running() {
             Some(run) => write!(f, "running on {}", Printable::new(run.replica()))?,

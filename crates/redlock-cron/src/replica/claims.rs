@@ -10,9 +10,9 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{
-    AcquireError, AcquireErrorKind, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, JobState,
-    LossReason, NodeReport, Note, Redlock, ResourceKey, RunRecord, SlotGuard, Slots, Tick, Wait,
-    Word,
+    AcquireError, AcquireErrorKind, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, JobRecord,
+    LossReason, NodeReport, Note, Redlock, ResourceKey, RunRecord, Series, SlotGuard, Slots, Tick,
+    Wait, Word,
 };
 use tokio::{
     select,
@@ -44,6 +44,8 @@ pub(crate) struct Claims {
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimRequest {
     pub(crate) job: ResourceKey,
+    pub(crate) series: Series,
+    pub(crate) attempt: u32,
     pub(crate) lock: ResourceKey,
     pub(crate) tick: DateTime<Utc>,
     pub(crate) early: Duration,
@@ -202,11 +204,13 @@ impl Claims {
             Err(error) => Refusal::by(&error),
         };
         if refusal.outcome == Outcome::Overlapping {
-            let newest = self.read(ask.job.clone()).await;
-            let newest = newest.and_then(|state| state.runs.into_iter().next());
+            let record = self.record(ask.job.clone()).await;
+            let newest = record
+                .as_ref()
+                .and_then(|it| it.of(ask.series).runs.first());
             if let Some(run) = newest.filter(|run| run.tick >= tick) {
                 return Err(Refusal {
-                    run: Some(run),
+                    run: Some(run.clone()),
                     ..Refusal::bare(Outcome::NotWinner)
                 });
             }
@@ -216,6 +220,8 @@ impl Claims {
 
     async fn ask(&self, tick: Tick, ask: ClaimRequest) -> Result<Claim, Refusal> {
         let options = ClaimOptions::new(&*self.replica)
+            .series(ask.series)
+            .attempt(u8::try_from(ask.attempt).unwrap_or(u8::MAX))
             .lock(ask.lock)
             .early(ask.early)
             .start_within(ask.start_within)
@@ -240,8 +246,8 @@ impl Claims {
     }
 
     /// Returns what a majority of the nodes remembers of a job; `None` if too few answered.
-    pub(crate) async fn read(&self, job: ResourceKey) -> Option<JobState> {
-        self.redlock.job_status(job).await.ok()?.state().cloned()
+    pub(crate) async fn record(&self, job: ResourceKey) -> Option<JobRecord> {
+        self.redlock.job_status(job).await.ok()?.record().cloned()
     }
 }
 

@@ -1,4 +1,5 @@
 use redlock_core::LossReason;
+use redlock_core::Series;
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -27,6 +28,8 @@ fn ask(namespace: &str, tick: DateTime<Utc>) -> ClaimRequest {
         slots: None,
         place_within: None,
         job: key.clone(),
+        series: Series::TICKS,
+        attempt: 1,
         lock: key,
         tick,
         early: Duration::from_secs(2),

@@ -1,8 +1,10 @@
 use super::*;
+use crate::job::series::PAUSES;
 use crate::{
     ControlErrorKind, Delivery, Missed, Overlap, PastRun,
     tick::{Switch, is_paused, unless_forbidden},
 };
+use redlock_core::Series;
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -207,7 +209,7 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     let runner = &member.runner;
     let ask = runner
         .job
-        .ask(runner.job.id.job_key(), tick(3), Duration::from_secs(1));
+        .ask(Series::TICKS, tick(3), Duration::from_secs(1));
     let claim = runner.job.replica.claims.claim(ask).await.unwrap();
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
     let refusal = unless_forbidden(&runner.job, claim, 1, runner.job.settings.catch_up_window)
@@ -221,7 +223,7 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     fleet.sleep_until(60_000).await;
     let ask = runner
         .job
-        .ask(runner.job.id.job_key(), tick(63), Duration::from_secs(5));
+        .ask(Series::TICKS, tick(63), Duration::from_secs(5));
     let won = runner.job.replica.claims.claim(ask).await.unwrap();
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
     let starter = async {
@@ -244,9 +246,8 @@ async fn a_pause_that_was_not_confirmed_is_none() {
     for (paused, expected) in [(false, false), (true, true)] {
         runner.set_paused(paused).await.unwrap();
         fleet.sleep_until(if paused { 5_000 } else { 4_000 }).await;
-        let key = runner.job.id.pause_key();
         let ask = crate::replica::ClaimRequest {
-            lock: key.clone(),
+            lock: runner.job.id.lock_of(PAUSES),
             // What a pause has, and the end of one.
             fingerprint: if paused {
                 Switch::Resumed.number()
@@ -255,7 +256,7 @@ async fn a_pause_that_was_not_confirmed_is_none() {
             },
             ..runner
                 .job
-                .ask(key, runner.job.now(), Duration::from_secs(1))
+                .ask(PAUSES, runner.job.now(), Duration::from_secs(1))
         };
         let won = runner.job.replica.claims.claim(ask).await.unwrap();
         runner

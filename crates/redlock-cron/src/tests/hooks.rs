@@ -1,5 +1,6 @@
 use super::{host::Host, *};
 use crate::{Delivery, Missed, Tries, Trigger};
+use redlock_core::Series;
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_told_of_before_it_begins_and_after_it_has_ended() {
@@ -142,11 +143,10 @@ async fn a_replica_that_declines_starts_no_attempt_of_a_tick_either() {
     };
     let first = fleet.member(0, job()).await;
     fleet.sleep_until(3_000).await;
-    let ask = first.runner.job.ask(
-        first.runner.job.id.job_key(),
-        tick(3),
-        Duration::from_secs(1),
-    );
+    let ask = first
+        .runner
+        .job
+        .ask(Series::TICKS, tick(3), Duration::from_secs(1));
     let won = first.runner.job.replica.claims.claim(ask).await.unwrap();
     first
         .runner
@@ -175,7 +175,7 @@ async fn a_run_cut_short_that_a_replica_declines_does_not_stop_the_job_for_good(
     fleet.sleep_until(3_000).await;
     let ask = runner
         .job
-        .ask(runner.job.id.job_key(), tick(3), Duration::from_secs(1));
+        .ask(Series::TICKS, tick(3), Duration::from_secs(1));
     let won = runner.job.replica.claims.claim(ask).await.unwrap();
     runner
         .job

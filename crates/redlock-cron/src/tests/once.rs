@@ -1,5 +1,6 @@
 use super::*;
 use crate::{Delivery, Missed};
+use redlock_core::Series;
 
 impl Starts {
     /// Returns a job that is due once, `second` seconds after the fleet's start.
@@ -85,7 +86,7 @@ async fn an_instant_whose_run_was_cut_short_is_started_again() {
     let runner = &first.runner;
     let ask = runner
         .job
-        .ask(runner.job.id.job_key(), tick(10), Duration::from_secs(1));
+        .ask(Series::TICKS, tick(10), Duration::from_secs(1));
     let won = runner.job.replica.claims.claim(ask).await.unwrap();
     runner
         .job

@@ -1,3 +1,4 @@
+use redlock_core::Series;
 use std::{
     future::pending,
     sync::{Weak, mpsc},
@@ -295,7 +296,7 @@ async fn what_a_removal_kept_from_its_start_is_started_again_at_least_once() {
     fleet.sleep_until(3_000).await;
     let ask = runner
         .job
-        .ask(runner.job.id.job_key(), tick(3), Duration::from_secs(1));
+        .ask(Series::TICKS, tick(3), Duration::from_secs(1));
     let won = runner.job.replica.claims.claim(ask).await.unwrap();
     host.replica.tasks.close(&runner.job.ending);
     let start = Start {

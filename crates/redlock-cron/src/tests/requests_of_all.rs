@@ -4,7 +4,7 @@ use super::{
     host::{Host, hosts, pass},
     *,
 };
-use crate::{ControlErrorKind, Overlap, REQUEST_LIFETIME, Trigger};
+use crate::{ControlErrorKind, Overlap, REQUEST_LIFETIME, Trigger, control::MOST_WAITING};
 
 /// Not due in these tests.
 const IN_JULY: &str = "0 0 0 1 7 *";
@@ -72,13 +72,13 @@ async fn a_request_is_started_on_one_replica_within_seconds_and_remembered_as_a_
     assert_eq!((of(Outcome::Ok), of(Outcome::NotWinner)), (3, 6));
 }
 
-/// Nodes remember ten requests, and a request that they forget would vanish without a word.
+/// Nodes remember a hundred requests, and a request that they forget would vanish without a word.
 #[tokio::test(start_paused = true)]
 async fn a_request_beyond_those_that_can_wait_is_refused_at_once_and_the_others_run() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let client = fleet.client().await;
     let ask = async || crate::request_run(&client, "tests", "job").await;
-    for _ in 0..8 {
+    for _ in 0..MOST_WAITING {
         ask().await.unwrap();
     }
     let asked = Instant::now();
@@ -91,11 +91,11 @@ async fn a_request_beyond_those_that_can_wait_is_refused_at_once_and_the_others_
     assert!(asked.elapsed() < Duration::from_secs(1));
     let job = || job_of(&starts, 1).overlap(Overlap::Wait);
     let hosts = hosts(&fleet, job).await;
-    pass(&hosts.each_ref(), 20).await;
-    assert_eq!(starts.list().len(), 8);
+    pass(&hosts.each_ref(), 50).await;
+    assert_eq!(starts.list().len(), MOST_WAITING);
     ask().await.unwrap();
     pass(&hosts.each_ref(), 20).await;
-    assert_eq!(starts.list().len(), 9);
+    assert_eq!(starts.list().len(), MOST_WAITING + 1);
     client.close().await;
 }
 

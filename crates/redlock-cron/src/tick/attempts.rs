@@ -8,12 +8,11 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use futures_util::future::join_all;
-use redlock_core::{RunRecord, RunState};
+use redlock_core::{JobRecord, RunRecord, RunState};
 use tokio::time::Instant;
 
-use super::context::JobContext;
-use crate::{Outcome, clock::to_tick};
+use super::ledger::runs_of;
+use crate::Outcome;
 
 /// The numbers of a tick's runs that did not end by themselves.
 pub(super) struct UsedAttempts {
@@ -24,27 +23,23 @@ pub(super) struct UsedAttempts {
 }
 
 impl UsedAttempts {
-    /// Returns the numbers of a tick's runs up to the `attempt`-th, all of which were cut short; `None` if too few
-    /// nodes answered.
-    pub(super) async fn read(job: &JobContext, tick: DateTime<Utc>, attempt: u32) -> Option<Self> {
-        let reads = (1..=attempt).map(|each| job.read(job.attempt_key(each)));
+    /// Returns the numbers of a tick's runs, all of which were cut short.
+    pub(super) fn of(record: &JobRecord, tick: DateTime<Utc>) -> Self {
         let mut used = Self {
             attempts: 0,
             crashes: 0,
             is_last_a_crash: false,
         };
-        for state in join_all(reads).await {
-            let mut runs = state?.runs.into_iter();
-            let run = runs.find(|run| Some(run.tick) == to_tick(tick));
-            let ended = run.as_ref().map(|run| match &run.state {
+        for run in runs_of(record, tick).rev() {
+            let ended = match &run.state {
                 RunState::Ended { outcome, .. } => outcome.as_str(),
                 _ => RunRecord::DROPPED,
-            });
-            used.is_last_a_crash = ended == Some(RunRecord::DROPPED);
+            };
+            used.is_last_a_crash = ended == RunRecord::DROPPED;
             used.crashes += u32::from(used.is_last_a_crash);
-            used.attempts += u32::from(!ended.is_some_and(is_by_a_shutdown));
+            used.attempts += u32::from(!is_by_a_shutdown(ended));
         }
-        Some(used)
+        used
     }
 }
 

@@ -3,13 +3,19 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use redlock_core::{JobState, RunRecord, Tick};
+use redlock_core::{RunRecord, Series, Tick};
 
-use super::{PATIENCE, SHORT_WAIT, context::JobContext, random_up_to, ticks::JobTicks};
+use super::{
+    PATIENCE, SHORT_WAIT,
+    context::JobContext,
+    ledger::{runs_backfill_after, runs_by_hand},
+    random_up_to,
+    ticks::JobTicks,
+};
 use crate::{
     Missed, Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag},
-    job::is_made_up,
+    job::{is_made_up, series::CANCELS},
     replica::{ClaimRequest, LOOK, Refusal, WonClaim},
 };
 
@@ -55,7 +61,7 @@ impl Claimant<'_> {
             after,
             fingerprint,
             place_within: Some(place_within),
-            ..job.ask(job.id.job_key(), self.tick, wait)
+            ..job.ask(Series::TICKS, self.tick, wait)
         };
         let left = left(job.settings.start_within);
         match job.settings.overlap {
@@ -71,7 +77,7 @@ impl Claimant<'_> {
                 };
                 match claims.claim(first).await {
                     Err(refusal) if job.is_in_its_own_way(&refusal) => {
-                        let cancel = job.ask(job.id.cancel_key(), self.tick, SHORT_WAIT);
+                        let cancel = job.ask(CANCELS, self.tick, SHORT_WAIT);
                         job.cancel_others(cancel).await;
                         claims.claim(ask(left)).await
                     }
@@ -154,31 +160,25 @@ impl Claimant<'_> {
     /// Asks the nodes what keeps a tick from being claimed.
     async fn in_the_way(&self) -> InTheWay {
         let job = self.job;
-        let Some(first) = job.read(job.id.job_key()).await else {
+        let Some(record) = job.record().await else {
             return InTheWay::Nothing;
         };
+        let ticks = record.of(Series::TICKS);
         let has_slots = job.slots.is_some();
-        if first.free_in == Some(Duration::ZERO) && !has_slots {
+        if ticks.free_in == Some(Duration::ZERO) && !has_slots {
             return InTheWay::Nothing;
         }
-        if has_slots && first.runs.iter().any(RunRecord::is_open) {
+        if has_slots && ticks.runs.iter().any(RunRecord::is_open) {
             return InTheWay::Run;
         }
-        let newest = |state: JobState| state.runs.into_iter().next();
-        let first = newest(first);
-        for attempt in 2..=job.settings.max_attempts() {
-            let run = job.read(job.id.attempt_key(attempt)).await;
-            let tick = first.as_ref().map(|run| run.tick);
-            // It goes on, or has ended since the lock was looked at.
-            if tick.is_some() && run.and_then(newest).map(|run| run.tick) == tick {
-                return InTheWay::MadeUp;
-            }
-        }
-        let newest = first.as_ref().map(|run| run.token);
-        if job.runs_backfill_after(newest).await {
+        let newest = ticks.runs.first();
+        // A further attempt goes on, or has ended since the lock was looked at.
+        if newest.is_some_and(|run| run.attempt > 1)
+            || runs_backfill_after(&record, newest.map(|run| run.token))
+        {
             return InTheWay::MadeUp;
         }
-        if let Some(run) = first
+        if let Some(run) = newest
             && run.is_open()
         {
             return if is_made_up(run.fingerprint) {
@@ -187,8 +187,10 @@ impl Claimant<'_> {
                 InTheWay::Run
             };
         }
-        let by_hand = job.runs_by_hand().await.unwrap_or_default();
-        if by_hand.first().is_some_and(RunRecord::is_open) {
+        if runs_by_hand(&record)
+            .first()
+            .is_some_and(|run| run.is_open())
+        {
             InTheWay::Run
         } else {
             InTheWay::Nothing

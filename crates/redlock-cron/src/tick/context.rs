@@ -1,25 +1,21 @@
 //! One job on one replica: its facts, what it may ask of the nodes, and where its reports go.
 
 use std::{
-    cmp::Reverse,
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::future::{join, join_all};
-use redlock_core::{
-    Claim, FencingToken, JobState, Redlock, ResourceKey, RunRecord, RunState, Slots, Tick,
-};
+use redlock_core::{Claim, JobRecord, JobState, Redlock, RunRecord, Series, Slots, Tick};
 use tokio::{select, time::sleep};
 
 use super::SHORT_WAIT;
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, TickReport, Trigger,
     clock::{LONGEST_AHEAD, lag, to_instant, to_tick},
-    job::{Condition, Fingerprint, JobId, JobSettings, Work, early},
-    record::{ExpectationLooks, Journal, guarded, is_backfilled_well, keys_of_ticks},
+    job::{Condition, Fingerprint, JobId, JobSettings, Work, early, series::CANCELS},
+    record::{ExpectationLooks, Journal, guarded},
     replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, cut_short_outcomes, finish},
     schedule::Schedule,
 };
@@ -126,35 +122,14 @@ impl JobContext {
         self.replica.clock.now()
     }
 
-    /// Returns what a majority of the nodes remembers under a key of the job; `None` if too few answered.
-    pub(crate) async fn read(&self, key: ResourceKey) -> Option<JobState> {
-        self.replica.claims.read(key).await
+    /// Returns what a majority of the nodes remembers of the job; `None` if too few answered.
+    pub(crate) async fn record(&self) -> Option<JobRecord> {
+        self.replica.claims.record(self.id.job_key()).await
     }
 
-    /// Returns the runs that were asked for, here or of all replicas, the newest first where they have one lock; `None`
-    /// if too few nodes answered.
-    pub(super) async fn runs_by_hand(&self) -> Option<Vec<RunRecord>> {
-        let (here, of_all) = (self.id.manual_key(), self.id.requested_key());
-        let (here, of_all) = join(self.read(here), self.read(of_all)).await;
-        let mut runs = here?.runs;
-        let skipped = Outcome::Overlapping.as_str();
-        runs.extend(of_all?.runs.into_iter().filter(|run| {
-            !matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == skipped)
-        }));
-        runs.sort_by_key(|run| Reverse(run.token));
-        Some(runs)
-    }
-
-    /// Returns whether the newest run of a backfill has no recorded end, and a greater token than this.
-    pub(super) async fn runs_backfill_after(&self, token: Option<FencingToken>) -> bool {
-        let begun = self.read(self.id.backfill_key(0)).await;
-        if begun.is_none_or(|begun| begun.watermark.is_none()) {
-            return false;
-        }
-        let runs = join_all(keys_of_ticks(&self.id).map(|key| self.read(key))).await;
-        let runs = runs.into_iter().flatten().flat_map(|state| state.runs);
-        let newest = runs.max_by_key(|run| run.token);
-        newest.is_some_and(|run| run.is_open() && Some(run.token) > token)
+    /// Returns what a majority of the nodes remembers of a series of the job; `None` if too few answered.
+    pub(crate) async fn read(&self, series: Series) -> Option<JobState> {
+        Some(self.record().await?.of(series).clone())
     }
 
     /// Returns which runs a claim of the job may follow; `settled` is the tick of the last run that was cut short and is dealt
@@ -174,24 +149,11 @@ impl JobContext {
         let After::Settled(_) = self.after(None) else {
             return None;
         };
-        let state = self.read(self.id.job_key()).await?;
+        let state = self.read(Series::TICKS).await?;
         let run = state.runs.first()?;
         let is_before = Some(run.tick) < to_tick(tick);
         let is_undone = is_before && run.was_cut_short(&cut_short_outcomes());
         is_undone.then(|| to_instant(run.tick))
-    }
-
-    /// Returns whether a run of a backfill of the tick has ended well; `None` if too few nodes answered.
-    pub(super) async fn is_made_good(&self, tick: DateTime<Utc>) -> Option<bool> {
-        let begun = self.read(self.id.backfill_key(0)).await?;
-        if begun.watermark.is_none() {
-            return Some(false);
-        }
-        let read = join_all(keys_of_ticks(&self.id).map(|key| self.read(key))).await;
-        let is_all = read.iter().all(Option::is_some);
-        let mut runs = read.iter().flatten().flat_map(|state| &state.runs);
-        let is_well = runs.any(|run| is_backfilled_well(run, tick));
-        (is_well || is_all).then_some(is_well)
     }
 
     /// Returns whether the tick may be started as one that was not missed.
@@ -262,18 +224,15 @@ impl JobContext {
     }
 
     /// Returns the request of a tick on the job's terms.
-    pub(crate) fn ask(
-        &self,
-        job: ResourceKey,
-        tick: DateTime<Utc>,
-        wait: Duration,
-    ) -> ClaimRequest {
+    pub(crate) fn ask(&self, series: Series, tick: DateTime<Utc>, wait: Duration) -> ClaimRequest {
         let lock = match self.settings.overlap {
             Overlap::Allow | Overlap::UpTo(_) => self.id.tick_key(tick),
             _ => self.id.job_key(),
         };
         ClaimRequest {
-            job,
+            job: self.id.job_key(),
+            series,
+            attempt: 1,
             lock,
             tick,
             early: early(&self.replica.claims.redlock),
@@ -284,14 +243,6 @@ impl JobContext {
             after: After::Whatever,
             slots: self.slots.clone(),
             place_within: Some(wait),
-        }
-    }
-
-    /// Returns the key of the `attempt`-th run of each tick.
-    pub(super) fn attempt_key(&self, attempt: u32) -> ResourceKey {
-        match attempt {
-            1 => self.id.job_key(),
-            _ => self.id.attempt_key(attempt),
         }
     }
 
@@ -319,7 +270,8 @@ impl JobContext {
     pub(crate) async fn cancel_others(&self, ask: ClaimRequest) {
         let tick = ask.tick;
         let ask = ClaimRequest {
-            lock: self.id.cancel_key(),
+            series: CANCELS,
+            lock: self.id.lock_of(CANCELS),
             place_within: None,
             ..ask
         };
@@ -389,7 +341,7 @@ impl JobContext {
 
     /// Refuses a job that was run under another configuration, at most `within` ago.
     pub(crate) async fn check_agreement(&self, within: Duration) -> Result<(), SetupError> {
-        let Some(state) = self.read(self.id.job_key()).await else {
+        let Some(state) = self.read(Series::TICKS).await else {
             let job = &**self.id.name();
             tracing::warn!(target: crate::TARGET, job, "too few nodes said whether other replicas agree on it");
             return Ok(());

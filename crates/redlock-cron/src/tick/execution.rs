@@ -24,6 +24,7 @@ use super::{context::JobContext, random_up_to};
 use crate::{
     BoxError, OnLost, Outcome, Overlap, Run, TickReport, Trigger,
     clock::{lag, to_instant, to_tick},
+    job::series::{CANCELS, MANUAL, REQUESTED, REQUESTS, STOPS},
     record::is_unstarted,
     replica::{STOP_GRACE, WonClaim, finish_noted},
 };
@@ -271,7 +272,7 @@ impl<'a> Execution<'a> {
         };
         loop {
             sleep((self.job.settings.ttl / 3).min(LONGEST_LOOK)).await;
-            let asked = self.job.read(self.job.id.cancel_key()).await;
+            let asked = self.job.read(CANCELS).await;
             if let Some(asked) = asked.and_then(|asked| asked.watermark)
                 && Some(asked) > after
                 && self.is_waited_for(asked).await
@@ -286,7 +287,7 @@ impl<'a> Execution<'a> {
         let began = to_tick(self.job.nodes_now());
         loop {
             sleep(STOP_LOOK).await;
-            let asked = self.job.read(self.job.id.stop_key()).await;
+            let asked = self.job.read(STOPS).await;
             let asked = asked.and_then(|asked| asked.runs.into_iter().find(|it| !is_unstarted(it)));
             if let Some(asked) = asked.filter(|asked| Some(asked.tick) > began) {
                 let operator = asked.note.as_ref().map_or("an operator", Note::as_str);
@@ -311,16 +312,15 @@ impl<'a> Execution<'a> {
         if self.job.schedule.latest_at(asked_at) == Some(asked_at) {
             return true;
         }
-        let requests = self.job.read(self.job.id.request_key()).await;
-        let is_of_all =
-            requests.is_some_and(|state| state.runs.iter().any(|request| request.tick == asked));
-        let key = if is_of_all {
-            self.job.id.requested_key()
-        } else {
-            self.job.id.manual_key()
+        let Some(record) = self.job.record().await else {
+            return false;
         };
-        let by_hand = self.job.read(key).await;
-        by_hand.is_some_and(|by_hand| by_hand.watermark < Some(asked))
+        let mut requests = record.of(REQUESTS).runs.iter();
+        let by_hand = match requests.any(|request| request.tick == asked) {
+            true => record.of(REQUESTED),
+            false => record.of(MANUAL),
+        };
+        by_hand.watermark < Some(asked)
     }
 
     fn tell_to_stop(&self, why: Outcome) {

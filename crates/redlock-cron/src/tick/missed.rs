@@ -8,10 +8,9 @@
 use std::ops::RangeInclusive;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::future::join;
-use redlock_core::{RunRecord, RunState};
+use redlock_core::{RunRecord, RunState, Series};
 
-use super::context::JobContext;
+use super::{context::JobContext, ledger::runs_by_hand};
 use crate::{Missed, Overlap, clock::to_instant, job::is_made_up};
 
 /// Returns since when ticks of this replica's schedule count as missed if no replica has started them.
@@ -54,22 +53,25 @@ pub(super) async fn kept_off(
     if job.schedule.latest_before(before) <= Some(after) {
         return Vec::new();
     }
+    if matches!(job.settings.overlap, Overlap::Allow | Overlap::CancelOther) {
+        // A tick that comes then starts beside the run, or ends it.
+        return Vec::new();
+    }
+    let Some(record) = job.record().await else {
+        return Vec::new();
+    };
+    let by_hand = runs_by_hand(&record).into_iter();
     match job.settings.overlap {
-        Overlap::Skip | Overlap::Wait => {
-            let runs = job.runs_by_hand().await.unwrap_or_default();
-            let runs = runs.iter();
-            runs.map(|run| to_instant(run.tick)..=covered(job, run))
-                .collect()
-        }
         Overlap::UpTo(most) => {
-            let (of_ticks, by_hand) = join(job.read(job.id.job_key()), job.runs_by_hand()).await;
-            let of_ticks = of_ticks.into_iter().flat_map(|state| state.runs);
-            let runs = of_ticks.chain(by_hand.unwrap_or_default());
-            let runs = runs.filter_map(|run| Some(to_instant(run.tick)..=end_of(&run)?));
+            // Further attempts began later.
+            let of_ticks = record.of(Series::TICKS).runs.iter();
+            let runs = of_ticks.filter(|run| run.attempt == 1).chain(by_hand);
+            let runs = runs.filter_map(|run| Some(to_instant(run.tick)..=end_of(run)?));
             full(runs.collect(), most)
         }
-        // A tick that comes then starts beside the run, or ends it.
-        Overlap::Allow | Overlap::CancelOther => Vec::new(),
+        _ => by_hand
+            .map(|run| to_instant(run.tick)..=covered(job, run))
+            .collect(),
     }
 }
 

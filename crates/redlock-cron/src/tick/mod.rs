@@ -10,6 +10,7 @@ mod context;
 mod course;
 mod due_ticks;
 mod execution;
+mod ledger;
 mod missed;
 mod pause;
 mod replica_order;

@@ -5,15 +5,14 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures_util::future::join;
 use redlock_core::{JobState, RunRecord};
 use tokio::time::sleep;
 
-use super::{SHORT_WAIT, context::JobContext};
+use super::{SHORT_WAIT, context::JobContext, ledger::is_started_again};
 use crate::{
     Outcome,
-    clock::{lag, to_instant, to_tick},
-    job::MOST_RUNS,
+    clock::{lag, to_instant},
+    job::series::PAUSES,
     record::{JobPause, is_unstarted},
     replica::{Refusal, WonClaim},
 };
@@ -58,7 +57,7 @@ impl Switch {
 
 /// Returns whether the job is paused; `None` if too few nodes answered.
 pub(crate) async fn is_paused(job: &JobContext) -> Option<bool> {
-    let state = job.read(job.id.pause_key()).await?;
+    let state = job.read(PAUSES).await?;
     Some(pause_at(&state, job.nodes_now()).is_some())
 }
 
@@ -73,12 +72,16 @@ pub(crate) async fn unless_forbidden(
 ) -> Result<WonClaim, Refusal> {
     let tick = to_instant(won.claim.tick());
     for look in 1.. {
-        let is_started_again = is_started_again(job, tick, attempt);
-        let (outcome, word) = match join(is_started_again, is_paused(job)).await {
-            (Some(false), Some(false)) => return Ok(won),
-            (Some(true), _) => (Some(Outcome::NotWinner), RunRecord::UNSTARTED),
-            (_, Some(true)) => (Some(Outcome::Paused), Outcome::Paused.as_str()),
-            _ => (None, RunRecord::UNSTARTED),
+        let record = job.record().await;
+        let (outcome, word) = match &record {
+            Some(record) if is_started_again(record, tick, attempt) => {
+                (Some(Outcome::NotWinner), RunRecord::UNSTARTED)
+            }
+            Some(record) if pause_at(record.of(PAUSES), job.nodes_now()).is_some() => {
+                (Some(Outcome::Paused), Outcome::Paused.as_str())
+            }
+            Some(_) => return Ok(won),
+            None => (None, RunRecord::UNSTARTED),
         };
         if let Some(outcome) = outcome {
             job.finish(won.claim, word, Duration::ZERO).await;
@@ -100,22 +103,6 @@ pub(crate) async fn unless_forbidden(
         measured: Some(won.measured),
         ..Refusal::new(Outcome::NoQuorum, why)
     })
-}
-
-/// Returns whether a run of the tick was claimed after the `attempt`-th, and may have begun; `None` if too few nodes
-/// answered.
-///
-/// So it is if another replica had heard of such a claim that no majority confirmed, before this one's.
-async fn is_started_again(job: &JobContext, tick: DateTime<Utc>, attempt: u32) -> Option<bool> {
-    for further in attempt + 1..=MOST_RUNS + 1 {
-        let state = job.read(job.attempt_key(further)).await?;
-        let mut runs = state.runs.iter();
-        match runs.find(|run| Some(run.tick) == to_tick(tick)) {
-            Some(run) if is_unstarted(run) => {}
-            run => return Some(run.is_some()),
-        }
-    }
-    Some(false)
 }
 
 /// Returns the pause of the job that goes on `now`, as the nodes remember it.

@@ -1,7 +1,7 @@
 //! Runs that did not end by themselves, and are started again.
 //!
-//! Each run of a tick after the first is claimed as a tick of a job of its own, under the same lock: so each is
-//! started once at most, on one replica, and the fencing tokens grow from one to the next.
+//! Each run of a tick after the first is claimed as a further attempt of it, under the same lock: so each is started once
+//! at most, on one replica, the fencing tokens grow from one to the next, and no attempt follows the claim of a later tick.
 //! Before and after it claims, a replica looks at what is remembered of the run before: that it did not end by
 //! itself, and that no later tick was claimed.
 //! A claim that no majority confirmed may be remembered by a node for a while, and may be taken for a run that was cut
@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use redlock_core::{RunRecord, RunState};
+use redlock_core::{JobRecord, RunRecord, RunState, Series};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -25,6 +25,7 @@ use super::{
     attempts::{Backoff, UsedAttempts},
     context::JobContext,
     execution::Start,
+    ledger::{is_made_good, runs_of},
     pause::unless_forbidden,
     ticks::JobTicks,
 };
@@ -51,8 +52,8 @@ enum RunsOfTick {
     Unclaimed,
     /// A run goes on, or that is not known.
     Open,
-    /// The last run was cut short.
-    CutShort,
+    /// The last run was cut short, and has this number.
+    CutShort(u32),
     /// There will be no other run.
     Over(Box<Refusal>),
 }
@@ -144,29 +145,18 @@ impl<'a> TickRetry<'a> {
         }
     }
 
-    /// Looks at how far the runs of the tick are, the `attempt`-th first, and claims the next if that one was cut short.
+    /// Looks at how far the runs of the tick are, and claims the next if the last was cut short.
     async fn look(&mut self) -> RetryLook {
-        loop {
-            match self.runs().await {
-                RunsOfTick::Over(refusal) => return RetryLook::Over(*refusal),
-                RunsOfTick::Unclaimed if self.attempt == 1 => return RetryLook::Unclaimed,
-                RunsOfTick::Unclaimed => {
-                    self.attempt = 1;
-                    return RetryLook::Open;
-                }
-                RunsOfTick::Open => return RetryLook::Open,
-                RunsOfTick::CutShort => {}
-            }
-            // A run that was claimed already needs no backoff before it.
-            match self.is_next_claimed().await {
-                Some(true) => self.attempt += 1,
-                Some(false) => break,
-                None => return RetryLook::Open,
-            }
-        }
-        let Some(used) = UsedAttempts::read(self.job, self.tick, self.attempt).await else {
+        let Some(record) = self.job.record().await else {
             return RetryLook::Open;
         };
+        self.attempt = match self.runs(&record) {
+            RunsOfTick::Over(refusal) => return RetryLook::Over(*refusal),
+            RunsOfTick::Unclaimed => return RetryLook::Unclaimed,
+            RunsOfTick::Open => return RetryLook::Open,
+            RunsOfTick::CutShort(attempt) => attempt,
+        };
+        let used = UsedAttempts::of(&record, self.tick);
         if used.attempts >= self.job.settings.max_attempts() || self.attempt >= MOST_RUNS {
             let why = "it has had all its attempts: the last did not end by itself, or was claimed and not begun";
             return self.give_up(why).await;
@@ -209,8 +199,10 @@ impl<'a> TickRetry<'a> {
 
     /// Returns the request of the run after the `attempt`-th.
     fn next_request(&self) -> ClaimRequest {
-        let next = self.job.attempt_key(self.attempt + 1);
-        self.job.ask(next, self.tick, SHORT_WAIT)
+        ClaimRequest {
+            attempt: self.attempt + 1,
+            ..self.job.ask(Series::TICKS, self.tick, SHORT_WAIT)
+        }
     }
 
     /// Gives a tick up after its `attempt`-th run; if another replica did so, or knows better, it is looked at again.
@@ -246,15 +238,14 @@ impl<'a> TickRetry<'a> {
         }
     }
 
-    /// Returns why there is no run after the `attempt`-th, which this replica has claimed, if there is none.
+    /// Returns why the run after the `attempt`-th, which this replica has claimed, is not started, if it is not.
+    ///
+    /// If too few nodes had heard of the run before, no replica has claimed that one, and none can any more.
     async fn not_after(&self) -> Option<RetryLook> {
-        // No other replica can claim a tick now.
-        match self.runs().await {
-            // Too few nodes had heard of the run before, which was never claimed and may still be.
-            RunsOfTick::Unclaimed if self.attempt == 1 => Some(RetryLook::Unclaimed),
-            RunsOfTick::Unclaimed => Some(RetryLook::Open),
+        let record = self.job.record().await?;
+        match self.before(&record, self.attempt) {
             RunsOfTick::Over(refusal) => Some(RetryLook::Over(*refusal)),
-            RunsOfTick::Open | RunsOfTick::CutShort => None,
+            _ => None,
         }
     }
 
@@ -285,71 +276,51 @@ impl<'a> TickRetry<'a> {
         matches!(self.next_run(won).await, RetryLook::Again(_))
     }
 
-    async fn runs(&self) -> RunsOfTick {
-        let Some(first) = self.job.read(self.job.id.job_key()).await else {
-            return RunsOfTick::Open;
-        };
-        let not_winner = || Refusal::bare(Outcome::NotWinner);
-        if first.watermark != to_tick(self.tick) {
-            let may_be_claimed = first.watermark < to_tick(self.tick)
-                && self.ticks.is_newest(self.job, self.tick)
-                && self.ticks.is_worth_waiting_for(self.job, self.tick);
-            return if may_be_claimed {
-                RunsOfTick::Unclaimed
-            } else {
-                RunsOfTick::Over(Box::new(not_winner()))
-            };
+    /// Returns how far the runs of the tick are.
+    fn runs(&self, record: &JobRecord) -> RunsOfTick {
+        let ticks = record.of(Series::TICKS);
+        if ticks.watermark == to_tick(self.tick) {
+            return self.before(record, u32::MAX);
         }
-        let runs = match self.attempt {
-            1 => first.runs,
-            _ => match self.job.read(self.job.attempt_key(self.attempt)).await {
-                Some(state) => state.runs,
-                None => return RunsOfTick::Open,
-            },
-        };
-        match runs
-            .into_iter()
-            .find(|run| Some(run.tick) == to_tick(self.tick))
-        {
-            None if self.attempt > 1 => RunsOfTick::Unclaimed,
-            None => RunsOfTick::Open,
-            Some(run) => match &run.state {
-                RunState::Ended { .. } if run.was_cut_short(&cut_short_outcomes()) => {
-                    self.unless_made_good().await
-                }
-                RunState::Ended { .. } => RunsOfTick::Over(Box::new(Refusal {
-                    run: Some(run),
-                    ..not_winner()
-                })),
-                // Its replica holds the lock for as long as it lives.
-                _ if first.free_in == Some(Duration::ZERO) => self.unless_made_good().await,
-                _ => RunsOfTick::Open,
-            },
+        let may_be_claimed = ticks.watermark < to_tick(self.tick)
+            && self.ticks.is_newest(self.job, self.tick)
+            && self.ticks.is_worth_waiting_for(self.job, self.tick);
+        if may_be_claimed {
+            RunsOfTick::Unclaimed
+        } else {
+            RunsOfTick::Over(Box::new(Refusal::bare(Outcome::NotWinner)))
         }
     }
 
-    /// Returns the state of the runs if the last was cut short, and a backfill may have run the tick since.
-    async fn unless_made_good(&self) -> RunsOfTick {
-        match self.job.is_made_good(self.tick).await {
-            Some(false) => RunsOfTick::CutShort,
-            Some(true) => {
+    /// Returns how far the runs of the tick up to the `attempt`-th are.
+    fn before(&self, record: &JobRecord, attempt: u32) -> RunsOfTick {
+        let not_winner = || Refusal::bare(Outcome::NotWinner);
+        let ticks = record.of(Series::TICKS);
+        let mut runs = runs_of(record, self.tick);
+        let Some(run) = runs.find(|run| u32::from(run.attempt) <= attempt) else {
+            // The node that had heard of it was told to forget it.
+            return RunsOfTick::Open;
+        };
+        match &run.state {
+            // Its replica holds the lock for as long as it lives.
+            RunState::Claimed if attempt == u32::MAX && ticks.free_in != Some(Duration::ZERO) => {
+                RunsOfTick::Open
+            }
+            _ if !run.was_cut_short(&cut_short_outcomes()) => RunsOfTick::Over(Box::new(Refusal {
+                run: Some(run.clone()),
+                ..not_winner()
+            })),
+            _ if is_made_good(record, self.tick) => {
                 let made_good = Refusal::new(Outcome::NotWinner, MADE_GOOD);
                 RunsOfTick::Over(Box::new(made_good))
             }
-            None => RunsOfTick::Open,
+            _ => RunsOfTick::CutShort(run.attempt.into()),
         }
     }
 
     /// Returns whether the tick may not be started again any more, by the nodes' clocks as far as they are known.
     fn is_too_late_for_another(&self) -> bool {
         lag(self.tick, self.job.nodes_now()) > self.job.settings.retry_within()
-    }
-
-    /// Returns whether the run after the `attempt`-th was claimed; `None` if too few nodes answered.
-    async fn is_next_claimed(&self) -> Option<bool> {
-        let key = self.job.attempt_key(self.attempt + 1);
-        let state = self.job.read(key).await?;
-        Some(state.watermark == to_tick(self.tick))
     }
 }
 

@@ -6,9 +6,13 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use redlock_core::{JobState, RunRecord, Tick};
+use redlock_core::{JobRecord, Series, Tick};
 
-use super::{context::JobContext, missed::covered};
+use super::{
+    context::JobContext,
+    ledger::{first_of_newest, runs_by_hand},
+    missed::covered,
+};
 use crate::{clock::to_instant, job::is_made_up};
 
 /// The run that went on when this replica got the job, as long as no later one is known.
@@ -36,9 +40,9 @@ pub(super) enum TickRelation {
 
 impl OpenRun {
     /// Finds the run that goes on, and notes it; `last` is the newest run of a tick.
-    pub(super) async fn find(&self, job: &JobContext, last: Option<&RunRecord>) {
-        let manual = job.runs_by_hand().await.unwrap_or_default();
-        let manual = manual.first();
+    pub(super) fn find(&self, record: &JobRecord) {
+        let last = first_of_newest(record.of(Series::TICKS));
+        let manual = runs_by_hand(record).into_iter().next();
         let runs = last.map(|run| (run, OpenRunKey::OfTick(run.tick)));
         let runs = runs.into_iter();
         let runs = runs.chain(manual.map(|run| (run, OpenRunKey::OnRequest(run.tick))));
@@ -57,15 +61,13 @@ impl OpenRun {
         let Some(found) = found else {
             return TickRelation::Nothing;
         };
-        let Some(state) = job.read(job.id.job_key()).await else {
+        let Some(record) = job.record().await else {
             // The claim is refused for the same reason, and says it.
             return TickRelation::Nothing;
         };
         match found {
-            OpenRunKey::OfTick(found) => self.relation_to_run(job, found, &state, tick),
-            OpenRunKey::OnRequest(moment) => {
-                self.relation_to_request(job, moment, &state, tick).await
-            }
+            OpenRunKey::OfTick(found) => self.relation_to_run(job, found, &record, tick),
+            OpenRunKey::OnRequest(moment) => self.relation_to_request(job, moment, &record, tick),
         }
     }
 
@@ -73,16 +75,17 @@ impl OpenRun {
         &self,
         job: &JobContext,
         found: Tick,
-        state: &JobState,
+        record: &JobRecord,
         tick: DateTime<Utc>,
     ) -> TickRelation {
-        match state.runs.first() {
+        let ticks = record.of(Series::TICKS);
+        match first_of_newest(ticks) {
             Some(run) if run.tick != found || is_made_up(run.fingerprint) => {
                 self.set(None);
                 TickRelation::Nothing
             }
             // Without its lock, it was cut short.
-            Some(run) if run.is_open() && state.free_in != Some(Duration::ZERO) => {
+            Some(run) if run.is_open() && ticks.free_in != Some(Duration::ZERO) => {
                 TickRelation::Open
             }
             Some(run) if tick <= covered(job, run) => TickRelation::Skipped,
@@ -90,27 +93,27 @@ impl OpenRun {
         }
     }
 
-    async fn relation_to_request(
+    fn relation_to_request(
         &self,
         job: &JobContext,
         moment: Tick,
-        state: &JobState,
+        record: &JobRecord,
         tick: DateTime<Utc>,
     ) -> TickRelation {
         if tick < to_instant(moment) {
             return TickRelation::Nothing;
         }
-        // Read after the lock, because the run releases the lock at its end.
-        let Some(by_hand) = job.runs_by_hand().await else {
-            return TickRelation::Nothing;
-        };
-        let Some(run) = by_hand.iter().find(|run| run.tick == moment) else {
+        let ticks = record.of(Series::TICKS);
+        let Some(run) = runs_by_hand(record)
+            .into_iter()
+            .find(|run| run.tick == moment)
+        else {
             self.set(None);
             return TickRelation::Nothing;
         };
         if run.is_open() {
-            let is_locked = state.free_in != Some(Duration::ZERO);
-            let newest = state.runs.first().filter(|newest| newest.is_open());
+            let is_locked = ticks.free_in != Some(Duration::ZERO);
+            let newest = ticks.runs.first().filter(|newest| newest.is_open());
             let is_another = newest.is_some_and(|newest| newest.token > run.token);
             return if is_locked && !is_another {
                 TickRelation::Open
@@ -119,7 +122,7 @@ impl OpenRun {
             };
         }
         let covered = covered(job, run);
-        if state.watermark.map(to_instant) > Some(covered) {
+        if ticks.watermark.map(to_instant) > Some(covered) {
             self.set(None);
         }
         if tick <= covered {

@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::RunRecord;
+use redlock_core::{JobRecord, RunRecord, Series};
 use tokio::time::sleep;
 
 use super::{
     PATIENCE,
     attempts::Backoff,
     context::JobContext,
+    ledger::{first_of_newest, runs_of},
     missed::{kept_off, not_skipped, promised_since},
     replica_order::Turns,
     ticks::{JobTicks, UndecidedTick},
@@ -180,19 +181,23 @@ impl JobRunner {
 
     /// Resumes the last tick and makes up for missed ticks, before the first wake-up.
     pub(crate) async fn begin(self: Arc<Self>) {
-        let last = match self.job.unless_draining(self.newest_run()).await {
-            Ok(last) if last.is_some() || self.job.schedule.is_once() => last,
+        let record = self.job.unless_draining(self.first_reading()).await.ok();
+        let last = record
+            .as_ref()
+            .and_then(|record| first_of_newest(record.of(Series::TICKS)));
+        let record = match record.as_ref() {
+            Some(record) if last.is_some() || self.job.schedule.is_once() => record,
             // Nothing is known of the job: it was never deployed before.
             _ => {
                 let begins = self.ticks.backlog.open();
                 return self.work_off(begins).await;
             }
         };
-        self.compare(last.as_ref());
+        self.compare(last);
         if self.job.settings.overlap == Overlap::Skip {
-            self.ticks.open_run.find(&self.job, last.as_ref()).await;
+            self.ticks.open_run.find(record);
         }
-        if let Some(last) = &last
+        if let Some(last) = last
             && self.job.settings.max_attempts() > 1
         {
             let resume = Arc::clone(&self).resume(to_instant(last.tick), Duration::ZERO);
@@ -206,7 +211,7 @@ impl JobRunner {
             .checked_sub_signed(window)
             .unwrap_or(DateTime::<Utc>::MIN_UTC);
         let until = now + TimeDelta::seconds(1);
-        let promised = last.as_ref().map(|last| promised_since(&self.job, last));
+        let promised = last.map(|last| promised_since(&self.job, last));
         let since = promised.map_or(oldest, |since| since.max(oldest));
         match self.job.settings.missed {
             Missed::Skip => {}
@@ -241,11 +246,11 @@ impl JobRunner {
         }
     }
 
-    /// Returns the newest run that the nodes remember.
-    async fn newest_run(&self) -> Result<Option<RunRecord>, Refusal> {
+    /// Returns what the nodes remember of the job, as soon as a majority has said it.
+    async fn first_reading(&self) -> Result<JobRecord, Refusal> {
         loop {
-            if let Some(state) = self.job.read(self.job.id.job_key()).await {
-                return Ok(state.runs.into_iter().next());
+            if let Some(record) = self.job.record().await {
+                return Ok(record);
             }
             sleep(PATIENCE).await;
         }
@@ -293,6 +298,15 @@ impl JobRunner {
         tick: DateTime<Utc>,
     ) {
         let Some(last) = last else { return };
+        let record = match last.attempt {
+            1 => None,
+            // The ticks that came during the first run of that tick were skipped then.
+            _ => self.job.record().await,
+        };
+        let mut runs = record
+            .iter()
+            .flat_map(|it| runs_of(it, to_instant(last.tick)));
+        let last = runs.next_back().unwrap_or(last);
         let since = promised_since(&self.job, last);
         let missed = not_skipped(&self.job, since, tick, MOST_TOLD).await;
         if missed.len() == MOST_TOLD {

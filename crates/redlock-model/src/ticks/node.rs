@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use redlock_proto::{
     JobEntry, JobVerb, Keyspace, Lock, LockMode, MarkState, NodeTime, NodeVerb, OwnerId,
-    Quarantine, Reply, Request, Store, Tick, Verb, Window,
+    Quarantine, Reply, Request, Series, Store, Tick, Verb, Window,
 };
 
 use super::state::Node;
@@ -56,7 +56,9 @@ impl Nodes {
                 owner: Box::new(owner(by)),
                 ttl: FOREVER,
                 proposal: 1,
+                series: Series::TICKS,
                 tick: instant(tick),
+                attempt: 1,
                 window: Window::new(STEP * early.into(), Window::LONGEST),
             }),
             Ask::Commit { by, tick } => job(JobVerb::Commit {
@@ -199,7 +201,9 @@ fn owner(by: u8) -> OwnerId {
 
 fn entry((by, tick): (u8, u8)) -> JobEntry {
     JobEntry {
+        series: Series::TICKS,
         tick: instant(tick),
+        attempt: 1,
         token: by.into(),
         text: "run".into(),
     }

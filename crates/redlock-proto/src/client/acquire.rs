@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    Fairness, HolderLabel, Instant, KeySet, LockMode, NodeKey, RunRecord, Tick, Timing, Window,
-    Word,
+    Fairness, HolderLabel, Instant, KeySet, LockMode, NodeKey, RunRecord, Series, Tick, Timing,
+    Window, Word,
 };
 
 /// The request of an acquisition.
@@ -48,8 +48,12 @@ pub struct Acquire {
 pub struct TickClaim {
     /// The key of what nodes remember of the job.
     pub job: NodeKey,
+    /// The series of the tick.
+    pub series: Series,
     /// The tick.
     pub tick: Tick,
+    /// The number of its run, from 1 to 99.
+    pub attempt: u8,
     /// The window in which it may be claimed, by the clocks of the nodes.
     pub window: Window,
     /// A number that stands for the job's configuration, so that replicas which differ are noticed.

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::{Ask, JobState, NotClaimed, Notice};
+use super::{Ask, JobRecord, NotClaimed, Notice};
 use crate::{Failure, Instant, Loss, NodeAnswer, Request, RunRecord, TokenBlock};
 
 /// An instruction to the driver.
@@ -55,8 +55,8 @@ pub enum Effect {
     JobRead {
         /// The caller that asked.
         ask: Ask,
-        /// The state that a majority agrees on; `None` if too few nodes answered.
-        state: Option<JobState>,
+        /// The record that a majority agrees on; `None` if too few nodes answered.
+        record: Option<JobRecord>,
         /// The answer of each node.
         answers: Vec<NodeAnswer>,
     },

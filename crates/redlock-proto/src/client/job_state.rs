@@ -1,10 +1,34 @@
 //! The nodes' memory of a job, read back.
 
-use std::time::Duration;
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use crate::{JobEntry, Reply, RunRecord, Tick};
+use crate::{JobEntry, Reply, RunRecord, Series, Tick};
 
-/// The memory that a majority of the nodes has of a job.
+/// The memory that a majority of the nodes has of a job: the states of its series.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JobRecord {
+    series: BTreeMap<Series, JobState>,
+    /// That of a series without a line.
+    none: JobState,
+}
+
+impl JobRecord {
+    /// Returns the state of a series.
+    pub fn of(&self, series: Series) -> &JobState {
+        self.series.get(&series).unwrap_or(&self.none)
+    }
+
+    /// Returns the runs of all series that a predicate chooses, the newest of each series first.
+    pub fn runs(&self, chosen: impl Fn(Series) -> bool) -> impl Iterator<Item = &RunRecord> {
+        let states = self
+            .series
+            .iter()
+            .filter(move |(series, _)| chosen(**series));
+        states.flat_map(|(_, state)| &state.runs)
+    }
+}
+
+/// The memory that a majority of the nodes has of a series of a job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct JobState {
@@ -43,23 +67,34 @@ impl JobAnswers {
     }
 
     /// Returns what they come to, if they are a majority.
-    pub(super) fn state(self, majority: usize, votes: impl Fn(usize) -> bool) -> Option<JobState> {
+    pub(super) fn record(
+        self,
+        majority: usize,
+        votes: impl Fn(usize) -> bool,
+    ) -> Option<JobRecord> {
         let said = self.free_in.iter().filter(|(node, _)| votes(*node));
         if said.clone().count() < majority {
             return None;
         }
         let mut free_in: Vec<Duration> = said.filter_map(|(_, free_in)| *free_in).collect();
         free_in.sort_unstable();
-        let watermark = self.entries.iter().map(|entry| entry.tick).max();
-        let mut runs: Vec<RunRecord> = self.entries.iter().filter_map(RunRecord::of).collect();
-        // Of what nodes say of one run, its end comes first.
-        runs.sort_by_key(|run| (std::cmp::Reverse((run.tick, run.token)), run.is_open()));
-        runs.dedup_by_key(|run| (run.tick, run.token));
-        runs.truncate(JobEntry::MOST);
-        Some(JobState {
-            watermark,
-            runs,
+        let none = JobState {
+            watermark: None,
+            runs: Vec::new(),
             free_in: free_in.get(majority - 1).copied(),
-        })
+        };
+        let mut series: BTreeMap<Series, JobState> = BTreeMap::new();
+        for entry in self.entries {
+            let state = series.entry(entry.series).or_insert_with(|| none.clone());
+            state.watermark = state.watermark.max(Some(entry.tick));
+            state.runs.extend(RunRecord::of(&entry));
+        }
+        for JobState { runs, .. } in series.values_mut() {
+            // Of what nodes say of one run, its end comes first.
+            runs.sort_by_key(|run| (Reverse((run.tick, run.attempt, run.token)), run.is_open()));
+            runs.dedup_by_key(|run| (run.tick, run.attempt, run.token));
+            runs.truncate(JobEntry::MOST);
+        }
+        Some(JobRecord { series, none })
     }
 }

@@ -27,7 +27,7 @@ pub use self::{
     acquire::{Acquire, NotAfter, NotClaimed, TickClaim},
     config::{Ask, Backlog, ClientConfig, Entropy, FanOut, Now},
     effect::{Effect, NotExtended, NotReleased},
-    job_state::JobState,
+    job_state::{JobRecord, JobState},
     notice::{Forgot, Majority, Notice},
 };
 use self::{

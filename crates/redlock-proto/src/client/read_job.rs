@@ -48,10 +48,10 @@ impl Context {
         if let RoundKind::Read { ask, reading } = round.kind {
             // Asked when all have said what their clocks show.
             let votes = |node| self.nodes.vote(node, now.clock).is_ok();
-            let state = reading.state(self.quorum().majority(), votes);
+            let record = reading.record(self.quorum().majority(), votes);
             self.outbox.push(Effect::JobRead {
                 ask,
-                state,
+                record,
                 answers,
             });
         }

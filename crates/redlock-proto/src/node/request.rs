@@ -297,14 +297,14 @@ pub enum Reply {
     Claimed {
         /// The counter.
         counter: u64,
-        /// The newest run that it remembers.
+        /// The newest line that it remembers of the series.
         last: Option<JobEntry>,
     },
     /// It did not take the lock for a claim, whether or not the lock is free.
     NoClaim(NoClaim),
     /// The node's memory of a job.
     Runs {
-        /// The runs, the newest first.
+        /// The lines, the newest of each series first.
         entries: Vec<JobEntry>,
         /// After how long at most the lock is free: at once if it is zero; `None` if it never expires.
         free_in: Option<Duration>,

@@ -1,11 +1,13 @@
 //! Scheduled ticks, what nodes remember of their runs, and what nodes are asked about them.
 
 mod record;
+mod series;
 mod verb;
 mod window;
 
 pub use self::{
     record::{JobEntry, Note, RunRecord, RunState, Word},
+    series::Series,
     verb::{JobVerb, NoClaim},
     window::{Tick, Window},
 };

@@ -1,24 +1,30 @@
 use std::{fmt, sync::Arc, time::Duration};
 
+use super::Series;
 use crate::{FencingToken, Tick};
 
-/// The memory that nodes keep of a run of a job: its tick, its fencing token, and a text that they do not read.
+/// A line of a job's record on a node: its series, its tick and attempt, its fencing token, and a text that nodes do not
+/// read.
 ///
-/// A node has the entries of a job in the order of their ticks, the newest first, and at most [`MOST`](Self::MOST) of
-/// them.
-/// The newest one's tick is the job's *watermark* on that node.
+/// A node has the lines of a series in the order of their ticks, and of the attempts of each tick, the newest first, and
+/// at most [`MOST`](Self::MOST) of them.
+/// The newest one's tick and attempt are the *watermark* of the series on that node.
 ///
-/// Of the runs before those, a node keeps the newest tick as an *anchor*: an entry that describes no run and that no
+/// Of the lines before those, a node keeps the newest tick as an *anchor*: an entry that describes no run and that no
 /// client can withdraw.
-/// Without it, a node whose newest runs are all withdrawn would forget that earlier ticks were started.
+/// Without it, a node whose newest lines are all withdrawn would forget that earlier ticks were started.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "a node must handle every part of it"
 )]
 pub struct JobEntry {
+    /// The series.
+    pub series: Series,
     /// The tick.
     pub tick: Tick,
+    /// The number of the tick's run, from 1 to 99.
+    pub attempt: u8,
     /// The fencing token.
     pub token: u64,
     /// The rest, in one line.
@@ -26,8 +32,8 @@ pub struct JobEntry {
 }
 
 impl JobEntry {
-    /// The most runs that a node keeps of a job, an anchor aside.
-    pub const MOST: usize = 10;
+    /// The most lines that a node keeps of a series, an anchor aside.
+    pub const MOST: usize = 100;
 
     /// No lease has this token.
     const NO_TOKEN: u64 = 0;
@@ -35,7 +41,9 @@ impl JobEntry {
     /// Returns what a node keeps of this run when it has too many: its tick.
     pub(crate) fn to_anchor(&self) -> Self {
         Self {
+            series: self.series,
             tick: self.tick,
+            attempt: self.attempt,
             token: Self::NO_TOKEN,
             text: "-".into(),
         }
@@ -46,22 +54,44 @@ impl JobEntry {
         self.token == Self::NO_TOKEN
     }
 
-    /// Returns it as nodes keep it: two numbers of sixteen digits, and the text.
+    /// Returns its place in its series: a line after it has a greater one.
+    pub fn place(&self) -> (Tick, u8) {
+        (self.tick, self.attempt)
+    }
+
+    /// Returns it as nodes keep it: the series, the tick in sixteen digits, the attempt in two, the token in sixteen, and the
+    /// text.
     pub fn to_wire(&self) -> String {
-        let Self { tick, token, text } = self;
-        format!("{:016} {token:016} {text}", tick.as_millis())
+        let Self {
+            series,
+            tick,
+            attempt,
+            token,
+            text,
+        } = self;
+        format!(
+            "{series} {:016} {attempt:02} {token:016} {text}",
+            tick.as_millis()
+        )
     }
 
     /// Returns what nodes keep, read; `None` if it is something else.
     pub fn from_wire(line: &str) -> Option<Self> {
-        let (tick, rest) = line.split_once(' ')?;
+        let (series, rest) = line.split_once(' ')?;
+        let (tick, rest) = rest.split_once(' ')?;
+        let (attempt, rest) = rest.split_once(' ')?;
         let (token, text) = rest.split_once(' ')?;
         let number = |digits: &str| match digits.len() {
             16 => digits.parse().ok(),
             _ => None,
         };
         Some(Self {
+            series: Series::from_wire(series)?,
             tick: Tick::from_millis(number(tick)?)?,
+            attempt: match attempt.len() {
+                2 => attempt.parse().ok()?,
+                _ => return None,
+            },
             token: number(token)?,
             text: text.into(),
         })
@@ -69,7 +99,8 @@ impl JobEntry {
 
     /// Returns whether it is about the same run as another.
     pub fn is_same_run(&self, other: &Self) -> bool {
-        (self.tick, self.token) == (other.tick, other.token)
+        let key = |entry: &Self| (entry.series, entry.place(), entry.token);
+        key(self) == key(other)
     }
 }
 
@@ -77,8 +108,12 @@ impl JobEntry {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RunRecord {
+    /// The series of the job's record in which it is.
+    pub series: Series,
     /// The tick.
     pub tick: Tick,
+    /// The number of the tick's run, from 1 on.
+    pub attempt: u8,
     /// The fencing token of its lease: greater than that of every run before it.
     pub token: FencingToken,
     /// The configuration of the job on the replica that claimed it.
@@ -154,7 +189,9 @@ impl RunRecord {
             .map(|note| format!(" {note}"))
             .unwrap_or_default();
         JobEntry {
+            series: self.series,
             tick: self.tick,
+            attempt: self.attempt,
             token: self.token.get(),
             text: format!("{fingerprint:016x} {at} {word} {took} {replica}{note}").into(),
         }
@@ -181,7 +218,9 @@ impl RunRecord {
             return None;
         }
         Some(Self {
+            series: entry.series,
             tick: entry.tick,
+            attempt: entry.attempt,
             token: FencingToken::new(entry.token)?,
             fingerprint,
             claimed_at,
@@ -290,7 +329,9 @@ mod tests {
 
     fn record(state: RunState) -> RunRecord {
         RunRecord {
+            series: Series::TICKS,
             tick: Tick::from_millis(1_795_226_400_000).unwrap(),
+            attempt: 2,
             token: FencingToken::new(77).unwrap(),
             fingerprint: 0xabc,
             claimed_at: 1_795_226_400_120,
@@ -316,7 +357,7 @@ mod tests {
         let claimed = record(RunState::Claimed).to_entry().to_wire();
         assert_eq!(
             claimed,
-            "0001795226400000 0000000000000077 0000000000000abc 1795226400120 claimed 0 pod-7:31"
+            "t 0001795226400000 02 0000000000000077 0000000000000abc 1795226400120 claimed 0 pod-7:31"
         );
     }
 
@@ -325,9 +366,14 @@ mod tests {
         let good = record(RunState::Claimed).to_entry();
         for bad in [
             "",
-            "1 2 x",
-            "0001795226400000 77 x",
-            "0001795226400000 000000000000000x x",
+            "t 1 01 2 x",
+            "t 0001795226400000 01 77 x",
+            "t 0001795226400000 01 000000000000000x x",
+            "t 0001795226400000 1 0000000000000077 x",
+            "t 0001795226400000 0000000000000077 x",
+            "0001795226400000 01 0000000000000077 x",
+            "tt 0001795226400000 01 0000000000000077 x",
+            "- 0001795226400000 01 0000000000000077 x",
         ] {
             assert_eq!(JobEntry::from_wire(bad), None, "{bad:?}");
         }

@@ -1,13 +1,14 @@
 use std::time::Duration;
 
+use super::Series;
 use crate::{JobEntry, NodeKey, OwnerId, Tick, Window};
 
 /// An instruction to a node for a job: for its lock, and for the memory of its runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum JobVerb {
-    /// Take the job's lock, as an acquire does, if the tick is after the watermark and the node's own clock is
-    /// in the tick's window.
+    /// Take the job's lock, as an acquire does, if the run of the tick is after the watermark of its series and the node's own
+    /// clock is in the tick's window.
     ///
     /// It changes nothing else: the tick is not claimed before the [`Commit`](Self::Commit).
     Claim {
@@ -19,12 +20,16 @@ pub enum JobVerb {
         ttl: Duration,
         /// The least value that the counter becomes.
         proposal: u64,
+        /// The series of the tick.
+        series: Series,
         /// The tick.
         tick: Tick,
+        /// The number of its run.
+        attempt: u8,
         /// The window in which it may be claimed.
         window: Window,
     },
-    /// Make the entry's tick the watermark if the owner has the lock, and keep the lock for `ttl` from now.
+    /// Make the entry the watermark of its series if the owner has the lock, and keep the lock for `ttl` from now.
     ///
     /// Said twice, it is done once.
     Commit {
@@ -52,7 +57,7 @@ pub enum JobVerb {
         /// The time for which this is worth saying again, should it fail.
         ttl: Duration,
     },
-    /// Asks for the runs that the node remembers, and whether the lock is free.
+    /// Asks for all lines that the node remembers, and whether the lock is free.
     Read {
         /// The lock.
         lock: NodeKey,
@@ -66,7 +71,7 @@ pub enum JobVerb {
     reason = "a client must handle every refusal"
 )]
 pub enum NoClaim {
-    /// This run, of the tick or a later one, was claimed: the watermark is not before the tick.
+    /// This run was claimed: the watermark is not before the run of the tick.
     Passed(JobEntry),
     /// The node's clock has so far to go until the window opens.
     Early {

@@ -1,5 +1,7 @@
 //! The jobs of a world in which ticks are claimed.
 
+use redlock_proto::Series;
+
 use super::{MOST_KEYS, MS, Micros, SECOND, Setup, micros};
 use crate::{Plan, random::Random};
 
@@ -34,8 +36,7 @@ impl Setup {
             },
             in_order: self.plan != Plan::TicksBack && odd.chance(300),
         });
-        let jobs = JOBS.iter().take(self.keys.len());
-        self.job_keys = jobs.map(|job| (*job).into()).collect();
+        self.series = JOBS[..self.keys.len()].into();
     }
 
     /// Returns by how much a client's wall clock is ahead besides, in microseconds.
@@ -54,11 +55,14 @@ impl Setup {
     }
 }
 
-const JOBS: [&str; MOST_KEYS] = [
-    "{sim}:job:a",
-    "{sim}:job:b",
-    "{sim}:job:c",
-    "{sim}:job:d",
-    "{sim}:job:e",
-    "{sim}:job:f",
+/// The key of the record in which each job is a series.
+pub(crate) const RECORD: &str = "{sim}:jobs";
+
+const JOBS: [Series; MOST_KEYS] = [
+    Series::TICKS,
+    Series::new('u'),
+    Series::new('v'),
+    Series::new('w'),
+    Series::new('x'),
+    Series::new('9'),
 ];

@@ -13,11 +13,11 @@ mod time;
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    FanOut, KeySet, Keyspace, LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy,
+    FanOut, KeySet, Keyspace, LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy, Series,
 };
 
 pub(crate) use self::{
-    jobs::Jobs,
+    jobs::{Jobs, RECORD},
     named::{INFORMANTS, Named},
     oddities::{Nap, Oddities},
     slices::Slices,
@@ -83,7 +83,7 @@ pub(crate) struct Setup {
     /// The ticks of what is locked, if that are jobs.
     pub(crate) jobs: Option<Jobs>,
     /// The keys of what nodes remember of each.
-    pub(crate) job_keys: Vec<NodeKey>,
+    pub(crate) series: Vec<Series>,
 }
 
 /// What nodes know of their past when the world begins.
@@ -178,7 +178,7 @@ impl Setup {
                 2 * SECOND + 3 * max_ttl / 2
             },
             jobs: None,
-            job_keys: Vec::new(),
+            series: Vec::new(),
         };
         setup.odd = Oddities::draw(&mut setup, odd);
         if plan == Plan::Strangers {

@@ -76,7 +76,7 @@ impl World {
         let processes = processes.collect();
         let stepped = vec![0; setup.servers()];
         let forgot = vec![None; setup.servers()];
-        let recent = vec![VecDeque::new(); setup.job_keys.len()];
+        let recent = vec![VecDeque::new(); setup.series.len()];
         let links = (0..setup.clients * setup.nodes).map(|link| {
             let machine = redlock_proto::Link::new(setup.link, random.fork());
             Connection::new(machine, link % setup.nodes)

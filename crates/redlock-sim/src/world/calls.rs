@@ -249,8 +249,8 @@ impl World {
                     };
                     self.watch_lock(node, link, asked, time, votes);
                 }
-                Request::Job { verb, job } => {
-                    self.is_kept(job, verb, reply);
+                Request::Job { verb, .. } => {
+                    self.is_kept(verb, reply);
                     let asked = as_lock(verb, reply);
                     let number = owners.get(place).copied().flatten();
                     let (Some((verb, name, reply)), Some(owner)) = (asked, number) else {

@@ -137,7 +137,7 @@ impl World {
                 let waiter = waiter_of(client, ask);
                 self.observe(&Event::Answered { waiter });
             }
-            Effect::JobRead { ask, state, .. } => self.on_job_read(client, ask, state),
+            Effect::JobRead { ask, record, .. } => self.on_job_read(client, ask, record),
             Effect::Notice(notice) => self.on_notice(client, &notice),
             Effect::NotClaimed { id, why, answers } => {
                 self.on_not_claimed(client, id, &why, &answers);

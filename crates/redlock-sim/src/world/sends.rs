@@ -82,10 +82,10 @@ impl World {
         {
             self.asks_for_a_place(line, owner);
         }
-        if let Request::Job { verb, job } = &request {
+        if let Request::Job { verb, .. } = &request {
             self.processes[client].has_asked = true;
             if node == 0 {
-                self.on_record(job, verb);
+                self.on_record(verb);
             }
             number = self.on_send_job(client, round, verb);
         }

@@ -1,12 +1,12 @@
 //! A node: the model of one, the clock it runs on, and what has become of its data.
 
-use redlock_proto::{NodeTime, RunId, Store};
+use redlock_proto::{JobEntry, NodeTime, RunId, Series, Store};
 
 use super::{owners::Gone, shadow::Shadow};
 use crate::{
     clock::Clock,
     fault::{Data, Failing},
-    setup::{Birth, Micros},
+    setup::{Birth, Micros, RECORD},
 };
 
 /// A node of the world.
@@ -48,6 +48,12 @@ pub(super) struct Server {
 }
 
 impl Server {
+    /// Returns the lines of a series that it remembers, the newest first.
+    pub(super) fn lines(&self, series: Series) -> impl Iterator<Item = &JobEntry> {
+        let lines = self.store.runs(&RECORD.into()).iter();
+        lines.filter(move |line| line.series == series)
+    }
+
     pub(super) fn new(index: usize, keys: usize, clock: Clock, birth: Birth) -> Self {
         let run = RunId::from(format!("{index}-0").as_str());
         Self {

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use redlock_proto::{Failure, FailureKind, JobState, NodeAnswer, RunRecord, RunState};
+use redlock_proto::{Failure, FailureKind, JobRecord, NodeAnswer, RunRecord, RunState};
 
 use super::{
     Server, World,
     process::{Runs, State},
     waiter::waiter_of,
 };
-use crate::{Event, Moment, Violation};
+use crate::{Event, Moment, Violation, setup::RECORD};
 
 impl World {
     /// A user asks its client what nodes remember of a job.
@@ -19,12 +19,14 @@ impl World {
         let process = &mut self.processes[client];
         process.asked.push((ask, job, at, known));
         let now = process.now(self.now);
-        let (name, lock) = (&self.setup.job_keys[job], &self.setup.keys[job]);
-        process.client.read_job(ask, name, lock, None, now);
+        let lock = &self.setup.keys[job];
+        process
+            .client
+            .read_job(ask, &RECORD.into(), lock, None, now);
     }
 
     /// A client says what nodes remember of a job.
-    pub(super) fn on_job_read(&mut self, client: usize, ask: u64, state: Option<JobState>) {
+    pub(super) fn on_job_read(&mut self, client: usize, ask: u64, record: Option<JobRecord>) {
         let waiter = waiter_of(client, ask);
         self.observe(&Event::Answered { waiter });
         let asked = &mut self.processes[client].asked;
@@ -32,7 +34,8 @@ impl World {
             return;
         };
         let (_, job, since, known) = asked.swap_remove(place);
-        let Some(state) = state else { return };
+        let Some(record) = record else { return };
+        let state = record.of(self.setup.series[job]);
         self.counters.statuses += 1;
         self.trace.line(self.now, || {
             format!("client {client} is told of job {job}: {state:?}")
@@ -67,9 +70,9 @@ impl World {
 
     /// Returns the runs of a job that each node remembers.
     fn remembered(&self, job: usize) -> Vec<Runs> {
-        let name = &self.setup.job_keys[job];
+        let series = self.setup.series[job];
         let runs = |server: &Server| {
-            let runs = server.store.runs(name).iter();
+            let runs = server.lines(series);
             runs.map(|run| (run.tick.as_millis(), run.token)).collect()
         };
         self.servers.iter().map(runs).collect()
@@ -77,10 +80,11 @@ impl World {
 
     /// Runs that a majority remembers, and not how they ended.
     pub(super) fn look_for_open_runs(&mut self) {
-        for job in 0..self.setup.job_keys.len() {
+        for job in 0..self.setup.series.len() {
+            let series = self.setup.series[job];
             let mut open: BTreeMap<(u64, u64), usize> = BTreeMap::new();
             let servers = self.servers.iter();
-            for entry in servers.flat_map(|server| server.store.runs(&self.setup.job_keys[job])) {
+            for entry in servers.flat_map(|server| server.lines(series)) {
                 let state = RunRecord::of(entry).map(|run| run.state);
                 if state == Some(RunState::Claimed) {
                     *open

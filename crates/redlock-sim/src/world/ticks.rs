@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_proto::{
-    Acquire, JobVerb, NoClaim, NodeAnswer, NodeKey, NotAfter, NotClaimed, OwnerId, Reply,
-    RunRecord, RunState, Tick, TickClaim, TokenBlock, Verb, Window, Word,
+    Acquire, JobVerb, NoClaim, NodeAnswer, NotAfter, NotClaimed, OwnerId, Reply, RunRecord,
+    RunState, Series, Tick, TickClaim, TokenBlock, Verb, Window, Word,
 };
 
 use super::{World, process::State};
 use crate::{
     Event,
-    setup::{Jobs, MS},
+    setup::{Jobs, MS, RECORD},
 };
 
 impl World {
@@ -39,8 +39,10 @@ impl World {
         user.tick = tick;
         let settled = user.settled;
         let claim = TickClaim {
-            job: self.setup.job_keys[key].clone(),
+            job: RECORD.into(),
+            series: self.setup.series[key],
             tick: Tick::from_millis(tick).expect("it is this century"),
+            attempt: 1,
             window: jobs.window(client),
             fingerprint: 7,
             replica: Word::new(REPLICAS[client % REPLICAS.len()]).expect("it is a word"),
@@ -94,13 +96,13 @@ impl World {
         };
         let (tick, settled) = (user.tick, user.settled);
         let started = self.owners.get(owner).started;
-        let name = &self.setup.job_keys[job];
+        let series = self.setup.series[job];
         let remembered = self
             .servers
             .iter()
             .zip(&self.forgot)
             .map(|(server, forgot)| {
-                let runs = server.store.runs(name).iter().filter_map(RunRecord::of);
+                let runs = server.lines(series).filter_map(RunRecord::of);
                 let told = runs.map(|run| {
                     let was_cut_short = run.was_cut_short(&cut_short());
                     (run.tick.as_millis(), run.token.get(), was_cut_short)
@@ -231,11 +233,7 @@ impl World {
     }
 
     /// A client tells nodes what came of a run.
-    pub(super) fn on_record(&mut self, job: &NodeKey, verb: &JobVerb) {
-        let names = &self.setup.job_keys;
-        let Some(job) = names.iter().position(|name| name == job) else {
-            return;
-        };
+    pub(super) fn on_record(&mut self, verb: &JobVerb) {
         let (entry, outcome) = match verb {
             JobVerb::Record { entry } => match RunRecord::of(entry).map(|run| run.state) {
                 Some(RunState::Ended { outcome, .. }) => (entry, outcome.as_str().into()),
@@ -244,6 +242,9 @@ impl World {
             // It says that the run was not started, and is not to be remembered.
             JobVerb::Withdraw { entry, .. } => (entry, RunRecord::UNSTARTED.into()),
             _ => return,
+        };
+        let Some(job) = self.job_of(entry.series) else {
+            return;
         };
         self.observe(&Event::Recorded {
             job,
@@ -263,21 +264,26 @@ impl World {
 
     /// Looks how far a majority of the nodes remembers each job.
     pub(super) fn look_at_watermarks(&mut self) {
-        for job in 0..self.setup.job_keys.len() {
+        for job in 0..self.setup.series.len() {
             let watermark = self.known(job);
             self.observe(&Event::Remembered { job, watermark });
         }
     }
 
     /// A node may remember a run from now on.
-    pub(super) fn is_kept(&mut self, job: &NodeKey, verb: &JobVerb, reply: &Reply) {
-        let names = &self.setup.job_keys;
+    pub(super) fn is_kept(&mut self, verb: &JobVerb, reply: &Reply) {
         if let (JobVerb::Commit { entry, .. }, Reply::Done) = (verb, reply)
-            && let Some(job) = names.iter().position(|name| name == job)
+            && let Some(job) = self.job_of(entry.series)
         {
             let (tick, token) = (entry.tick.as_millis(), entry.token);
             self.observe(&Event::Kept { job, tick, token });
         }
+    }
+
+    /// Returns the job that has this series.
+    fn job_of(&self, series: Series) -> Option<usize> {
+        let mut all = self.setup.series.iter();
+        all.position(|other| *other == series)
     }
 
     /// Counts what a node said of a claim.

@@ -44,7 +44,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
         verb,
         job: "j".into(),
     };
-    let entry = JobEntry::from_wire("0001795226400000 0000000000000077 a text").unwrap();
+    let entry = JobEntry::from_wire("t 0001795226400000 01 0000000000000077 a text").unwrap();
     let mut all: Vec<Request> = verbs.into_iter().chain(others).map(lock).collect();
     all.push(Request::Node(NodeVerb::Inspect));
     all.push(job(JobVerb::Read { lock: "l".into() }));

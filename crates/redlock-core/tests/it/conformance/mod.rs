@@ -12,7 +12,7 @@ use redlock_core::{
 };
 use redlock_proto::{
     HolderLabel, JobEntry, JobVerb, Lock, LockMode, MarkState, NoClaim, NodeVerb, OwnerId,
-    Quarantine, Tick, Verb, Window,
+    Quarantine, Series, Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 
@@ -242,7 +242,9 @@ async fn jobs_conform(session: &mut dyn Session) {
     assert_eq!(last, None);
     assert_eq!(ask(session, claim(due, 2)).await, held(TTL));
     let entry = JobEntry {
+        series: Series::TICKS,
         tick: due,
+        attempt: 1,
         token: counter,
         text: "claimed".into(),
     };
@@ -293,7 +295,9 @@ fn claim(tick: Tick, owner: u8) -> Request {
         owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: TTL,
         proposal: 1,
+        series: Series::TICKS,
         tick,
+        attempt: 1,
         window: Window::new(minute, minute),
     })
 }

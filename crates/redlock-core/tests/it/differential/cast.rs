@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use redlock_core::node::Keyspace;
 use redlock_proto::{
     HolderLabel, InLine, InformantId, KeySet, LinePlace, NodeKey, NodeTime, OwnerId, Quarantine,
-    Roll, Shard, Term,
+    Roll, Series, Shard, Term,
 };
 
 use crate::differential::step::{Place, Span};
@@ -88,6 +88,22 @@ pub(crate) fn free_key(shard: usize) -> NodeKey {
 /// Returns the key of what nodes remember of a job; the job's lock is any key.
 pub(crate) fn job(number: usize) -> NodeKey {
     format!("job {number}").into()
+}
+
+/// The series of a claim, which is often that of ticks.
+pub(crate) fn series(ttl: Duration) -> Series {
+    match ttl.as_millis() % 8 {
+        3 => Series::new('q'),
+        _ => Series::TICKS,
+    }
+}
+
+/// The number of a run, which is often the first.
+pub(crate) fn attempt(ttl: Duration) -> u8 {
+    match ttl.as_millis() % 5 {
+        0 => 2,
+        _ => 1,
+    }
 }
 
 /// One has no label.

@@ -122,7 +122,7 @@ async fn a_job_whose_lock_is_held_is_not_forgotten() {
     let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
     let redlock = client(&nodes).await;
     let lock = remembered_under("tests", "by-hand").unwrap();
-    let held = redlock.acquire(&lock[0]).await.unwrap();
+    let held = redlock.acquire(&lock).await.unwrap();
     assert_eq!(in_use(&redlock).await, Some(InUse::Locked));
     let refused = dangerous_forget(&redlock, "tests", "by-hand")
         .await

@@ -1,5 +1,6 @@
 //! Ticks that no replica started.
 
+use redlock_core::Series;
 use std::{convert::Infallible, time::Duration};
 
 use chrono::{DateTime, Utc};
@@ -32,8 +33,10 @@ async fn a_scheduler_makes_up_for_missed_ticks_of_jobs_added_before_its_start_an
     yesterday.add(job("model")).await.unwrap();
     yesterday.trigger_now("model").await.unwrap();
     told.recv().await.unwrap();
-    let model = redlock.job_status("redlock-cron-manual:tests/model").await;
-    let fingerprint = model.unwrap().state().unwrap().runs[0].fingerprint;
+    let model = redlock.job_status("redlock-cron-job:tests/model").await;
+    let model = model.unwrap();
+    let by_hand = model.record().unwrap().of(Series::new('m'));
+    let fingerprint = by_hand.runs[0].fingerprint;
     let jobs = replica(&nodes, "a").await;
     for name in ["before", "after"] {
         let key = format!("redlock-cron-job:tests/{name}");

@@ -49,7 +49,12 @@ impl Claiming {
     /// Returns what every node is asked.
     pub(super) fn request(&self, request: &Acquire, owner: OwnerId, proposal: u64) -> Request {
         let TickClaim {
-            job, tick, window, ..
+            job,
+            series,
+            tick,
+            attempt,
+            window,
+            ..
         } = &self.claim;
         Request::Job {
             verb: JobVerb::Claim {
@@ -57,7 +62,9 @@ impl Claiming {
                 owner: Box::new(owner),
                 ttl: request.timing.key_ttl(),
                 proposal,
+                series: *series,
                 tick: *tick,
+                attempt: *attempt,
                 window: *window,
             },
             job: job.clone(),
@@ -67,7 +74,7 @@ impl Claiming {
     /// Returns why the tick cannot be claimed, if a node has seen it pass.
     pub(super) fn passed(&self) -> Option<NotClaimed> {
         let last = self.last.as_ref()?;
-        (last.tick >= self.claim.tick).then(|| NotClaimed::Passed {
+        (last.place() >= (self.claim.tick, self.claim.attempt)).then(|| NotClaimed::Passed {
             watermark: last.tick,
             last: RunRecord::of(last),
         })
@@ -110,9 +117,9 @@ impl Claiming {
     /// Remembers the newest run that a node has reported.
     fn note_last(&mut self, last: &JobEntry) {
         let is_news = self.last.as_ref().is_none_or(|known| {
-            known.tick < last.tick
+            known.place() < last.place()
                 // A node may have kept only the tick of the run.
-                || known.tick == last.tick && known.is_anchor()
+                || known.place() == last.place() && known.is_anchor()
                 // Of what nodes say of one run, its end counts.
                 || known.is_same_run(last) && RunRecord::of(known).is_some_and(|run| run.is_open())
         });
@@ -154,15 +161,17 @@ impl Claiming {
 mod tests {
     use super::super::super::NotAfter;
     use super::*;
-    use crate::{FencingToken, RunState, Tick, Window, Word};
+    use crate::{FencingToken, RunState, Series, Tick, Window, Word};
 
-    /// One node has had ten runs since that were withdrawn, and keeps the tick alone.
+    /// One node has had a hundred runs since that were withdrawn, and keeps the tick alone.
     #[test]
     fn a_run_is_heard_of_though_a_node_has_kept_its_tick_alone() {
         let word = || Word::new("word").unwrap();
         let tick = |ms| Tick::from_millis(ms).unwrap();
         let run = RunRecord {
+            series: Series::TICKS,
             tick: tick(1_000),
+            attempt: 1,
             token: FencingToken::new(7).unwrap(),
             fingerprint: 1,
             claimed_at: 1_000,
@@ -177,7 +186,9 @@ mod tests {
         ] {
             let mut claiming = Claiming::new(TickClaim {
                 job: "job".into(),
+                series: Series::TICKS,
                 tick: tick(2_000),
+                attempt: 1,
                 window: Window::new(Window::LONGEST, Window::LONGEST),
                 fingerprint: 1,
                 replica: word(),

@@ -65,7 +65,9 @@ impl Leases {
         now: Now,
     ) {
         let run = RunRecord {
+            series: claim.series,
             tick: claim.tick,
+            attempt: claim.attempt,
             token: tokens.first(),
             fingerprint: claim.fingerprint,
             claimed_at: now.wall / 1_000,

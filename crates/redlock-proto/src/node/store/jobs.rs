@@ -7,14 +7,20 @@ use super::{
     key::{StoredKey, Wanted},
 };
 use crate::{
-    JobEntry, JobVerb, Keyspace, LockMode, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Tick, Verb,
-    Window,
+    JobEntry, JobVerb, Keyspace, LockMode, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Series,
+    Tick, Verb, Window,
 };
 
 impl Store {
-    /// Returns the runs of a job, the newest first.
+    /// Returns the lines of a job, the newest of each series first.
     pub fn runs(&self, job: &NodeKey) -> &[JobEntry] {
         self.jobs.get(job).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the newest line of a series.
+    fn newest(&self, job: &NodeKey, series: Series) -> Option<&JobEntry> {
+        let mut lines = self.runs(job).iter();
+        lines.find(|entry| entry.series == series)
     }
 
     /// Deletes what is remembered of these jobs, as an operator does; returns of how many there was anything.
@@ -59,11 +65,19 @@ impl Store {
                 owner,
                 ttl,
                 proposal,
+                series,
                 tick,
+                attempt,
                 window,
             } => {
                 let now = time.as_millis();
-                if let Some(refusal) = self.refusal(keyspace, job, *tick, *window, now) {
+                if let Some(refusal) = self.refusal(
+                    keyspace,
+                    self.newest(job, *series),
+                    (*tick, *attempt),
+                    *window,
+                    now,
+                ) {
                     return Ok(Reply::NoClaim(refusal));
                 }
                 let acquire = Verb::Acquire {
@@ -78,7 +92,7 @@ impl Store {
                 Ok(match taken {
                     Reply::Taken { counter } => Reply::Claimed {
                         counter,
-                        last: self.runs(job).first().cloned(),
+                        last: self.newest(job, *series).cloned(),
                     },
                     refused => refused,
                 })
@@ -91,9 +105,8 @@ impl Store {
             } => {
                 if self.is_owner(lock, **owner) {
                     let newer = self
-                        .runs(job)
-                        .first()
-                        .filter(|last| last.tick >= entry.tick && *last != entry);
+                        .newest(job, entry.series)
+                        .filter(|last| last.place() >= entry.place() && *last != entry);
                     if let Some(newer) = newer {
                         return Ok(Reply::NoClaim(NoClaim::Passed(newer.clone())));
                     }
@@ -135,13 +148,13 @@ impl Store {
     fn refusal(
         &self,
         keyspace: &Keyspace,
-        job: &NodeKey,
-        tick: Tick,
+        last: Option<&JobEntry>,
+        (tick, attempt): (Tick, u8),
         window: Window,
         now: u64,
     ) -> Option<NoClaim> {
-        if let Some(last) = self.runs(job).first()
-            && last.tick >= tick
+        if let Some(last) = last
+            && last.place() >= (tick, attempt)
         {
             return Some(NoClaim::Passed(last.clone()));
         }
@@ -167,7 +180,7 @@ impl Store {
         self.keys.get(lock).and_then(StoredKey::owner) == Some(owner)
     }
 
-    /// Forgets this very run; the run before it has the watermark again, if it was the newest.
+    /// Forgets this very run; the run before it in its series has the watermark again, if it was the newest.
     fn withdraw(&mut self, job: &NodeKey, entry: &JobEntry) -> Reply {
         let Some(runs) = self.jobs.get_mut(job) else {
             return Reply::Missing;
@@ -182,17 +195,23 @@ impl Store {
         Reply::Done
     }
 
-    /// Makes the entry's tick the watermark.
+    /// Makes the entry's tick the watermark of its series.
     fn advance(&mut self, job: &NodeKey, entry: &JobEntry) {
-        let runs = self.jobs.entry(job.clone()).or_default();
-        if runs.first().is_none_or(|last| last.tick < entry.tick) {
-            runs.insert(0, entry.clone());
-            runs.truncate(JobEntry::MOST + 1);
-            // However many of those before it are withdrawn, the ticks up to this one stay claimed.
-            if let Some(oldest) = runs.get_mut(JobEntry::MOST) {
-                *oldest = oldest.to_anchor();
-            }
+        let newest = self.newest(job, entry.series);
+        if newest.is_some_and(|last| last.place() >= entry.place()) {
+            return;
         }
+        let runs = self.jobs.entry(job.clone()).or_default();
+        runs.insert(0, entry.clone());
+        let mut kept = 0;
+        runs.retain_mut(|run| {
+            kept += usize::from(run.series == entry.series);
+            // However many of those before it are withdrawn, the ticks up to this one stay claimed.
+            if run.series == entry.series && kept == JobEntry::MOST + 1 {
+                *run = run.to_anchor();
+            }
+            run.series != entry.series || kept <= JobEntry::MOST + 1
+        });
     }
 }
 

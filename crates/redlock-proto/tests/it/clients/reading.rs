@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Effect, JobEntry, JobState, NodeAnswer, RunState, Word};
+use redlock_proto::{Effect, JobEntry, JobState, NodeAnswer, RunState, Series, Word};
 
 use crate::clients::bench::{Bench, TTL};
 
@@ -11,9 +11,12 @@ fn read(bench: &mut Bench) -> (Option<JobState>, Vec<NodeAnswer>) {
     match seen.pop() {
         Some(Effect::JobRead {
             ask: 9,
-            state,
+            record,
             answers,
-        }) => (state, answers),
+        }) => {
+            let state = record.map(|record| record.of(Series::TICKS).clone());
+            (state, answers)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -70,7 +73,8 @@ fn too_few_nodes_say_nothing() {
 #[test]
 fn what_is_remembered_is_bounded() {
     let mut bench = Bench::new(3);
-    for tick in 0..15 {
+    let most = JobEntry::MOST as u64;
+    for tick in 0..most + 5 {
         bench.claim(0, tick);
         bench.answer_all(0);
         bench.finish(0);
@@ -82,7 +86,7 @@ fn what_is_remembered_is_bounded() {
     bench.answer_all(1);
     let (state, _) = read(&mut bench);
     let ticks: Vec<_> = state.unwrap().runs.iter().map(|run| run.tick).collect();
-    let expected: Vec<_> = (5..15).rev().map(Bench::tick).collect();
+    let expected: Vec<_> = (5..most + 5).rev().map(Bench::tick).collect();
     assert_eq!(ticks.len(), JobEntry::MOST);
     assert_eq!(ticks, expected);
 }

@@ -1,7 +1,8 @@
 //! The replies that leases and claims rest on.
 
 use redlock_proto::{
-    InLine, JobEntry, JobVerb, LinePlace, NodeTime, NodeVerb, Reply, Request, Store, Tick, Verb,
+    InLine, JobEntry, JobVerb, LinePlace, NodeTime, NodeVerb, Reply, Request, Series, Store, Tick,
+    Verb,
 };
 
 use super::{EXTEND, RELEASE, TTL, acquire, ask, at, owner, request, voting};
@@ -85,7 +86,9 @@ fn a_release_that_gives_the_key_to_a_caller_in_line_is_a_grant() {
 #[test]
 fn what_a_node_has_done_is_a_grant_if_it_keeps_a_key() {
     let entry = JobEntry {
+        series: Series::TICKS,
         tick: Tick::from_millis(1_000).unwrap(),
+        attempt: 1,
         token: 1,
         text: "text".into(),
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_proto::{
     JobEntry, JobVerb, Keyspace, Lock, LockMode, NoClaim, NodeTime, NodeVerb, OwnerId, Quarantine,
-    Reply, Request, RunRecord, Store, Tick, Verb, Window,
+    Reply, Request, RunRecord, Series, Store, Tick, Verb, Window,
 };
 
 const TTL: Duration = Duration::from_secs(10);
@@ -23,7 +23,9 @@ fn tick(ms: u64) -> Tick {
 
 fn entry(ms: u64, token: u64) -> JobEntry {
     JobEntry {
+        series: Series::TICKS,
         tick: tick(ms),
+        attempt: 1,
         token,
         text: "text".into(),
     }
@@ -35,7 +37,9 @@ fn claim(owner: u8, ms: u64) -> JobVerb {
         owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: TTL,
         proposal: 1,
+        series: Series::TICKS,
         tick: tick(ms),
+        attempt: 1,
         window: Window::new(Duration::from_millis(100), Duration::from_millis(1_000)),
     }
 }
@@ -137,7 +141,7 @@ fn only_the_very_run_is_withdrawn() {
     assert_eq!(store.runs(&"job".into()), [entry(1_000, 7), entry(900, 4)]);
 }
 
-/// As in an outage of ten ticks, each of which is claimed, cannot be confirmed and is withdrawn.
+/// As in an outage of many ticks, each of which is claimed, cannot be confirmed and is withdrawn.
 // Shows: T4.4.
 #[test]
 fn a_tick_that_was_started_stays_claimed_however_many_later_ones_are_withdrawn() {
@@ -246,6 +250,8 @@ fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
             owner,
             ttl,
             proposal,
+            series,
+            attempt,
             ..
         } = claim(1, ms)
         else {
@@ -257,7 +263,9 @@ fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
             owner,
             ttl,
             proposal,
+            series,
             tick,
+            attempt,
             window,
         };
         ask(&mut store, verb, later)
@@ -272,4 +280,52 @@ fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
     blessed.call(&keyspace(), &[open(at(1_000), None)], at(1_000));
     let vouched = ask(&mut blessed, claim(1, 1_000), at(1_000));
     assert!(matches!(vouched, Reply::Claimed { .. }), "{vouched:?}");
+}
+
+// Shows: T4.4.
+#[test]
+fn each_series_of_a_job_has_its_own_watermark_and_memory() {
+    let (mut store, now, other) = (voting(), at(1_000), Series::new('q'));
+    let of = |series, ms| JobEntry {
+        series,
+        ..entry(ms, ms)
+    };
+    ask(&mut store, claim(1, 1_000), now);
+    ask(&mut store, commit(1, of(other, 1_000)), now);
+    for ms in 1_000..1_000 + 2 * JobEntry::MOST as u64 {
+        ask(&mut store, commit(1, of(Series::TICKS, ms)), now);
+    }
+    let lines = |store: &Store, series| {
+        let lines = store.runs(&"job".into()).iter();
+        lines.filter(|line| line.series == series).count()
+    };
+    assert_eq!(lines(&store, other), 1, "they are not pushed out");
+    let anchored = JobEntry::MOST + 1;
+    assert_eq!(lines(&store, Series::TICKS), anchored);
+    // A tick of the one is claimed in the other.
+    let later = commit(1, of(other, 1_001));
+    assert_eq!(ask(&mut store, later, now), Reply::Done);
+    let passed = refused(NoClaim::Passed(of(other, 1_001)));
+    assert_eq!(ask(&mut store, commit(1, of(other, 1_000)), now), passed);
+}
+
+// Shows: T4.4.
+#[test]
+fn a_further_attempt_of_a_tick_comes_before_the_next_tick_and_after_the_attempts_before_it() {
+    let (mut store, now) = (voting(), at(1_000));
+    let run = |ms, attempt| JobEntry {
+        attempt,
+        ..entry(ms, ms + u64::from(attempt))
+    };
+    ask(&mut store, claim(1, 1_000), now);
+    let passed = |newest| refused(NoClaim::Passed(newest));
+    for (run, expected) in [
+        (run(1_000, 1), Reply::Done),
+        (run(1_000, 3), Reply::Done),
+        (run(1_000, 2), passed(run(1_000, 3))),
+        (run(1_001, 1), Reply::Done),
+        (run(1_000, 4), passed(run(1_001, 1))),
+    ] {
+        assert_eq!(ask(&mut store, commit(1, run), now), expected);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
-use redlock_proto::{Keyspace, LinePlace, NodeKey, OwnerId};
+use redlock_proto::{Keyspace, LinePlace, NodeKey, OwnerId, Series};
 
 use super::super::args::Args;
 
@@ -74,6 +74,11 @@ impl Encoded {
         let LinePlace { came, client } = place;
         let came = came.as_micros();
         self.args.push(format!("{came:016} {client:016x}"));
+    }
+
+    /// Adds a series of a job's lines to the arguments.
+    pub(super) fn push_series(&mut self, series: Series) {
+        self.args.push(series.to_string());
     }
 
     /// Adds an owner to the arguments.

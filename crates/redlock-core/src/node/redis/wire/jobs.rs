@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deadpool_redis::redis::Value;
-use redlock_proto::{JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, Reply};
+use redlock_proto::{JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, Reply, Tick};
 
 use super::{
     encoded::Encoded,
@@ -33,7 +33,9 @@ pub(super) fn operation(verb: &JobVerb, to: &mut Encoded) {
             owner,
             ttl,
             proposal,
+            series,
             tick,
+            attempt,
             window,
             ..
         } => {
@@ -42,9 +44,10 @@ pub(super) fn operation(verb: &JobVerb, to: &mut Encoded) {
             to.args
                 .push_number(millis(*ttl).max(1))
                 .push_counter(*proposal)
-                .push_counter(tick.as_millis())
+                .push(run(*tick, *attempt))
                 .push_number(millis(window.early()))
                 .push_number(millis(window.start_within()));
+            to.push_series(*series);
         }
         JobVerb::Commit {
             owner, ttl, entry, ..
@@ -54,19 +57,26 @@ pub(super) fn operation(verb: &JobVerb, to: &mut Encoded) {
             to.args
                 .push_number(millis(*ttl).max(1))
                 .push_counter(entry.token)
-                .push_counter(entry.tick.as_millis())
+                .push(run(entry.tick, entry.attempt))
                 .push(&*entry.text);
+            to.push_series(entry.series);
         }
         JobVerb::Record { entry } | JobVerb::Withdraw { entry, .. } => {
             let is_record = matches!(verb, JobVerb::Record { .. });
             to.args
                 .push(if is_record { "record" } else { "withdraw" })
-                .push_counter(entry.tick.as_millis())
+                .push(run(entry.tick, entry.attempt))
                 .push_counter(entry.token)
                 .push(&*entry.text);
+            to.push_series(entry.series);
         }
         JobVerb::Read { .. } => drop(to.args.push("read")),
     }
+}
+
+/// Returns a run as the script compares it.
+fn run(tick: Tick, attempt: u8) -> String {
+    format!("{:016} {attempt:02}", tick.as_millis())
 }
 
 /// Reads the reply to an operation; `None` if that is not what a node sends.
@@ -112,7 +122,6 @@ fn entries(text: &str) -> Option<Vec<JobEntry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use redlock_proto::Tick;
 
     const READ: fn() -> JobVerb = || JobVerb::Read { lock: "l".into() };
 
@@ -125,11 +134,11 @@ mod tests {
         JobVerb::Record { entry }
     }
 
-    const LINE: &str = "0001795226400000 0000000000000077 a text";
+    const LINE: &str = "t 0001795226400000 01 0000000000000077 a text";
 
     #[test]
     fn runs_are_lines() {
-        let both = format!("{LINE}\n0001795226300000 0000000000000076 another");
+        let both = format!("{LINE}\nt 0001795226300000 01 0000000000000076 another");
         let Some(Reply::Runs { entries, free_in }) = reply(0, bulk(&both), &READ()) else {
             panic!("it can be read")
         };

@@ -319,7 +319,7 @@ fn every_key_of_a_vote_is_under_its_tag() {
         verb,
         job: "{t}:job:j".into(),
     };
-    let entry = JobEntry::from_wire("0001795226400000 0000000000000077 a text").unwrap();
+    let entry = JobEntry::from_wire("t 0001795226400000 01 0000000000000077 a text").unwrap();
     let write_back = None;
     let plain = [
         acquire("{t}:lock:c"),

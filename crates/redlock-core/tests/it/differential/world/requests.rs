@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::{NodeTime, Request};
-use redlock_proto::{JobEntry, JobVerb, Lock, NodeVerb, Tick, Verb, Window};
+use redlock_proto::{JobEntry, JobVerb, Lock, NodeVerb, Series, Tick, Verb, Window};
 
 use super::World;
 use crate::differential::{
@@ -106,7 +106,9 @@ impl World<'_> {
                     owner: Box::new(cast::owner(owner)),
                     ttl,
                     proposal: self.number(keyspace, proposal),
+                    series: cast::series(ttl),
                     tick: self.tick(keyspace, job, tick),
+                    attempt: cast::attempt(ttl),
                     window: Window::new(early, start_within),
                 };
                 (claim, job)
@@ -125,7 +127,9 @@ impl World<'_> {
                     owner: Box::new(cast::owner(owner)),
                     ttl,
                     entry: JobEntry {
+                        series: cast::series(ttl),
                         tick: self.tick(keyspace, job, tick),
+                        attempt: cast::attempt(ttl),
                         token: self.number(keyspace, token),
                         text: text.into(),
                     },
@@ -167,7 +171,9 @@ impl World<'_> {
         let now = Tick::from_millis(self.now / 1_000).expect("it is this century");
         let its_text = run.map_or("", |run| &*run.text);
         JobEntry {
+            series: run.map_or(Series::TICKS, |run| run.series),
             tick: run.map_or(now, |run| run.tick),
+            attempt: run.map_or(1, |run| run.attempt),
             token: run.map_or(1, |run| run.token.saturating_add_signed(offset)),
             text: text.unwrap_or(its_text).into(),
         }

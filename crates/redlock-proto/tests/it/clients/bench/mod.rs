@@ -7,8 +7,8 @@ use std::{num::NonZeroUsize, time::Duration};
 use redlock_proto::{
     Acquire, Backlog, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace,
     Lock, LockMode, NodeAnswer, NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId,
-    Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing,
-    Verb, Window, Word,
+    Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Series, Store, Tick, TickClaim,
+    Timing, Verb, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -315,7 +315,9 @@ impl Bench {
         let (now, request) = (self.now(), self.request());
         let claim = TickClaim {
             job: Self::job(),
+            series: Series::TICKS,
             tick: Self::tick(tick),
+            attempt: 1,
             window: Window::new(EARLY, START_WITHIN),
             fingerprint: 7,
             replica: Word::new(&format!("replica-{peer}")).expect("it is valid"),
