@@ -221,11 +221,15 @@ pub(crate) fn claim(number: u64, owner: u8) -> JobVerb {
 }
 
 pub(crate) fn commit(number: u64, owner: u8) -> JobVerb {
+    commit_of(run(number), owner)
+}
+
+pub(crate) fn commit_of(entry: JobEntry, owner: u8) -> JobVerb {
     JobVerb::Commit {
         lock: "{odd}:lock:books".into(),
         owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: 2 * TTL,
-        entry: run(number),
+        entry,
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is remembered of jobs, where that is not what a client wrote, or cannot be written.
 
 use redlock_core::node::{Reply, Request};
-use redlock_proto::{MarkState, NoClaim};
+use redlock_proto::{JobEntry, JobVerb, MarkState, NoClaim, NodeTime, Series, Store};
 
 use super::fixtures::{
-    Fixture, HORIZON, JOB, Replied, claim, commit, job, open, read, record, request, run, says,
+    Fixture, HORIZON, JOB, Replied, claim, commit, commit_of, job, keyspace, open, read, record,
+    request, run, says,
 };
 
 const ILLEGIBLE: &str = "what is remembered of the job is damaged";
@@ -117,4 +118,40 @@ async fn without_memory_nothing_is_claimed_and_the_watermark_stays() {
     let released = fixture.ask(request(release, "books", 1)).await;
     assert_eq!(released, Ok(Reply::Done));
     assert!(says(&fixture.ask(job(claim(3, 2))).await, "OOM "));
+}
+
+/// More lines than a node keeps, of two series in turns, and some of them withdrawn again.
+// Shows: T4.4.
+#[tokio::test]
+async fn a_series_keeps_its_last_lines_and_the_place_before_them_as_the_model_does() {
+    let mut fixture = Fixture::voting().await;
+    let mut model = Store::vouched_for("run".into());
+    let keyspace = keyspace();
+    let now = NodeTime::from_micros(1_000 * run(0).tick.as_millis());
+    let of = |number: u64| JobEntry {
+        series: [Series::TICKS, Series::new('q')][usize::from(number.is_multiple_of(3))],
+        attempt: 1 + u8::from(number.is_multiple_of(5)),
+        ..run(number)
+    };
+    assert!(is_claimed(&fixture.ask(job(claim(0, 1))).await));
+    model.call(&keyspace, &[job(claim(0, 1))], now);
+    for number in 1..=260 {
+        let (entry, ttl) = (of(number), super::fixtures::TTL);
+        let withdraw = job(JobVerb::Withdraw { entry, ttl });
+        let is_withdrawn = number.is_multiple_of(7);
+        let asks = [job(commit_of(of(number), 1)), withdraw];
+        for ask in &asks[..1 + usize::from(is_withdrawn)] {
+            let mut answer = model.call(&keyspace, std::slice::from_ref(ask), now);
+            let expected = answer.replies.remove(0).map_err(|error| error.to_string());
+            let reply = fixture.ask(ask.clone()).await;
+            assert_eq!(reply.map_err(|error| error.to_string()), expected);
+        }
+    }
+    let lines = model.runs(&JOB.into()).iter().map(JobEntry::to_wire);
+    let lines: Vec<String> = lines.collect();
+    let ticks = lines.iter().filter(|line| line.starts_with("t "));
+    assert!(ticks.count() >= JobEntry::MOST);
+    let kept = fixture.command(&["GET", JOB]);
+    let kept = kept.as_text().unwrap().lines();
+    assert_eq!(kept.collect::<Vec<_>>(), lines);
 }

@@ -329,7 +329,7 @@ const FORMAT: u64 = 5;
 const WHOLE: TimeDelta = TimeDelta::milliseconds(999);
 
 /// The most requests for runs of a job that wait: fewer than nodes remember, because some may be made at the same moment.
-pub(crate) const MOST_WAITING: usize = 64;
+pub(crate) const MOST_WAITING: usize = 32;
 
 /// How many jobs look for requests at the same time.
 const AT_ONCE: usize = 16;

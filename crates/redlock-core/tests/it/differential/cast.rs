@@ -92,7 +92,7 @@ pub(crate) fn job(number: usize) -> NodeKey {
 
 /// The series of a claim, which is often that of ticks.
 pub(crate) fn series(ttl: Duration) -> Series {
-    match ttl.as_millis() % 8 {
+    match ttl.as_millis() % 16 {
         3 => Series::new('q'),
         _ => Series::TICKS,
     }
@@ -100,8 +100,8 @@ pub(crate) fn series(ttl: Duration) -> Series {
 
 /// The number of a run, which is often the first.
 pub(crate) fn attempt(ttl: Duration) -> u8 {
-    match ttl.as_millis() % 5 {
-        0 => 2,
+    match ttl.as_millis() % 16 {
+        7 => 2,
         _ => 1,
     }
 }

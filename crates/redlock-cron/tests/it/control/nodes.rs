@@ -13,20 +13,9 @@ use tokio::sync::watch;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OddNode {
     node: MemoryNode,
-    pub(super) answers: watch::Sender<Answers>,
+    /// Whether it never answers.
+    pub(super) is_silent: watch::Sender<bool>,
     pub(super) forgets: watch::Sender<Forgets>,
-}
-
-/// The requests of a call that a node does.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Answers {
-    #[default]
-    All,
-    /// It never answers.
-    None,
-    First,
-    /// It does none that is about the pauses of a job.
-    AllButPauses,
 }
 
 /// The time at which a node forgets jobs.
@@ -76,29 +65,12 @@ impl Session for OddSession {
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
         let answer = self.inner.call(keyspace, requests);
-        let answers = *self.node.answers.borrow();
-        let requests = requests.iter().enumerate();
-        let is_done: Vec<_> = requests
-            .map(|(place, request)| match answers {
-                Answers::First => place == 0,
-                Answers::AllButPauses => !is_about_pauses(request),
-                Answers::All | Answers::None => true,
-            })
-            .collect();
+        let is_silent = *self.node.is_silent.borrow();
         async move {
-            if answers == Answers::None {
+            if is_silent {
                 std::future::pending::<()>().await;
             }
-            let mut answer = answer.await?;
-            for (reply, _) in answer
-                .replies
-                .iter_mut()
-                .zip(is_done)
-                .filter(|(_, is_done)| !is_done)
-            {
-                *reply = Err("OOM its memory is full".into());
-            }
-            Ok(answer)
+            answer.await
         }
         .boxed()
     }
@@ -119,8 +91,4 @@ impl Session for OddSession {
         }
         .boxed()
     }
-}
-
-fn is_about_pauses(request: &Request) -> bool {
-    matches!(request, Request::Job { job, .. } if job.as_str().contains("pause:"))
 }

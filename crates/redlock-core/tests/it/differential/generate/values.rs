@@ -51,10 +51,10 @@ pub(super) fn when(random: &mut Random) -> When {
     ];
     let offset = random.pick(&near);
     match random.below(10) {
-        0..4 => When::Watermark {
+        0..5 => When::Watermark {
             offset: offset.clamp(-2, 2),
         },
-        4..6 => When::Since { offset },
+        5..7 => When::Since { offset },
         _ => When::Now { offset },
     }
 }
