@@ -10,13 +10,14 @@
 //! A request for a backfill has the range of its ticks in place of the name of a replica; `backfills` has its course.
 //!
 //! Replicas do not read the requests of each job again and again: a request also claims a moment of the scheduler's
-//! namespace, the *bell*, which each replica reads every two seconds.
+//! namespace, the *bell*, which each replica reads every two seconds: a number that stands for the job is in place of a
+//! configuration.
 
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use futures_util::future::join_all;
-use redlock_core::{ResourceKey, RunRecord, Series, Tick};
+use redlock_core::{JobState, ResourceKey, RunRecord, Series, Tick};
 use tokio::time::sleep;
 
 use super::{
@@ -101,10 +102,11 @@ async fn claim_moment(
         match series {
             Some(series) => moment_of(id, series, terms, CONFIRMED_WITHIN, moment),
             None => {
-                let (bell, lock) = (id.namespace().bell_key(), id.namespace().bell_key());
+                let bell = id.namespace().bell_key();
                 ClaimRequest {
-                    job: bell,
-                    lock,
+                    job: bell.clone(),
+                    lock: bell,
+                    fingerprint: id.number(),
                     ..moment_of(id, Series::TICKS, terms, CONFIRMED_WITHIN, moment)
                 }
             }
@@ -117,7 +119,7 @@ async fn claim_moment(
     Ok(moment)
 }
 
-/// Lets these jobs look for requests, if the bell of their namespace was rung after the moment `heard`.
+/// Lets the jobs look for requests for which the bell of their namespace was rung after the moment `heard`.
 ///
 /// Returns the newest moment of the bell; `None` if it was never rung, or too few nodes have answered all that was asked.
 pub(crate) async fn answer_bell(
@@ -126,13 +128,25 @@ pub(crate) async fn answer_bell(
     heard: Option<Tick>,
     jobs: &[Arc<JobRunner>],
 ) -> Option<Tick> {
-    let rung = claims.record(key).await?.of(Series::TICKS).watermark?;
-    if Some(rung) > heard {
-        for some in jobs.chunks(AT_ONCE) {
-            let looks = join_all(some.iter().map(JobRunner::look_for_requests)).await;
-            if looks.contains(&false) {
-                return None;
-            }
+    let record = claims.record(key).await?;
+    let bell = record.of(Series::TICKS);
+    let rung = bell.watermark?;
+    let new: Vec<_> = bell
+        .runs
+        .iter()
+        .filter(|rung| Some(rung.tick) > heard)
+        .collect();
+    // Those before them may be forgotten.
+    let is_whole = new.len() < bell.runs.len() || bell.runs.len() < JobState::MOST;
+    let is_meant = |job: &&Arc<JobRunner>| {
+        let number = job.job.id.number();
+        !is_whole || new.iter().any(|rung| rung.fingerprint == number)
+    };
+    let meant: Vec<_> = jobs.iter().filter(is_meant).collect();
+    for some in meant.chunks(AT_ONCE) {
+        let looks = join_all(some.iter().map(|job| job.look_for_requests())).await;
+        if looks.contains(&false) {
+            return None;
         }
     }
     Some(rung)

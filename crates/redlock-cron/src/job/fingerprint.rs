@@ -168,6 +168,11 @@ fn policies(settings: &JobSettings<Duration>, early: Duration, zones: &str) -> u
     }
 }
 
+/// Returns a number that stands for a job's name.
+pub(super) fn number_of(name: &str) -> u64 {
+    Fields::default().text(17, name).hash()
+}
+
 /// Numbered values, one after the other: the number in a byte, the length in eight, and the value.
 #[derive(Default)]
 struct Fields(Sha256);

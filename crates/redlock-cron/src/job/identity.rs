@@ -59,6 +59,11 @@ impl JobId {
         &self.name
     }
 
+    /// Returns a number that stands for the name, the same in all versions; another name may have it, too.
+    pub(crate) fn number(&self) -> u64 {
+        super::fingerprint::number_of(&self.name)
+    }
+
     pub(crate) fn namespace(&self) -> &JobNamespace {
         &self.namespace
     }

@@ -47,6 +47,11 @@ pub struct JobState {
     pub free_in: Option<Duration>,
 }
 
+impl JobState {
+    /// The most runs of a series that nodes remember.
+    pub const MOST: usize = JobEntry::MOST;
+}
+
 /// The answers of nodes to a reading of a job, so far.
 #[derive(Debug, Default)]
 pub(super) struct JobAnswers {

@@ -1,9 +1,11 @@
 //! The result of a look at a job.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use redlock_core::{MemoryNode, NodeConfig, Redlock, ResourceKey};
-use redlock_cron::Outcome;
+use redlock_cron::{
+    BoxError, Outcome, SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler,
+};
 use tokio::time::{Instant, timeout};
 
 use super::{nodes::OddNode, replica, yearly};
@@ -30,6 +32,43 @@ async fn a_look_at_a_job_costs_one_time_limit_and_says_what_it_did_not_hear() {
         "{:?} for {one:?}",
         start.elapsed()
     );
+}
+
+/// The replicas of a service of many jobs hear of a request by one bell, which says of which job it is.
+#[tokio::test]
+async fn a_request_for_one_of_many_jobs_costs_no_more_than_for_one_of_few() {
+    let nodes: Vec<_> = (0..3).map(|_| OddNode::default()).collect();
+    let configs = nodes.iter().cloned().map(NodeConfig::other);
+    let redlock = Redlock::builder().nodes(configs).build().await.unwrap();
+    let scheduler = JobScheduler::new().await.unwrap();
+    let builder = SingletonScheduler::builder(redlock.clone(), scheduler);
+    let jobs = builder.namespace("tests").build().unwrap();
+    for number in 0..300 {
+        let work = |_| async { Ok::<_, BoxError>(()) };
+        let job = SingletonJob::cron(format!("job-{number}"), "0 0 0 1 1 *", "UTC", work);
+        jobs.add(job).await.unwrap();
+    }
+    jobs.start().await.unwrap();
+    let request = async || {
+        let moment = redlock_cron::request_run(&redlock, "tests", "job-7").await;
+        let moment = moment.unwrap();
+        let ran = async || {
+            let job = redlock_cron::inspect(&redlock, "tests", "job-7")
+                .await
+                .unwrap();
+            job.requested(moment).and_then(|run| run.took()).is_some()
+        };
+        while !ran().await {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    // All is settled after the first.
+    timeout(Duration::from_secs(30), request()).await.unwrap();
+    let before = nodes[0].asked.load(Ordering::SeqCst);
+    timeout(Duration::from_secs(30), request()).await.unwrap();
+    let asked = nodes[0].asked.load(Ordering::SeqCst) - before;
+    assert!(asked <= 50, "{asked}");
+    drop(jobs.shutdown(Duration::from_secs(1)).await);
 }
 
 #[tokio::test]

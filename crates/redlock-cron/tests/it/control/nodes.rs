@@ -1,6 +1,9 @@
 //! Nodes that do less than they are asked, or later.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_core::{
@@ -13,6 +16,8 @@ use tokio::sync::watch;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OddNode {
     node: MemoryNode,
+    /// How many requests about jobs it was sent.
+    pub(super) asked: Arc<AtomicUsize>,
     /// Whether it never answers.
     pub(super) is_silent: watch::Sender<bool>,
     pub(super) forgets: watch::Sender<Forgets>,
@@ -65,6 +70,12 @@ impl Session for OddSession {
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
         let answer = self.inner.call(keyspace, requests);
+        let about_jobs = requests
+            .iter()
+            .filter(|it| matches!(it, Request::Job { .. }));
+        self.node
+            .asked
+            .fetch_add(about_jobs.count(), Ordering::SeqCst);
         let is_silent = *self.node.is_silent.borrow();
         async move {
             if is_silent {
