@@ -16,9 +16,10 @@ mod tick;
 
 pub use self::{
     control::{
-        BACKFILL_LIFETIME, ControlError, ControlErrorKind, REQUEST_LIFETIME, cancel_backfill,
-        dangerous_forget, inspect, job_remembered_under, pause, pause_with, remembered_under,
-        request_backfill, request_rerun, request_run, resume, resume_with, stop,
+        BACKFILL_LIFETIME, ControlError, ControlErrorKind, LoggedAction, REQUEST_LIFETIME, actions,
+        cancel_backfill, dangerous_forget, inspect, job_remembered_under, log_action, pause,
+        pause_with, remembered_under, request_backfill, request_rerun, request_run, resume,
+        resume_with, stop,
     },
     error::{SetupError, SetupErrorKind},
     job::{

@@ -6,9 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use redlock_core::Series;
+use redlock_core::{ResourceKey, Series};
 use tokio::time::{Instant, sleep};
 
+use super::log::log_action;
 use crate::{
     Action, ControlError, Outcome, Overlap, TickReport, Trigger,
     clock::to_instant,
@@ -39,6 +40,10 @@ pub(super) async fn switch(
         series: PAUSES,
         number: switch.number(),
         word: switch.as_str(),
+        verb: match switch {
+            Switch::Paused => "pause",
+            Switch::Resumed => "resume",
+        },
         until,
     };
     moment.remember(claims, id, ttl, action).await
@@ -55,6 +60,7 @@ pub(super) async fn stop_runs(
         series: STOPS,
         number: 0,
         word: "stopped",
+        verb: "stop",
         until: None,
     };
     moment.remember(claims, id, ttl, action).await
@@ -65,6 +71,8 @@ pub(super) struct Moment {
     pub(super) series: Series,
     pub(super) number: u64,
     pub(super) word: &'static str,
+    /// As the log of actions calls it.
+    pub(super) verb: &'static str,
     pub(super) until: Option<DateTime<Utc>>,
 }
 
@@ -85,6 +93,10 @@ impl Moment {
                 let note = action.to_note();
                 let lasts = lasts.unwrap_or_default();
                 finish_noted(id, won.claim, word, lasts, note.as_deref()).await;
+                let job = id.to_string();
+                if let Err(error) = log_action(&claims.redlock, self.verb, &job, action).await {
+                    tracing::warn!(target: crate::TARGET, job, error = error.to_string(), "done, and not in the log of actions");
+                }
                 Ok(())
             }
             Err(refusal) => {
@@ -102,15 +114,27 @@ impl Moment {
 pub(super) fn moment_of(
     id: &JobId,
     series: Series,
+    terms: (u64, Duration),
+    wait: Duration,
+    now: DateTime<Utc>,
+) -> ClaimRequest {
+    moment_under(id.job_key(), id.lock_of(series), series, terms, wait, now)
+}
+
+/// The same, in a record and under a lock that need not be a job's.
+pub(super) fn moment_under(
+    job: ResourceKey,
+    lock: ResourceKey,
+    series: Series,
     (number, ttl): (u64, Duration),
     wait: Duration,
     now: DateTime<Utc>,
 ) -> ClaimRequest {
     ClaimRequest {
-        job: id.job_key(),
+        job,
         series,
         attempt: 1,
-        lock: id.lock_of(series),
+        lock,
         tick: now,
         early: EARLY,
         start_within: LATE,

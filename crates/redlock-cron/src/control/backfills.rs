@@ -148,6 +148,7 @@ pub(super) async fn cancel(
         series: BACKFILLS,
         number: BackfillEntry::CANCELLED,
         word: CANCELLED,
+        verb: "cancel",
         until: None,
     };
     moment.remember(claims, id, ttl, action).await

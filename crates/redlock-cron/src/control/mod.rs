@@ -5,6 +5,7 @@ mod backfills;
 mod error;
 mod expectation;
 mod inspect;
+mod log;
 mod remote;
 mod requests;
 
@@ -14,6 +15,7 @@ pub use self::{
     backfills::BACKFILL_LIFETIME,
     error::{ControlError, ControlErrorKind},
     inspect::inspect,
+    log::{LoggedAction, actions, log_action},
     remote::{
         cancel_backfill, dangerous_forget, job_remembered_under, pause, pause_with,
         remembered_under, request_backfill, request_rerun, request_run, resume, resume_with, stop,

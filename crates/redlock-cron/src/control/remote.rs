@@ -424,7 +424,7 @@ async fn request_range(
 }
 
 /// Returns the claims of a process that runs no jobs.
-fn claims(redlock: &Redlock) -> Claims {
+pub(super) fn claims(redlock: &Redlock) -> Claims {
     Claims {
         redlock: redlock.clone(),
         replica: default_name(),

@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 use super::{
     ControlError,
-    actions::{CONFIRMED_WITHIN, EARLY, REQUEST_LIFETIME, moment_of},
+    actions::{CONFIRMED_WITHIN, EARLY, REQUEST_LIFETIME, moment_of, moment_under},
     backfills::{BACKFILL_LIFETIME, BackfillRange},
 };
 use crate::{
@@ -103,12 +103,15 @@ async fn claim_moment(
             Some(series) => moment_of(id, series, terms, CONFIRMED_WITHIN, moment),
             None => {
                 let bell = id.namespace().bell_key();
-                ClaimRequest {
-                    job: bell.clone(),
-                    lock: bell,
-                    fingerprint: id.number(),
-                    ..moment_of(id, Series::TICKS, terms, CONFIRMED_WITHIN, moment)
-                }
+                let terms = (id.number(), ttl);
+                moment_under(
+                    bell.clone(),
+                    bell,
+                    Series::TICKS,
+                    terms,
+                    CONFIRMED_WITHIN,
+                    moment,
+                )
             }
         }
     };

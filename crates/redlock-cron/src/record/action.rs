@@ -118,15 +118,12 @@ impl JobPause {
 
     /// Returns the name of the person or program that paused the job, if that was said.
     pub fn by(&self) -> Option<&str> {
-        let note = self.note.as_ref()?.as_str();
-        let by = note.split_once(DIVIDER).map_or(note, |(by, _)| by);
-        Some(by).filter(|by| !by.is_empty())
+        operator_of(self.note.as_ref()?.as_str()).0
     }
 
     /// Returns the reason, if that was said.
     pub fn reason(&self) -> Option<&str> {
-        let (_, reason) = self.note.as_ref()?.as_str().split_once(DIVIDER)?;
-        Some(reason)
+        operator_of(self.note.as_ref()?.as_str()).1
     }
 }
 
@@ -146,6 +143,15 @@ impl fmt::Display for JobPause {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the name and the reason in a note, as far as they were said.
+pub(crate) fn operator_of(note: &str) -> (Option<&str>, Option<&str>) {
+    let (by, reason) = match note.split_once(DIVIDER) {
+        Some((by, reason)) => (by, Some(reason)),
+        None => (note, None),
+    };
+    (Some(by).filter(|by| !by.is_empty()), reason)
 }
 
 /// Between the name and the reason.

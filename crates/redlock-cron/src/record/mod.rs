@@ -14,16 +14,8 @@ mod status;
 
 #[cfg(feature = "metrics")]
 pub use self::metrics::ALL as METRICS;
-pub use self::{
-    action::{Action, JobPause},
-    backfill::MOST_BACKFILLED,
-    memory::{Backfill, InUse, JobMemory},
-    outcome::Outcome,
-    past_run::PastRun,
-    report::{ShutdownReport, TickReport, UnfinishedRun},
-    status::JobStatus,
-};
 pub(crate) use self::{
+    action::operator_of,
     backfill::{
         ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_backfilled_well, is_cancelled,
         moment_of_tick,
@@ -33,4 +25,13 @@ pub(crate) use self::{
     past_run::{is_outcome, is_unstarted},
     report::Measured,
     status::Journal,
+};
+pub use self::{
+    action::{Action, JobPause},
+    backfill::MOST_BACKFILLED,
+    memory::{Backfill, InUse, JobMemory},
+    outcome::Outcome,
+    past_run::PastRun,
+    report::{ShutdownReport, TickReport, UnfinishedRun},
+    status::JobStatus,
 };

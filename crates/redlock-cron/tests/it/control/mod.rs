@@ -9,8 +9,8 @@ use std::{convert::Infallible, time::Duration};
 
 use redlock_core::{MemoryNode, Redlock};
 use redlock_cron::{
-    ControlErrorKind, Outcome, Run, SetupErrorKind, SingletonJob, SingletonScheduler,
-    tokio_cron_scheduler::JobScheduler,
+    Action, ControlErrorKind, Outcome, Run, SetupErrorKind, SingletonJob, SingletonScheduler,
+    actions, log_action, pause_with, resume, stop, tokio_cron_scheduler::JobScheduler,
 };
 use tokio::{sync::mpsc::unbounded_channel, time::timeout};
 
@@ -175,4 +175,53 @@ async fn a_run_that_was_asked_for_goes_on_if_nobody_waits_for_it() {
     }
     assert_eq!(told.recv().await, Some("ended"));
     assert!(jobs.shutdown(Duration::from_secs(10)).await.is_clean());
+}
+
+#[tokio::test]
+async fn what_operators_did_is_in_one_log_with_names_and_reasons() {
+    let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
+    let redlock = Redlock::builder().nodes(nodes.iter().cloned());
+    let redlock = redlock.build().await.unwrap();
+    assert_eq!(actions(&redlock).await.unwrap(), []);
+    let alice = Action::by("alice").reason("the ledger: it moves");
+    pause_with(&redlock, "billing", "close-day", &alice)
+        .await
+        .unwrap();
+    resume(&redlock, "billing", "close-day").await.unwrap();
+    stop(&redlock, "billing", "close-day", &Action::by("bob"))
+        .await
+        .unwrap();
+    let long = "ä".repeat(150);
+    log_action(&redlock, "release", &long, &alice)
+        .await
+        .unwrap();
+    log_action(&redlock, "release", "a\u{85}b", &alice)
+        .await
+        .unwrap();
+    let logged = actions(&redlock).await.unwrap();
+    let told: Vec<_> = logged
+        .iter()
+        .map(|it| (it.verb(), it.subject(), it.by(), it.reason()))
+        .collect();
+    let job = "billing/close-day";
+    let reason = Some("the ledger: it moves");
+    assert_eq!(
+        told,
+        [
+            ("release", "a b", Some("alice"), reason),
+            ("release", &*"ä".repeat(100), None, None),
+            ("stop", job, Some("bob"), None),
+            ("resume", job, None, None),
+            ("pause", job, Some("alice"), reason),
+        ]
+    );
+    assert!(logged.is_sorted_by(|newer, older| newer.at() > older.at()));
+    // A job's own line says it too.
+    let paused = logged[4].to_string();
+    assert!(paused.ends_with("pause billing/close-day by alice: the ledger: it moves"));
+    nodes[..2].iter().for_each(MemoryNode::stop);
+    assert_eq!(actions(&redlock).await, None);
+    let refused = log_action(&redlock, "release", "a", &alice).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind(), ControlErrorKind::Unconfirmed, "{refused}");
 }
