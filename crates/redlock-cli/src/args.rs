@@ -11,7 +11,7 @@ use crate::{
     context::CommandContext,
     doctor,
     exit::{CommandError, CommandResult, EXIT_CODES, Exit},
-    guide, jobs, keys, leader,
+    guide, jobs, keys, leader, operator,
     output::Color,
     ready, roll, run, sandbox, status, top, watch,
 };
@@ -84,6 +84,9 @@ pub(crate) enum CommandVerb {
     /// Prints jobs; pauses, resumes, triggers, backfills, stops, cancels, forgets one
     #[command(after_help = "Example:\n  redlock jobs billing/close-day")]
     Jobs(jobs::JobsArgs),
+    /// Prints what operators did with jobs, keys and nodes: the last hundred actions
+    #[command(after_help = "Example:\n  redlock log --json")]
+    Log(operator::LogArgs),
     /// Measures round trips, acquires and contention, and the shortest ttl that the nodes allow
     #[command(after_help = "Example:\n  redlock bench --for 5s")]
     Bench(bench::BenchArgs),

@@ -13,6 +13,7 @@ use crate::{
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
     nodes::{connect, have_quorum, line, ready_in, settled, votes, words},
+    operator::OperatorArgs,
     output::{LineMark, Output},
     probe::{self, Info, ProbedNode},
 };
@@ -23,6 +24,9 @@ pub(crate) struct BlessArgs {
     /// Does not ask for confirmation
     #[arg(long)]
     yes: bool,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
 
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -65,6 +69,10 @@ pub(crate) async fn run(args: BlessArgs, context: &CommandContext) -> CommandRes
         )));
     }
     let after = client.dangerous_bless().await;
+    let was_waiting = evidence.iter().filter(|it| it.is_waiting());
+    let blessed: Vec<&str> = was_waiting.map(|it| &*it.node).collect();
+    let what = ("bless", &*blessed.join(" "));
+    args.operator.log(&client, what, context).await;
     if output.is_json() {
         // Which nodes vote since then.
         let voting = after.iter().filter(|report| votes(report));

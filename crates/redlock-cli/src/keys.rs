@@ -18,6 +18,7 @@ use crate::{
     line::Line,
     lookup::{self, KeyLook, KeyState, Owner},
     namespaces,
+    operator::OperatorArgs,
     output::{LineMark, printable},
     probe::{self, ProbedNode},
 };
@@ -42,6 +43,9 @@ pub(crate) struct ReleaseArgs {
     /// Takes the key away, although its holder may still work
     #[arg(long)]
     force: bool,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
 
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -300,6 +304,10 @@ pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> Comm
             }
             Err(why) => output.marked(LineMark::Bad, &format!("{node} {why}"))?,
         }
+    }
+    if released > 0 {
+        let what = ("release", &*args.key);
+        args.operator.log_at(&settings, what, context).await;
     }
     if output.is_json() {
         output.json(&told(released))?;

@@ -16,6 +16,7 @@ mod line;
 mod lookup;
 mod namespaces;
 mod nodes;
+mod operator;
 mod output;
 mod probe;
 mod processes;
@@ -134,6 +135,7 @@ async fn verb_of(verb: CommandVerb, context: &CommandContext) -> CommandResult {
         CommandVerb::Watch(args) => watch::run(args, context).await,
         CommandVerb::Roll(args) => roll::run(args, context).await,
         CommandVerb::Jobs(args) => jobs::run(args, context).await,
+        CommandVerb::Log(args) => operator::log(args, context).await,
         CommandVerb::Bench(args) => bench::run(args, context).await,
         CommandVerb::Guide(args) => guide::run(&args, context),
         CommandVerb::Sandbox(args) => sandbox::run(args, context).await,

@@ -1,7 +1,7 @@
 //! The verbs that pause, resume, stop and forget a job.
 
 use redlock_cron::{
-    Action, ControlError, ControlErrorKind, InUse, JobMemory, cancel_backfill,
+    ControlError, ControlErrorKind, InUse, JobMemory, cancel_backfill,
     chrono::{DateTime, Utc},
     dangerous_forget, pause_with, resume_with, stop,
 };
@@ -13,38 +13,9 @@ use crate::{
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
+    operator::OperatorArgs,
     output::LineMark,
 };
-
-/// The name and the reason of an operator, which the nodes remember.
-#[derive(clap::Args, Debug)]
-pub(super) struct OperatorArgs {
-    /// The name of the operator, which the nodes remember [default: the user of this shell]
-    #[arg(long, value_name = "NAME")]
-    by: Option<String>,
-
-    /// The reason, which the nodes remember: its first 200 bytes, with the name
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
-}
-
-impl OperatorArgs {
-    fn action(self) -> Action {
-        let user = || {
-            ["USER", "LOGNAME"]
-                .iter()
-                .find_map(|name| std::env::var(name).ok())
-        };
-        let action = self
-            .by
-            .or_else(user)
-            .map_or_else(Action::default, Action::by);
-        match self.reason {
-            Some(reason) => action.reason(reason),
-            None => action,
-        }
-    }
-}
 
 /// The arguments of `jobs stop` and `jobs cancel`.
 #[derive(clap::Args, Debug)]
@@ -99,6 +70,9 @@ pub(super) struct ForgetArgs {
     /// Does not ask for confirmation
     #[arg(long)]
     yes: bool,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
 
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -271,6 +245,10 @@ pub(super) async fn forget(args: ForgetArgs, context: &CommandContext) -> Comman
                 }
             }
         }
+    }
+    if done.was_anything() {
+        let what = ("forget", &*job.to_string());
+        args.operator.log(&client, what, context).await;
     }
     let is_whole = unknown.is_empty();
     if is_nothing_lost && !done.was_anything() && is_whole {

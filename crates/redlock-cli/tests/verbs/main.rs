@@ -10,6 +10,7 @@ mod guide;
 mod jobs;
 mod keys;
 mod kit;
+mod log;
 mod named;
 mod neighbours;
 mod operating;

@@ -60,6 +60,7 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             "jobs pause NAMESPACE/NAME"
             | "jobs pause NAMESPACE/NAME --unseen"
             | "jobs pause NAMESPACE/NAME --reason TEXT" => (0, "is paused"),
+            "log" => (0, "pause billing/close-day"),
             "jobs stop NAMESPACE/NAME" => (0, "are asked to end"),
             // No replica is up here.
             "jobs backfill NAMESPACE/NAME --from TIME --to TIME --wait" => {

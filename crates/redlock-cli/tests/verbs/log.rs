@@ -1,0 +1,56 @@
+//! `log`: what operators did, whatever verb they used.
+
+use crate::kit::Nodes;
+
+#[tokio::test]
+async fn each_action_is_in_the_log_with_its_operator_and_reason() {
+    let nodes = Nodes::start(3);
+    let operator = ["--by", "alice", "--reason", "the ledger moves"];
+    let run = |words: &[&str]| nodes.run(&[words, &operator[..]].concat());
+    let blessed = run(&["bless", "--yes"]);
+    assert_eq!(blessed.code, 0, "{blessed:?}");
+    let held = nodes.client().await.acquire("order:7").await.unwrap();
+    let released = run(&["release", "order:7", "--force"]);
+    assert_eq!(released.code, 0, "{released:?}");
+    drop(held);
+    let client = nodes.client().await;
+    redlock_cron::pause(&client, "billing", "close-day").await.unwrap();
+    for verb in ["resume", "pause", "stop", "cancel", "trigger"] {
+        let done = run(&["jobs", verb, "billing/close-day"]);
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+    let range = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z"];
+    let done = run(&[&["jobs", "backfill", "billing/close-day"], &range[..]].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    let done = run(&["jobs", "forget", "billing/close-day", "--yes"]);
+    assert_eq!(done.code, 0, "{done:?}");
+
+    let logged = nodes.run(&["log"]);
+    assert_eq!(logged.code, 0, "{logged:?}");
+    let lines: Vec<&str> = logged.out.lines().collect();
+    let ends: Vec<&str> = lines.iter().filter_map(|it| it.split_once("Z ")).map(|it| it.1).collect();
+    let (by, job) = ("by alice: the ledger moves", "billing/close-day");
+    assert!(ends[0].starts_with("bless ") && ends[0].ends_with(by), "{logged:?}");
+    assert_eq!(ends[1], format!("release order:7 {by}"));
+    assert_eq!(ends[2], format!("pause {job}"));
+    let verbs = ["resume", "pause", "stop", "cancel", "trigger"];
+    for (line, verb) in ends[3..].iter().zip(verbs) {
+        assert_eq!(*line, format!("{verb} {job} {by}"));
+    }
+    let range = "2026-01-01T00:00:00Z/2026-01-02T00:00:00Z";
+    assert_eq!(ends[8], format!("backfill {job} {range} {by}"));
+    assert_eq!(ends[9], format!("forget {job} {by}"));
+    let json: serde_json::Value = serde_json::from_str(&nodes.run(&["log", "--json"]).out).unwrap();
+    assert_eq!((&json[0]["verb"], &json[0]["by"]), (&"forget".into(), &"alice".into()));
+}
+
+#[tokio::test]
+async fn an_empty_log_and_too_few_nodes_are_told_apart() {
+    let mut nodes = Nodes::blessed(3).await;
+    let empty = nodes.run(&["log"]);
+    assert_eq!((empty.code, empty.out.trim()), (1, "nothing is in the log"));
+    for node in 0..2 {
+        nodes[node].kill().unwrap();
+    }
+    assert_eq!(nodes.run(&["log"]).code, 3);
+}
