@@ -340,6 +340,12 @@ fn clocks_that_are_all_set_back_while_nodes_lose_data_let_ticks_start_twice() {
     assert!(outcome.counters.ticks_again >= outcome.counters.seeds / 20);
 }
 
+/// Its client stands still for longer than a caller waits, whose next attempt waits for room then.
+#[test]
+fn an_attempt_that_waited_for_room_does_not_begin_after_the_wait() {
+    assert_nothing_went_wrong(&campaign(Plan::Ticks, 2_058, 1));
+}
+
 #[test]
 fn a_seed_tells_everything() {
     for plan in Plan::ALL {

@@ -74,6 +74,11 @@ impl Acquisitions {
             if let AcquisitionPhase::Queued { timer, .. } = acquisition.phase {
                 cx.timers.cancel(timer);
             }
+            // The client stood still for the rest of the wait.
+            if acquisition.is_too_late(now) {
+                self.waited_in_vain(id, &acquisition, cx, now);
+                continue;
+            }
             self.attempt(id, acquisition, leases, cx, now);
         }
     }
