@@ -1,11 +1,12 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
-use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series};
+use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series, ledger::TickLine};
 
 use super::{
     JobPause, PastRun,
-    backfill::{ALREADY_OK, BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
+    backfill::{BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
+    past_run::line_of,
 };
 use crate::clock::to_instant;
 
@@ -231,11 +232,11 @@ impl JobMemory {
         is_locked.then_some(InUse::Locked)
     }
 
-    /// Returns whether a run of the tick is remembered that ended well.
-    pub(crate) fn has_ended_well(&self, tick: DateTime<Utc>) -> bool {
+    /// Returns the lines of ticks' runs, also in backfills.
+    pub(crate) fn lines(&self) -> Vec<TickLine> {
         let is_of_tick = |run: &&PastRun| run.is_backfill() || !run.is_manual();
-        let mut runs = self.runs.iter().filter(is_of_tick);
-        runs.any(|run| run.tick() == tick && matches!(run.outcome(), Some("ok" | ALREADY_OK)))
+        let runs = self.runs.iter().filter(is_of_tick);
+        runs.map(|run| line_of(&run.record)).collect()
     }
 
     /// Returns whether a majority remembers the same runs as in `before`.

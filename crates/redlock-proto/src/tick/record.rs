@@ -1,6 +1,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::Series;
+use super::{
+    Series,
+    ledger::{RunEnd, TickLine},
+};
 use crate::{FencingToken, Tick};
 
 /// A line of a job's record on a node: its series, its tick and attempt, its fencing token, and a text that nodes do not
@@ -164,6 +167,22 @@ impl RunRecord {
                 let word = outcome.as_str();
                 [Self::UNSTARTED, Self::DROPPED].contains(&word) || outcomes.contains(outcome)
             }
+        }
+    }
+
+    /// Returns its line in decisions about its tick: a run was cut short as in [`was_cut_short`](Self::was_cut_short), and
+    /// ended well with one of the outcomes `well`.
+    pub fn line(&self, cut_short: &[Word], well: &[&str]) -> TickLine {
+        let end = match &self.state {
+            RunState::Claimed => RunEnd::Open,
+            _ if self.was_cut_short(cut_short) => RunEnd::CutShort,
+            RunState::Ended { outcome, .. } if well.contains(&outcome.as_str()) => RunEnd::Well,
+            RunState::Ended { .. } => RunEnd::Over,
+        };
+        TickLine {
+            tick: self.tick,
+            attempt: self.attempt,
+            end,
         }
     }
 
