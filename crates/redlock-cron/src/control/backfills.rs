@@ -458,6 +458,8 @@ const AGAIN: &str = "/again";
 const COUNTED: &str = "counted-";
 
 const _: () = assert!(MOST_BACKFILLED <= u128::BITS as u64);
+// A run that ends well while a later backfill is counted must still be remembered when that one claims its tick.
+const _: () = assert!(MOST_BACKFILLED < JobState::MOST as u64);
 
 /// The most ticks that are counted to say how many are too many.
 const MOST_COUNTED: u64 = 100_000;

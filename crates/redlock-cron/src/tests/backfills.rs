@@ -334,6 +334,31 @@ async fn a_tick_that_a_backfill_found_made_good_is_not_started_again() {
     assert_eq!(starts.filter(|start| *start == tick(3)).count(), 2);
 }
 
+/// The run of the last tick ends when the second backfill has counted, and is remembered beside a hundred others.
+// Shows: R6.5.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_goes_on_when_its_backfill_is_asked_for_again_is_not_started_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        starts.job(EACH_HOUR, |run: Run| async move {
+            let seconds = if run.tick() == hour(0) { 30 } else { 0 };
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok(())
+        })
+    };
+    let hosts = hosts(&fleet, job).await;
+    let most = usize::try_from(MOST_BACKFILLED).unwrap();
+    let first = hour(MOST_BACKFILLED.cast_signed() - 1);
+    fleet.backfill(first, hour(0)).await;
+    while starts.list().len() < most {
+        pass(&hosts.each_ref(), 1).await;
+    }
+    fleet.backfill(first, hour(0)).await;
+    pass(&hosts.each_ref(), 300).await;
+    assert_eq!(fleet.backfilled().await.len(), most);
+    assert_eq!(starts.list().len(), most);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_is_to_run_again_runs_once_more_though_it_has_ended_well() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

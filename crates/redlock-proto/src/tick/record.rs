@@ -36,7 +36,9 @@ pub struct JobEntry {
 
 impl JobEntry {
     /// The most lines that a node keeps of a series, an anchor aside.
-    pub const MOST: usize = 100;
+    ///
+    /// A backfill of the job adapter has a hundred ticks at most, and the run that its first claim finds must stay.
+    pub const MOST: usize = 101;
 
     /// No lease has this token.
     const NO_TOKEN: u64 = 0;
