@@ -7,7 +7,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::RunRecord;
 
-use super::past_run::is_outcome;
+use super::outcome::is_outcome;
 use crate::job::Fingerprint;
 
 /// The most ticks of one [backfill](crate::request_backfill).

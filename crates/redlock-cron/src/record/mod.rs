@@ -19,8 +19,8 @@ pub(crate) use self::{
     backfill::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
     expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
     observer::{Observer, OutcomeHook, StartHook, guarded},
-    outcome::cut_short_outcomes,
-    past_run::{is_outcome, is_unstarted, line_of},
+    outcome::{cut_short_outcomes, is_outcome},
+    past_run::{is_unstarted, line_of},
     report::Measured,
     status::Journal,
 };

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use redlock_core::Word;
+use redlock_core::{RunRecord, RunState, Word};
 
 /// The end of a tick on this replica.
 ///
@@ -211,6 +211,11 @@ pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
         words.collect()
     });
     Arc::clone(&WORDS)
+}
+
+/// Returns whether a run has ended with this outcome.
+pub(crate) fn is_outcome(run: &RunRecord, word: &str) -> bool {
+    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == word)
 }
 
 impl fmt::Display for Outcome {

@@ -7,7 +7,7 @@ use redlock_core::{
 
 use super::{
     backfill::{ALREADY_OK, BackfillEntry, USED_UP},
-    outcome::cut_short_outcomes,
+    outcome::{cut_short_outcomes, is_outcome},
 };
 use crate::{
     Outcome,
@@ -167,9 +167,4 @@ pub(crate) fn line_of(run: &RunRecord) -> TickLine {
 /// Returns whether a run was claimed and not started.
 pub(crate) fn is_unstarted(run: &RunRecord) -> bool {
     is_outcome(run, RunRecord::UNSTARTED)
-}
-
-/// Returns whether a run has ended with this outcome.
-pub(crate) fn is_outcome(run: &RunRecord, word: &str) -> bool {
-    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == word)
 }

@@ -7,8 +7,10 @@ use std::{
 
 use redlock_model::{
     Check, InvalidScope, LeaseCheck, LeaseMutation, LeaseReport, LedgerCheck, LedgerMutation,
-    LedgerReport, LedgerRole, LineCheck, LineMutation, LineReport, Mutation, NamedCheck,
-    NamedMutation, NamedReport, NamedRules, NamedWorld, Report,
+    LedgerReport,
+    LedgerRole::{self, Backfill, Retry, Schedule},
+    LineCheck, LineMutation, LineReport, Mutation, NamedCheck, NamedMutation, NamedReport,
+    NamedRules, NamedWorld, Report,
     Role::{self, Reader, Upgrade, Writer, WriterThenReader},
     Scope, TickCheck, TickMutation, TickReport, Verdict,
 };
@@ -128,6 +130,13 @@ pub(crate) fn nightly() -> Vec<Case> {
         claims_hold(claims(3, 1)),
         claims_hold(claims(2, 2).with_strays()),
         claims_hold(claims(2, 1).two_ticks().longer()),
+        ledger_holds(&[Schedule, Schedule, Retry, Backfill], 2, &[(2, 3)], 0),
+        ledger_holds(
+            &[Schedule, Retry, Backfill, Backfill],
+            1,
+            &[(2, 3), (1, 2)],
+            0,
+        ),
         leases_hold(&[WriterThenReader, WriterThenReader], 2),
         leases_hold(&[WriterThenReader, Reader, Reader], 0),
         lines_hold(LineCheck::new(2, 2)),
