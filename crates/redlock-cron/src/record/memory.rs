@@ -135,8 +135,8 @@ impl JobMemory {
         ticks.watermark.map(to_instant)
     }
 
-    /// Returns the last runs, the newest first: up to a hundred of ticks, with the further runs of these, a hundred on request
-    /// of all replicas and of one, and a hundred of backfills.
+    /// Returns the last runs, the newest first: up to 101 of ticks, with the further runs of these, 101 on request of all
+    /// replicas and of one, and 101 of backfills.
     ///
     /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
     /// Ticks that were claimed and not started, for example because the job was paused, are among them.

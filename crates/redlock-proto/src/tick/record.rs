@@ -174,6 +174,7 @@ impl RunRecord {
 
     /// Returns its line in decisions about its tick: a run was cut short as in [`was_cut_short`](Self::was_cut_short), and
     /// ended well with one of the outcomes `well`.
+    #[doc(hidden)]
     pub fn line(&self, cut_short: &[Word], well: &[&str]) -> TickLine {
         let end = match &self.state {
             RunState::Claimed => RunEnd::Open,
