@@ -74,6 +74,9 @@ pub use self::config::read_toml;
 pub use deadpool_redis;
 #[cfg(feature = "test-util")]
 pub use redlock_proto::FanOut;
+// For `redlock-cron`, whose decisions on ticks are the protocol's.
+#[doc(hidden)]
+pub use redlock_proto::ledger;
 pub use redlock_proto::{
     Fairness, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobRecord, JobState,
     Note, Printable, Rounded, RunRecord, RunState, Series, StaleToken, Tick, Word,

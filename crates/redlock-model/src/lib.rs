@@ -1,5 +1,5 @@
-//! An exhaustive check of the order of fencing tokens in small worlds, of claims of ticks, of shared leases, of callers
-//! in line, and of a node whose server others name.
+//! An exhaustive check of the order of fencing tokens in small worlds, of claims of ticks, of the ledger of a job, of
+//! shared leases, of callers in line, and of a node whose server others name.
 //!
 //! A [`Check`] explores *every* order in which requests, replies, expiries, crashes and surveys can come in
 //! a world of a few nodes and clients ([`Scope`]), and finds the shortest way to a [`Breach`] if there is
@@ -19,9 +19,10 @@
 //! assert_eq!(report.trace().unwrap().steps(), 10);
 //! ```
 //!
-//! A [`TickCheck`] does so for claims, a [`LeaseCheck`] for leases that are had alone or shared, a [`LineCheck`] for
-//! callers that wait in line, and a [`NamedCheck`] for a node whose server others name.
-//! The pages of [ticks], [leases], [lines] and [named] say how, and the rest of this one is about tokens.
+//! A [`TickCheck`] does so for claims, a [`LedgerCheck`] for retries, backfills and requests above them, a [`LeaseCheck`]
+//! for leases that are had alone or shared, a [`LineCheck`] for callers that wait in line, and a [`NamedCheck`] for a node
+//! whose server others name.
+//! The pages of [ticks], [ledger], [leases], [lines] and [named] say how, and the rest of this one is about tokens.
 //!
 //! # What is checked
 //!
@@ -106,6 +107,7 @@ mod clients;
 mod explore;
 mod layout;
 pub mod leases;
+pub mod ledger;
 pub mod lines;
 mod liveness;
 mod mutation;
@@ -132,6 +134,7 @@ pub use crate::{
     breach::Breach,
     check::Check,
     leases::{LeaseCheck, LeaseMutation, LeaseReport, Role},
+    ledger::{LedgerCheck, LedgerMutation, LedgerReport, LedgerRole},
     lines::{LineCheck, LineMutation, LineReport},
     mutation::{Mutation, UnknownMutation},
     named::{NamedCheck, NamedMutation, NamedReport, NamedRules, NamedWorld},

@@ -81,7 +81,9 @@ pub use self::{
         Vote, Votes, Winning,
     },
     slab::{Places, Slab},
-    tick::{JobEntry, JobVerb, NoClaim, Note, RunRecord, RunState, Series, Tick, Window, Word},
+    tick::{
+        JobEntry, JobVerb, NoClaim, Note, RunRecord, RunState, Series, Tick, Window, Word, ledger,
+    },
     time::{Instant, NodeTime, Rounded, Timing},
     token::{
         Fence, FencingToken, InvalidToken, Settled, StaleToken, TokenBlock, next_counter, settle,

@@ -11,7 +11,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use redlock_core::{JobState, RunRecord, RunState, Series, Tick};
+use redlock_core::{
+    JobState, RunRecord, RunState, Series, Tick,
+    ledger::{self, BackfillDecision, DoneTicks, Plan, PlanStep, RunsBefore},
+};
 use tokio::time::sleep;
 
 use super::{
@@ -88,17 +91,6 @@ impl fmt::Display for BackfillRange {
     }
 }
 
-/// The runs of a tick before its backfill, as far as they were known before the first claim of the backfill.
-#[derive(Clone, Copy, Debug)]
-enum TickRuns {
-    /// The tick is to run again.
-    DoNotMatter,
-    /// One has ended well.
-    EndedWell,
-    /// None is known that has.
-    Unknown,
-}
-
 /// The ticks of a backfill in which this replica has a part.
 #[derive(Debug, Default)]
 struct BackfillPlan {
@@ -106,34 +98,24 @@ struct BackfillPlan {
     done: DoneTicks,
 }
 
-/// The ticks of a backfill that had ended well before it, by their numbers from 1 on: a bit each.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct DoneTicks(u128);
-
-impl DoneTicks {
-    fn has(self, number: u64) -> bool {
-        number > 0 && self.0 >> (number - 1) & 1 == 1
-    }
-
-    /// Returns the word that the nodes keep.
-    fn to_word(self) -> String {
-        format!("{COUNTED}{:x}", self.0)
-    }
-
-    /// Reads that word; another one names no tick.
-    fn of(word: &str) -> Self {
-        let bits = word.strip_prefix(COUNTED);
-        Self(
-            bits.and_then(|bits| u128::from_str_radix(bits, 16).ok())
-                .unwrap_or(0),
-        )
-    }
+/// Returns the word for these ticks that the nodes keep.
+fn word_of(done: DoneTicks) -> String {
+    format!("{COUNTED}{:x}", done.0)
 }
 
-impl FromIterator<u64> for DoneTicks {
-    fn from_iter<T: IntoIterator<Item = u64>>(numbers: T) -> Self {
-        let bits = numbers.into_iter().map(|number| 1 << (number - 1));
-        Self(bits.fold(0, |all, bit: u128| all | bit))
+/// Reads the plan of a backfill; a word that is not its own names no tick.
+fn plan_of(record: &RunRecord) -> Plan {
+    let done = |word: &str| {
+        let bits = word.strip_prefix(COUNTED);
+        let bits = bits.and_then(|bits| u128::from_str_radix(bits, 16).ok());
+        DoneTicks(bits.unwrap_or(0))
+    };
+    Plan {
+        moment: record.tick,
+        done: match &record.state {
+            RunState::Ended { outcome, .. } => Some(done(outcome.as_str())),
+            _ => None,
+        },
     }
 }
 
@@ -163,12 +145,12 @@ impl JobRunner {
             Err(refusal) => return drop(self.job.refused(moment, Trigger::Backfill, refusal)),
         };
         for (number, tick) in (1..).zip(&ticks) {
-            let known = match range.again {
-                true => TickRuns::DoNotMatter,
-                false if done.has(number) => TickRuns::EndedWell,
-                false => TickRuns::Unknown,
+            let runs = match range.again {
+                true => RunsBefore::DoNotMatter,
+                false if done.has(number) => RunsBefore::EndedWell,
+                false => RunsBefore::Unknown,
             };
-            let decided = self.decide_backfilled(moment, number, &ticks, known);
+            let decided = self.decide_backfilled(moment, number, &ticks, runs);
             match self.job.unless_draining(decided).await {
                 Ok(Some(start)) => drop(start.run(&self.job).await),
                 Ok(None) => {}
@@ -196,32 +178,35 @@ impl JobRunner {
             _ => Vec::new(),
         };
         let number = BackfillEntry::Plan(count).number(job.fingerprint);
+        let Some(own) = to_tick(moment) else {
+            return Ok(BackfillPlan::default());
+        };
         loop {
-            let begun = job.read(BACKFILLS).await;
+            // Read before the plan, so that a plan without a count has no replica that still counts.
             let lock = job.replica.claims.record(job.id.lock_of(BACKFILLS)).await;
             let free_in = lock.map(|lock| lock.of(BACKFILLS).free_in);
             let is_locked = free_in.is_some_and(|free_in| free_in != Some(Duration::ZERO));
-            if let Some(begun) = begun.as_ref().and_then(|plans| plans.runs.first())
-                && to_instant(begun.tick) >= moment
+            let begun = job.read(BACKFILLS).await;
+            let newest = begun.as_ref().and_then(|plans| plans.runs.first());
+            let step = PlanStep::of(newest.map(plan_of), own, is_locked);
+            if let Some(newest) =
+                newest.filter(|plan| plan.tick == own && plan.fingerprint != number)
             {
-                if to_instant(begun.tick) != moment {
-                    return Ok(BackfillPlan::default());
-                }
-                if begun.fingerprint != number {
-                    self.say_other_schedule(moment, begun);
-                    return Ok(BackfillPlan::default());
-                }
-                let done = match &begun.state {
-                    RunState::Ended { outcome, .. } => Some(DoneTicks::of(outcome.as_str())),
-                    // The replica that counts them has not looked at them all yet, or has crashed.
-                    RunState::Claimed if is_locked => None,
-                    _ => Some(self.done(&ticks).await),
-                };
-                if let Some(done) = done {
+                self.say_other_schedule(moment, newest);
+                return Ok(BackfillPlan::default());
+            }
+            match step {
+                PlanStep::Claim => {}
+                PlanStep::Leave => return Ok(BackfillPlan::default()),
+                PlanStep::Go(done) => return Ok(BackfillPlan { ticks, done }),
+                PlanStep::Count => {
+                    let done = self.done(&ticks).await;
                     return Ok(BackfillPlan { ticks, done });
                 }
-                sleep(SHORT_WAIT).await;
-                continue;
+                PlanStep::Wait => {
+                    sleep(SHORT_WAIT).await;
+                    continue;
+                }
             }
             // It expired before this replica had the job.
             if begun.is_some() && lag(moment, job.nodes_now()) > REQUEST_LIFETIME {
@@ -241,7 +226,7 @@ impl JobRunner {
                 Ok(won) => {
                     let done = self.done(&ticks).await;
                     let word = match count {
-                        ..=MOST_BACKFILLED => done.to_word(),
+                        ..=MOST_BACKFILLED => word_of(done),
                         _ => "too-many".to_owned(),
                     };
                     job.finish(won.claim, &word, Duration::ZERO).await;
@@ -260,9 +245,9 @@ impl JobRunner {
             sleep(SHORT_WAIT).await;
             memory = self.memory().await;
         }
-        let done = (1..).zip(ticks);
-        let done = done.filter(|(_, tick)| memory.has_ended_well(**tick));
-        done.map(|(number, _)| number).collect()
+        let lines = memory.lines();
+        let ticks = ticks.iter().filter_map(|tick| to_tick(*tick));
+        DoneTicks::among(ticks, &lines.iter().copied())
     }
 
     /// Claims a tick of a backfill; returns `None` if another replica has it, or if it need not be started.
@@ -271,7 +256,7 @@ impl JobRunner {
         moment: DateTime<Utc>,
         number: u64,
         ticks: &[DateTime<Utc>],
-        known: TickRuns,
+        runs: RunsBefore,
     ) -> Result<Option<Start>, Refusal> {
         let job = &self.job;
         let own = moment_of_tick(moment, number);
@@ -316,9 +301,7 @@ impl JobRunner {
                 continue;
             }
             // A run that goes on may be cut short, and comes first then: a claim of a later tick would end its attempts.
-            if let Some(before) = job.undone_before(tick).await
-                && to_tick(before) > settled
-            {
+            if let Some(before) = job.undone_before(tick, settled).await {
                 if self.settle(before).await {
                     settled = to_tick(before);
                 } else {
@@ -339,7 +322,7 @@ impl JobRunner {
                 Err(_) => sleep(SHORT_WAIT).await,
             }
         };
-        self.start_backfilled(won, tick, known, settled).await
+        self.start_backfilled(won, tick, runs, settled).await
     }
 
     /// Decides whether a tick that was claimed for a backfill is started.
@@ -347,7 +330,7 @@ impl JobRunner {
         self: &Arc<Self>,
         won: WonClaim,
         tick: DateTime<Utc>,
-        known: TickRuns,
+        runs: RunsBefore,
         settled: Option<Tick>,
     ) -> Result<Option<Start>, Refusal> {
         let job = &self.job;
@@ -362,16 +345,13 @@ impl JobRunner {
         let is_used_up = self.is_used_up(tick, settled).await;
         // Under the lock of the tick's run, so that no run of the tick ends after this.
         let memory = self.memory().await;
-        let has_ended_well = match known {
-            TickRuns::DoNotMatter => false,
-            TickRuns::EndedWell => true,
-            TickRuns::Unknown => memory.has_ended_well(tick),
-        };
-        let word = match has_ended_well {
-            true => Some(ALREADY_OK),
-            // It could run twice.
-            false if !is_used_up || !memory.is_known() => Some(RunRecord::UNSTARTED),
-            false => None,
+        let has_ended_well =
+            to_tick(tick).is_some_and(|tick| ledger::has_ended_well(memory.lines(), tick));
+        let has_ended_well = (has_ended_well || memory.is_known()).then_some(has_ended_well);
+        let word = match BackfillDecision::of(runs, is_used_up, has_ended_well) {
+            BackfillDecision::AlreadyWell => Some(ALREADY_OK),
+            BackfillDecision::Unstarted => Some(RunRecord::UNSTARTED),
+            BackfillDecision::Start => None,
         };
         if let Some(word) = word {
             job.finish(won.claim, word, Duration::ZERO).await;
@@ -478,6 +458,8 @@ const AGAIN: &str = "/again";
 const COUNTED: &str = "counted-";
 
 const _: () = assert!(MOST_BACKFILLED <= u128::BITS as u64);
+// A run that ends well while a later backfill is counted must still be remembered when that one claims its tick.
+const _: () = assert!(MOST_BACKFILLED < JobState::MOST as u64);
 
 /// The most ticks that are counted to say how many are too many.
 const MOST_COUNTED: u64 = 100_000;

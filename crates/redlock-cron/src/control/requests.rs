@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use futures_util::future::join_all;
-use redlock_core::{JobState, ResourceKey, RunRecord, Series, Tick};
+use redlock_core::{JobState, ResourceKey, RunRecord, Series, Tick, ledger::undecided};
 use tokio::time::sleep;
 
 use super::{
@@ -71,11 +71,12 @@ async fn waiting(claims: &Claims, id: &JobId) -> usize {
     };
     let (asked, decided) = (record.of(REQUESTS), record.of(REQUESTED));
     let now = claims.clock.now() - claims.ahead().await.unwrap_or_default();
-    let is_waiting = |run: &&RunRecord| {
+    let may_start = |run: &&RunRecord| {
         let is_new = lag(to_instant(run.tick), now) <= REQUEST_LIFETIME;
-        is_new && Some(run.tick) > decided.watermark && Request::of(run) == Some(Request::Run)
+        is_new && Request::of(run) == Some(Request::Run)
     };
-    asked.runs.iter().filter(is_waiting).count()
+    let asked = asked.runs.iter().filter(may_start).map(|run| run.tick);
+    undecided(asked, decided.watermark).count()
 }
 
 fn unconfirmed(id: &JobId, refusal: Refusal) -> ControlError {

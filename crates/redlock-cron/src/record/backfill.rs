@@ -7,8 +7,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::RunRecord;
 
-use super::past_run::is_outcome;
-use crate::{Outcome, job::Fingerprint};
+use super::outcome::is_outcome;
+use crate::job::Fingerprint;
 
 /// The most ticks of one [backfill](crate::request_backfill).
 ///
@@ -65,12 +65,6 @@ pub(crate) fn moment_of_tick(backfill: DateTime<Utc>, number: u64) -> DateTime<U
 /// Returns whether this is the record of an action that ends the backfill before it.
 pub(crate) fn is_cancelled(record: &RunRecord) -> bool {
     is_outcome(record, CANCELLED)
-}
-
-/// Returns whether this is the record of a backfill's run of the tick, which ended well.
-pub(crate) fn is_backfilled_well(record: &RunRecord, tick: DateTime<Utc>) -> bool {
-    let is_well = is_outcome(record, Outcome::Ok.as_str());
-    is_well && BackfillEntry::of(record) == Some(BackfillEntry::Run(tick))
 }
 
 /// The outcome of the claim of a tick that a backfill runs under a claim of its own.

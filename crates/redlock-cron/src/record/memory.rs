@@ -1,11 +1,12 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
-use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series};
+use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series, ledger::TickLine};
 
 use super::{
     JobPause, PastRun,
-    backfill::{ALREADY_OK, BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
+    backfill::{BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
+    past_run::line_of,
 };
 use crate::clock::to_instant;
 
@@ -134,8 +135,8 @@ impl JobMemory {
         ticks.watermark.map(to_instant)
     }
 
-    /// Returns the last runs, the newest first: up to a hundred of ticks, with the further runs of these, a hundred on request
-    /// of all replicas and of one, and a hundred of backfills.
+    /// Returns the last runs, the newest first: up to 101 of ticks, with the further runs of these, 101 on request of all
+    /// replicas and of one, and 101 of backfills.
     ///
     /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
     /// Ticks that were claimed and not started, for example because the job was paused, are among them.
@@ -231,11 +232,11 @@ impl JobMemory {
         is_locked.then_some(InUse::Locked)
     }
 
-    /// Returns whether a run of the tick is remembered that ended well.
-    pub(crate) fn has_ended_well(&self, tick: DateTime<Utc>) -> bool {
+    /// Returns the lines of ticks' runs, also in backfills.
+    pub(crate) fn lines(&self) -> Vec<TickLine> {
         let is_of_tick = |run: &&PastRun| run.is_backfill() || !run.is_manual();
-        let mut runs = self.runs.iter().filter(is_of_tick);
-        runs.any(|run| run.tick() == tick && matches!(run.outcome(), Some("ok" | ALREADY_OK)))
+        let runs = self.runs.iter().filter(is_of_tick);
+        runs.map(|run| line_of(&run.record)).collect()
     }
 
     /// Returns whether a majority remembers the same runs as in `before`.

@@ -16,13 +16,11 @@ mod status;
 pub use self::metrics::ALL as METRICS;
 pub(crate) use self::{
     action::operator_of,
-    backfill::{
-        ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_backfilled_well, is_cancelled,
-        moment_of_tick,
-    },
+    backfill::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
     expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
     observer::{Observer, OutcomeHook, StartHook, guarded},
-    past_run::{is_outcome, is_unstarted},
+    outcome::{cut_short_outcomes, is_outcome},
+    past_run::{is_unstarted, line_of},
     report::Measured,
     status::Journal,
 };

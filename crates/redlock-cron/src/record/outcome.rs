@@ -1,4 +1,9 @@
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
+
+use redlock_core::{RunRecord, RunState, Word};
 
 /// The end of a tick on this replica.
 ///
@@ -189,6 +194,28 @@ impl Outcome {
             Self::Removed => "removed",
         }
     }
+}
+
+/// Returns the recorded outcomes of runs that were cut short, besides runs whose end is not recorded.
+pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
+    static WORDS: LazyLock<Arc<[Word]>> = LazyLock::new(|| {
+        let outcomes = [
+            Outcome::Lost,
+            Outcome::Aborted,
+            Outcome::Draining,
+            Outcome::Removed,
+        ];
+        let words = outcomes
+            .iter()
+            .filter_map(|outcome| Word::new(outcome.as_str()));
+        words.collect()
+    });
+    Arc::clone(&WORDS)
+}
+
+/// Returns whether a run has ended with this outcome.
+pub(crate) fn is_outcome(run: &RunRecord, word: &str) -> bool {
+    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == word)
 }
 
 impl fmt::Display for Outcome {

@@ -1,10 +1,18 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use redlock_core::{FencingToken, Note, Printable, Rounded, RunRecord, RunState, Series, Tick};
+use redlock_core::{
+    FencingToken, Note, Printable, Rounded, RunRecord, RunState, Series, Tick, ledger::TickLine,
+};
 
-use super::backfill::{BackfillEntry, USED_UP};
-use crate::{Outcome, clock::to_instant};
+use super::{
+    backfill::{ALREADY_OK, BackfillEntry, USED_UP},
+    outcome::{cut_short_outcomes, is_outcome},
+};
+use crate::{
+    Outcome,
+    clock::{to_instant, to_tick},
+};
 
 /// A run as the nodes remember it.
 ///
@@ -144,12 +152,19 @@ impl fmt::Display for PastRun {
     }
 }
 
+/// Returns the line of a run in decisions about its tick, which for a run of a backfill is the scheduled one.
+pub(crate) fn line_of(run: &RunRecord) -> TickLine {
+    let line = run.line(&cut_short_outcomes(), &[Outcome::Ok.as_str(), ALREADY_OK]);
+    match BackfillEntry::of(run) {
+        Some(BackfillEntry::Run(tick)) => TickLine {
+            tick: to_tick(tick).unwrap_or(line.tick),
+            ..line
+        },
+        _ => line,
+    }
+}
+
 /// Returns whether a run was claimed and not started.
 pub(crate) fn is_unstarted(run: &RunRecord) -> bool {
     is_outcome(run, RunRecord::UNSTARTED)
-}
-
-/// Returns whether a run has ended with this outcome.
-pub(crate) fn is_outcome(run: &RunRecord, word: &str) -> bool {
-    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == word)
 }

@@ -24,7 +24,7 @@ use crate::{
     Outcome,
     clock::{WallClock, lag, to_instant, to_tick},
     job::JobId,
-    record::Measured,
+    record::{Measured, cut_short_outcomes},
 };
 
 /// Claims ticks for the jobs of one replica.
@@ -398,20 +398,6 @@ pub(crate) async fn finish_noted(
         // The run is over, and its lease ends by itself.
         tracing::debug!(target: crate::TARGET, job = &**job.name(), error = error.to_string(), "release");
     }
-}
-
-/// Returns the recorded outcomes of runs that were cut short, besides runs whose end is not recorded.
-pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
-    let outcomes = [
-        Outcome::Lost,
-        Outcome::Aborted,
-        Outcome::Draining,
-        Outcome::Removed,
-    ];
-    let words = outcomes
-        .iter()
-        .filter_map(|outcome| Word::new(outcome.as_str()));
-    words.collect()
 }
 
 /// Returns what each node said, in lines.

@@ -14,8 +14,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 pub(crate) use self::{
     claims::{
-        After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, WonClaim, cut_short_outcomes, finish,
-        finish_noted, lines,
+        After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, WonClaim, finish, finish_noted, lines,
     },
     tasks::{Ending, STOP_GRACE, Tasks},
 };

@@ -1,6 +1,7 @@
 //! Backfills: the ticks of a range, which replicas run after they were due.
 
 use chrono_tz::Europe::Berlin;
+use redlock_core::Series;
 
 use super::{
     host::{Host, hosts, pass},
@@ -8,6 +9,7 @@ use super::{
 };
 use crate::{
     ControlErrorKind, Delivery, MOST_BACKFILLED, Missed, Overlap, REQUEST_LIFETIME, Trigger,
+    replica::ClaimRequest,
 };
 
 /// Due two seconds before the fleet's start, and an hour after that.
@@ -271,6 +273,92 @@ async fn a_tick_that_a_backfill_made_good_is_not_started_again() {
     assert_eq!(last, Some((tick(3), true)));
 }
 
+/// A replica that holds the lock sees its own lock, not that of the run which crashed.
+// Shows: R6.5.
+#[tokio::test(start_paused = true)]
+async fn a_further_run_that_was_claimed_when_a_backfill_had_made_the_tick_good_is_not_started() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let others = hosts_after_a_crash(&fleet, &starts).await;
+    fleet.backfill(tick(3), tick(3)).await;
+    pass(&others.each_ref(), 45).await;
+    let job = starts.quick_job("5 * * * * *").missed(Missed::Latest);
+    let job = job
+        .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+        .catch_up_window(Duration::from_secs(3_600));
+    let runner = fleet.member(0, job).await.runner;
+    // As a replica that had looked at the run before the backfill.
+    let ask = runner
+        .job
+        .ask(Series::TICKS, tick(3), Duration::from_secs(1));
+    let ask = ClaimRequest {
+        attempt: 2,
+        start_within: runner.job.settings.retry_within(),
+        ..ask
+    };
+    let won = runner.job.replica.claims.claim(ask).await.unwrap();
+    assert!(!runner.retry(tick(3)).starts_again(won).await);
+}
+
+/// Later backfills push the runs of the first out of the nodes' memory.
+// Shows: R6.5.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_a_backfill_found_made_good_is_not_started_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = |delivery| {
+        let job = starts.job("5 0 * * * *", |run: Run| async move {
+            if run.trigger() == Trigger::Schedule {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        });
+        job.missed(Missed::Latest).delivery(delivery)
+    };
+    let again = Delivery::AtLeastOnce { max_attempts: 3 };
+    let first = Host::new(&fleet).await;
+    first.put(job(again));
+    first.until(5).await;
+    first.crash(&fleet).await;
+    let second = Host::new(&fleet).await;
+    // It starts no run again by itself.
+    second.put(job(Delivery::AtMostOnce));
+    let hour = |hours| tick(3 - 3_600 * hours);
+    let most = MOST_BACKFILLED.cast_signed();
+    for (first, last) in [(most - 1, 0), (most - 1, 0), (most, most)] {
+        fleet.backfill(hour(first), hour(last)).await;
+        pass(&[&second], 300).await;
+    }
+    let third = Host::new(&fleet).await;
+    third.put(job(again));
+    pass(&[&third], 60).await;
+    let starts = starts.list().into_iter();
+    assert_eq!(starts.filter(|start| *start == tick(3)).count(), 2);
+}
+
+/// The run of the last tick ends when the second backfill has counted, and is remembered beside a hundred others.
+// Shows: R6.5.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_goes_on_when_its_backfill_is_asked_for_again_is_not_started_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        starts.job(EACH_HOUR, |run: Run| async move {
+            let seconds = if run.tick() == hour(0) { 30 } else { 0 };
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok(())
+        })
+    };
+    let hosts = hosts(&fleet, job).await;
+    let most = usize::try_from(MOST_BACKFILLED).unwrap();
+    let first = hour(MOST_BACKFILLED.cast_signed() - 1);
+    fleet.backfill(first, hour(0)).await;
+    while starts.list().len() < most {
+        pass(&hosts.each_ref(), 1).await;
+    }
+    fleet.backfill(first, hour(0)).await;
+    pass(&hosts.each_ref(), 300).await;
+    assert_eq!(fleet.backfilled().await.len(), most);
+    assert_eq!(starts.list().len(), most);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_is_to_run_again_runs_once_more_though_it_has_ended_well() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
@@ -386,6 +474,7 @@ async fn a_tick_that_was_backfilled_is_not_made_up_for_later() {
     assert_eq!(starts.list(), [tick(3), tick(63)]);
 }
 
+// Shows: R6.6.
 #[tokio::test(start_paused = true)]
 async fn a_backfill_of_the_last_missed_tick_tells_of_those_before_it() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

@@ -7,7 +7,9 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{Claim, JobRecord, JobState, Redlock, RunRecord, Series, Slots, Tick};
+use redlock_core::{
+    Claim, JobRecord, JobState, Redlock, RunRecord, Series, Slots, Tick, ledger::undone_before,
+};
 use tokio::{select, time::sleep};
 
 use super::SHORT_WAIT;
@@ -15,8 +17,8 @@ use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, TickReport, Trigger,
     clock::{LONGEST_AHEAD, lag, to_instant, to_tick},
     job::{Condition, Fingerprint, JobId, JobSettings, Work, early, series::CANCELS},
-    record::{ExpectationLooks, Journal, guarded},
-    replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, cut_short_outcomes, finish},
+    record::{ExpectationLooks, Journal, guarded, line_of},
+    replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
 };
 
@@ -145,15 +147,17 @@ impl JobContext {
 
     /// Returns the newest tick that was claimed if it is before this one, and its run goes on or was cut short, and may be
     /// started again.
-    pub(crate) async fn undone_before(&self, tick: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let After::Settled(_) = self.after(None) else {
+    pub(crate) async fn undone_before(
+        &self,
+        tick: DateTime<Utc>,
+        settled: Option<Tick>,
+    ) -> Option<DateTime<Utc>> {
+        let After::Settled(settled) = self.after(settled) else {
             return None;
         };
         let state = self.read(Series::TICKS).await?;
-        let run = state.runs.first()?;
-        let is_before = Some(run.tick) < to_tick(tick);
-        let is_undone = is_before && run.was_cut_short(&cut_short_outcomes());
-        is_undone.then(|| to_instant(run.tick))
+        let newest = state.runs.first().map(line_of);
+        undone_before(newest, to_tick(tick)?, settled).map(to_instant)
     }
 
     /// Returns whether the tick may be started as one that was not missed.

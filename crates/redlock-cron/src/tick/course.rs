@@ -142,7 +142,7 @@ impl JobRunner {
                 false
             }
             RetryLook::Over(refusal) => {
-                self.say_if_not_again(tick, refusal);
+                self.say_if_not_again(tick, *refusal);
                 true
             }
             RetryLook::Unclaimed | RetryLook::Open => false,

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 
 use chrono::{DateTime, Utc};
-use redlock_core::{FencingToken, JobRecord, JobState, RunRecord, Series};
+use redlock_core::{FencingToken, JobRecord, JobState, RunRecord, Series, ledger::TickLine};
 
 use crate::{
     Outcome,
     clock::to_tick,
     job::series::{BACKFILLED, MANUAL, REQUESTED},
-    record::{is_backfilled_well, is_outcome, is_unstarted},
+    record::{is_outcome, is_unstarted, line_of},
 };
 
 /// Returns the first run of the newest tick, as far as it is remembered; its further attempts begin after it has ended.
@@ -56,8 +56,7 @@ pub(super) fn runs_backfill_after(record: &JobRecord, token: Option<FencingToken
     newest.is_some_and(|run| run.is_open() && Some(run.token) > token)
 }
 
-/// Returns whether a run of a backfill of the tick has ended well.
-pub(super) fn is_made_good(record: &JobRecord, tick: DateTime<Utc>) -> bool {
-    let mut runs = record.of(BACKFILLED).runs.iter();
-    runs.any(|run| is_backfilled_well(run, tick))
+/// Returns the lines of a series of ticks, the newest first.
+pub(super) fn lines(record: &JobRecord, series: Series) -> impl Iterator<Item = TickLine> {
+    record.of(series).runs.iter().map(line_of)
 }

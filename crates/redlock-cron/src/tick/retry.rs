@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use redlock_core::{JobRecord, RunRecord, RunState, Series};
+use redlock_core::{JobRecord, RunRecord, Series, ledger::RunsOfTick};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -25,15 +25,15 @@ use super::{
     attempts::{Backoff, UsedAttempts},
     context::JobContext,
     execution::Start,
-    ledger::{is_made_good, runs_of},
+    ledger::{lines, runs_of},
     pause::unless_forbidden,
     ticks::JobTicks,
 };
 use crate::{
     Outcome, Trigger,
     clock::{lag, to_tick},
-    job::{LONGEST_WINDOW, MOST_RUNS},
-    replica::{ClaimRequest, Refusal, WonClaim, cut_short_outcomes},
+    job::{LONGEST_WINDOW, MOST_RUNS, series::BACKFILLED},
+    replica::{ClaimRequest, Refusal, WonClaim},
 };
 
 /// The retry of a tick whose run may have been cut short.
@@ -44,18 +44,6 @@ pub(crate) struct TickRetry<'a> {
     tick: DateTime<Utc>,
     /// The number of the last run that is known.
     attempt: u32,
-}
-
-/// The state of the runs of a tick.
-enum RunsOfTick {
-    /// No replica has claimed the run that was looked for.
-    Unclaimed,
-    /// A run goes on, or that is not known.
-    Open,
-    /// The last run was cut short, and has this number.
-    CutShort(u32),
-    /// There will be no other run.
-    Over(Box<Refusal>),
 }
 
 /// What to do when no replica has claimed a tick that was looked for.
@@ -76,7 +64,7 @@ pub(super) enum RetryLook {
     /// This replica has claimed the next run.
     Again(Box<Start>),
     /// There will be no other run.
-    Over(Refusal),
+    Over(Box<Refusal>),
 }
 
 impl<'a> TickRetry<'a> {
@@ -112,7 +100,7 @@ impl<'a> TickRetry<'a> {
             sleep(pause).await;
             match self.look().await {
                 RetryLook::Again(start) => return Ok(*start),
-                RetryLook::Over(refusal) => return Err(refusal),
+                RetryLook::Over(refusal) => return Err(*refusal),
                 RetryLook::Unclaimed if unclaimed == Unclaimed::Tell => {
                     return Err(Refusal {
                         is_open: true,
@@ -150,12 +138,17 @@ impl<'a> TickRetry<'a> {
         let Some(record) = self.job.record().await else {
             return RetryLook::Open;
         };
-        self.attempt = match self.runs(&record) {
-            RunsOfTick::Over(refusal) => return RetryLook::Over(*refusal),
-            RunsOfTick::Unclaimed => return RetryLook::Unclaimed,
-            RunsOfTick::Open => return RetryLook::Open,
-            RunsOfTick::CutShort(attempt) => attempt,
+        let runs = self.runs(&record);
+        if runs == RunsOfTick::Unclaimed && self.may_be_claimed() {
+            return RetryLook::Unclaimed;
+        }
+        if let Some(refusal) = self.no_other(runs, &record, u32::MAX) {
+            return RetryLook::Over(Box::new(refusal));
+        }
+        let RunsOfTick::CutShort(attempt) = runs else {
+            return RetryLook::Open;
         };
+        self.attempt = attempt.into();
         let used = UsedAttempts::of(&record, self.tick);
         if used.attempts >= self.job.settings.max_attempts() || self.attempt >= MOST_RUNS {
             let why = "it has had all its attempts: the last did not end by itself, or was claimed and not begun";
@@ -190,7 +183,7 @@ impl<'a> TickRetry<'a> {
                 }
                 // By the nodes' clocks, which this replica may not know so well.
                 Outcome::TooLate => self.give_up(TOO_LATE).await,
-                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(refusal),
+                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(Box::new(refusal)),
                 // It is looked at again whether that matters.
                 _ => RetryLook::Open,
             },
@@ -224,15 +217,15 @@ impl<'a> TickRetry<'a> {
                 self.job
                     .finish(won.claim, Outcome::GivenUp.as_str(), Duration::ZERO)
                     .await;
-                RetryLook::Over(given_up())
+                RetryLook::Over(Box::new(given_up()))
             }
             Err(refusal) => match refusal.outcome {
                 Outcome::NotWinner => {
                     self.attempt += 1;
                     RetryLook::Open
                 }
-                Outcome::TooLate => RetryLook::Over(given_up()),
-                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(given_up()),
+                Outcome::TooLate => RetryLook::Over(Box::new(given_up())),
+                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(Box::new(given_up())),
                 _ => RetryLook::Open,
             },
         }
@@ -243,10 +236,11 @@ impl<'a> TickRetry<'a> {
     /// If too few nodes had heard of the run before, no replica has claimed that one, and none can any more.
     async fn not_after(&self) -> Option<RetryLook> {
         let record = self.job.record().await?;
-        match self.before(&record, self.attempt) {
-            RunsOfTick::Over(refusal) => Some(RetryLook::Over(*refusal)),
-            _ => None,
-        }
+        let attempt = u8::try_from(self.attempt).ok()?;
+        let (runs, backfilled) = (lines(&record, Series::TICKS), lines(&record, BACKFILLED));
+        let runs = RunsOfTick::before_next(to_tick(self.tick)?, attempt, runs, backfilled);
+        let refusal = self.no_other(runs, &record, self.attempt)?;
+        Some(RetryLook::Over(Box::new(refusal)))
     }
 
     /// Starts the run after the `attempt`-th, which was claimed, unless it may not start any more.
@@ -267,7 +261,7 @@ impl<'a> TickRetry<'a> {
             })),
             // One after it may go on.
             Err(refusal) if refusal.outcome == Outcome::NotWinner => RetryLook::Open,
-            Err(refusal) => RetryLook::Over(refusal),
+            Err(refusal) => RetryLook::Over(Box::new(refusal)),
         }
     }
 
@@ -278,43 +272,33 @@ impl<'a> TickRetry<'a> {
 
     /// Returns how far the runs of the tick are.
     fn runs(&self, record: &JobRecord) -> RunsOfTick {
+        let Some(tick) = to_tick(self.tick) else {
+            return RunsOfTick::Passed;
+        };
         let ticks = record.of(Series::TICKS);
-        if ticks.watermark == to_tick(self.tick) {
-            return self.before(record, u32::MAX);
-        }
-        let may_be_claimed = ticks.watermark < to_tick(self.tick)
-            && self.ticks.is_newest(self.job, self.tick)
-            && self.ticks.is_worth_waiting_for(self.job, self.tick);
-        if may_be_claimed {
-            RunsOfTick::Unclaimed
-        } else {
-            RunsOfTick::Over(Box::new(Refusal::bare(Outcome::NotWinner)))
-        }
+        let is_free = ticks.free_in == Some(Duration::ZERO);
+        let (runs, backfilled) = (lines(record, Series::TICKS), lines(record, BACKFILLED));
+        RunsOfTick::of(tick, ticks.watermark, is_free, runs, backfilled)
     }
 
-    /// Returns how far the runs of the tick up to the `attempt`-th are.
-    fn before(&self, record: &JobRecord, attempt: u32) -> RunsOfTick {
-        let not_winner = || Refusal::bare(Outcome::NotWinner);
-        let ticks = record.of(Series::TICKS);
-        let mut runs = runs_of(record, self.tick);
-        let Some(run) = runs.find(|run| u32::from(run.attempt) <= attempt) else {
-            // The node that had heard of it was told to forget it.
-            return RunsOfTick::Open;
-        };
-        match &run.state {
-            // Its replica holds the lock for as long as it lives.
-            RunState::Claimed if attempt == u32::MAX && ticks.free_in != Some(Duration::ZERO) => {
-                RunsOfTick::Open
+    /// Returns whether the tick may still be claimed, as far as this replica knows.
+    fn may_be_claimed(&self) -> bool {
+        let (job, tick) = (self.job, self.tick);
+        self.ticks.is_newest(job, tick) && self.ticks.is_worth_waiting_for(job, tick)
+    }
+
+    /// Returns why the tick has no run after the `attempt`-th; `None` if it may have one, or that is not known.
+    fn no_other(&self, runs: RunsOfTick, record: &JobRecord, attempt: u32) -> Option<Refusal> {
+        let not_winner = Refusal::bare(Outcome::NotWinner);
+        match runs {
+            RunsOfTick::Open | RunsOfTick::CutShort(_) => None,
+            RunsOfTick::Unclaimed | RunsOfTick::Passed => Some(not_winner),
+            RunsOfTick::Ended => {
+                let mut runs = runs_of(record, self.tick);
+                let run = runs.find(|run| u32::from(run.attempt) <= attempt).cloned();
+                Some(Refusal { run, ..not_winner })
             }
-            _ if !run.was_cut_short(&cut_short_outcomes()) => RunsOfTick::Over(Box::new(Refusal {
-                run: Some(run.clone()),
-                ..not_winner()
-            })),
-            _ if is_made_good(record, self.tick) => {
-                let made_good = Refusal::new(Outcome::NotWinner, MADE_GOOD);
-                RunsOfTick::Over(Box::new(made_good))
-            }
-            _ => RunsOfTick::CutShort(run.attempt.into()),
+            RunsOfTick::MadeGood => Some(Refusal::new(Outcome::NotWinner, MADE_GOOD)),
         }
     }
 

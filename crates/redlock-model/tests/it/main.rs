@@ -1,6 +1,7 @@
 //! The exhaustive model: its worlds, and the rules that it breaks on purpose.
 
 mod leases;
+mod ledger;
 mod lines;
 mod mutations;
 mod named;

@@ -35,6 +35,19 @@ fn a_breach_is_a_failure_with_the_way_to_it() {
 }
 
 #[test]
+fn a_world_of_one_job_is_described_by_its_replicas() {
+    let (code, output, _) = run("--ledger --roles schedule,backfill --cuts 0 --backfill 3");
+    assert_eq!(code, Some(0), "{output}");
+    assert!(
+        output.contains("ledger: schedule, backfill, 0 cut short, backfill 3-3"),
+        "{output}"
+    );
+    let (code, output, _) = run("--ledger --cuts 0 --backfill 3-3 --mutation missed-untold");
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("no replica reports it"), "{output}");
+}
+
+#[test]
 fn a_world_of_leases_is_described_by_its_roles() {
     let (code, output, _) = run("--leases --roles writer,reader --crashes 0");
     assert_eq!(code, Some(0), "{output}");
@@ -87,6 +100,9 @@ fn the_help_names_every_mutation() {
     for mutation in redlock_model::Mutation::ALL {
         assert!(output.contains(mutation.name()), "{mutation}");
     }
+    for mutation in redlock_model::LedgerMutation::ALL {
+        assert!(output.contains(mutation.name()), "{mutation}");
+    }
     for mutation in redlock_model::LeaseMutation::ALL {
         assert!(output.contains(mutation.name()), "{mutation}");
     }
@@ -110,6 +126,9 @@ fn arguments_that_make_no_sense_are_named() {
         ("--fast", "there is no option '--fast'"),
         ("--leases --roles king", "there is no role 'king'"),
         ("--leases --fast", "no option '--fast' of --leases"),
+        ("--ledger --fast", "no option '--fast' of --ledger"),
+        ("--ledger --roles king", "there is no role 'king'"),
+        ("--ledger --backfill 1-3", "1 or 2 of the ticks 1 to 3"),
         ("--lines --fast", "no option '--fast' of --lines"),
         ("--named --fast", "no option '--fast' of --named"),
         ("--named --lease 0", "times are from 1 to 3, not 0"),

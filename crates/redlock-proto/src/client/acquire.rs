@@ -80,8 +80,7 @@ pub struct NotAfter {
 impl NotAfter {
     /// Returns whether a claim may not follow `last`, whose lock is free.
     pub(super) fn forbids(&self, last: &RunRecord) -> bool {
-        let is_settled = self.settled.is_some_and(|settled| last.tick <= settled);
-        !is_settled && last.was_cut_short(&self.outcomes)
+        last.line(&self.outcomes, &[]).is_undone(self.settled)
     }
 }
 

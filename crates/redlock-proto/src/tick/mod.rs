@@ -1,5 +1,6 @@
 //! Scheduled ticks, what nodes remember of their runs, and what nodes are asked about them.
 
+pub mod ledger;
 mod record;
 mod series;
 mod verb;

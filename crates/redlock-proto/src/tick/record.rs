@@ -1,6 +1,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::Series;
+use super::{
+    Series,
+    ledger::{RunEnd, TickLine},
+};
 use crate::{FencingToken, Tick};
 
 /// A line of a job's record on a node: its series, its tick and attempt, its fencing token, and a text that nodes do not
@@ -33,7 +36,9 @@ pub struct JobEntry {
 
 impl JobEntry {
     /// The most lines that a node keeps of a series, an anchor aside.
-    pub const MOST: usize = 100;
+    ///
+    /// A backfill of the job adapter has a hundred ticks at most, and the run that its first claim finds must stay.
+    pub const MOST: usize = 101;
 
     /// No lease has this token.
     const NO_TOKEN: u64 = 0;
@@ -164,6 +169,23 @@ impl RunRecord {
                 let word = outcome.as_str();
                 [Self::UNSTARTED, Self::DROPPED].contains(&word) || outcomes.contains(outcome)
             }
+        }
+    }
+
+    /// Returns its line in decisions about its tick: a run was cut short as in [`was_cut_short`](Self::was_cut_short), and
+    /// ended well with one of the outcomes `well`.
+    #[doc(hidden)]
+    pub fn line(&self, cut_short: &[Word], well: &[&str]) -> TickLine {
+        let end = match &self.state {
+            RunState::Claimed => RunEnd::Open,
+            _ if self.was_cut_short(cut_short) => RunEnd::CutShort,
+            RunState::Ended { outcome, .. } if well.contains(&outcome.as_str()) => RunEnd::Well,
+            RunState::Ended { .. } => RunEnd::Over,
+        };
+        TickLine {
+            tick: self.tick,
+            attempt: self.attempt,
+            end,
         }
     }
 

@@ -11,8 +11,8 @@ use std::{
 };
 
 use redlock_model::{
-    Check, LeaseCheck, LeaseReport, LineCheck, LineReport, NamedCheck, NamedReport, Report,
-    TickCheck, TickReport, Verdict,
+    Check, LeaseCheck, LeaseReport, LedgerCheck, LedgerReport, LineCheck, LineReport, NamedCheck,
+    NamedReport, Report, TickCheck, TickReport, Verdict,
 };
 
 use crate::options::Command;
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Help => write!(output, "{}", options::usage()).map(|()| ExitCode::SUCCESS),
         Command::One(check) => one(&check, &mut output),
         Command::Claims(check) => claims(&check, &mut output),
+        Command::Ledger(check) => ledger(&check, &mut output),
         Command::Leases(check) => leases(&check, &mut output),
         Command::Lines(check) => lines(&check, &mut output),
         Command::Named(check) => named(&check, &mut output),
@@ -62,6 +63,11 @@ fn claims(check: &TickCheck, output: &mut impl Write) -> io::Result<ExitCode> {
     end(timed_claims(check, output)?.trace(), output)
 }
 
+/// Runs one check of a job's ledger.
+fn ledger(check: &LedgerCheck, output: &mut impl Write) -> io::Result<ExitCode> {
+    end(timed_ledger(check, output)?.trace(), output)
+}
+
 /// Runs one check of leases.
 fn leases(check: &LeaseCheck, output: &mut impl Write) -> io::Result<ExitCode> {
     end(timed_leases(check, output)?.trace(), output)
@@ -90,6 +96,16 @@ fn end(trace: Option<&str>, output: &mut impl Write) -> io::Result<ExitCode> {
 
 /// Runs a check of claims, and writes a line about it.
 fn timed_claims(check: &TickCheck, output: &mut impl Write) -> io::Result<TickReport> {
+    let started = now();
+    let report = check.run();
+    let verdict = if report.holds() { "holds" } else { "violated" };
+    let found = (report.states(), report.transitions(), report.bytes());
+    write_line(output, verdict, found, started, check)?;
+    Ok(report)
+}
+
+/// Runs a check of a job's ledger, and writes a line about it.
+fn timed_ledger(check: &LedgerCheck, output: &mut impl Write) -> io::Result<LedgerReport> {
     let started = now();
     let report = check.run();
     let verdict = if report.holds() { "holds" } else { "violated" };

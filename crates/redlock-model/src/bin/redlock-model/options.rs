@@ -3,8 +3,9 @@
 use std::{ffi::OsString, fmt};
 
 use redlock_model::{
-    Check, LeaseCheck, LeaseMutation, LineCheck, LineMutation, Mutation, NamedCheck, NamedMutation,
-    NamedRules, NamedWorld, Role, Scope, TickCheck, TickMutation,
+    Check, InvalidScope, LeaseCheck, LeaseMutation, LedgerCheck, LedgerMutation, LedgerRole,
+    LineCheck, LineMutation, Mutation, NamedCheck, NamedMutation, NamedRules, NamedWorld, Role,
+    Scope, TickCheck, TickMutation,
 };
 
 use crate::suite::{self, Case};
@@ -15,6 +16,7 @@ pub(crate) enum Command {
     Help,
     One(Check),
     Claims(TickCheck),
+    Ledger(LedgerCheck),
     Leases(LeaseCheck),
     Lines(LineCheck),
     Named(NamedCheck),
@@ -46,6 +48,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         ["--ci"] => Ok(Command::Suite(suite::ci())),
         ["--nightly"] => Ok(Command::Suite(suite::nightly())),
         ["--claims", ref words @ ..] => claims(words).map(Command::Claims),
+        ["--ledger", ref words @ ..] => ledger(words).map(Command::Ledger),
         ["--leases", ref words @ ..] => leases(words).map(Command::Leases),
         ["--lines", ref words @ ..] => lines(words).map(Command::Lines),
         ["--named", ref words @ ..] => named(words).map(Command::Named),
@@ -129,6 +132,54 @@ fn claims(words: &[&str]) -> Result<TickCheck, BadArguments> {
     let check = larger
         .into_iter()
         .fold(check, |check, enlarge| enlarge(check));
+    Ok(match mutation {
+        Some(mutation) => check.mutation(mutation),
+        None => check,
+    })
+}
+
+/// The check of a job's ledger that these options describe.
+fn ledger(words: &[&str]) -> Result<LedgerCheck, BadArguments> {
+    let bad = |error: InvalidScope| BadArguments(error.to_string());
+    let mut roles = vec![
+        LedgerRole::Schedule,
+        LedgerRole::Retry,
+        LedgerRole::Backfill,
+    ];
+    let (mut cuts, mut requests, mut mutation, mut ranges) = (1, 0, None, Vec::new());
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        let mut value = || {
+            let value = words.next().copied();
+            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
+        };
+        match *option {
+            "--roles" => {
+                let names = value()?.split(',');
+                roles = names.map(ledger_role).collect::<Result<_, _>>()?;
+            }
+            "--cuts" => cuts = number(option, value()?)?,
+            "--requests" => requests = number(option, value()?)?,
+            "--backfill" => {
+                let range = value()?;
+                let (first, last) = range.split_once('-').unwrap_or((range, range));
+                ranges.push((number(option, first)?, number(option, last)?));
+            }
+            "--mutation" => {
+                let known: Result<LedgerMutation, _> = value()?.parse();
+                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
+            }
+            _ => {
+                let message = format!("there is no option '{option}' of --ledger");
+                return Err(BadArguments(message));
+            }
+        }
+    }
+    let check = LedgerCheck::new(&roles, cuts).and_then(|check| check.requests(requests));
+    let mut check = check.map_err(bad)?;
+    for (first, last) in ranges {
+        check = check.backfill(first, last).map_err(bad)?;
+    }
     Ok(match mutation {
         Some(mutation) => check.mutation(mutation),
         None => check,
@@ -271,6 +322,14 @@ fn role(name: &str) -> Result<Role, BadArguments> {
     })
 }
 
+fn ledger_role(name: &str) -> Result<LedgerRole, BadArguments> {
+    let found = LedgerRole::ALL.into_iter().find(|role| role.name() == name);
+    found.ok_or_else(|| {
+        let names = LedgerRole::ALL.map(LedgerRole::name).join(", ");
+        BadArguments(format!("there is no role '{name}', only {names}"))
+    })
+}
+
 fn number<N: std::str::FromStr>(option: &str, value: &str) -> Result<N, BadArguments> {
     value
         .parse()
@@ -288,6 +347,10 @@ pub(crate) fn usage() -> String {
     for mutation in TickMutation::ALL {
         of_claims += &format!("  {mutation}\n");
     }
+    let mut of_ledger = String::new();
+    for mutation in LedgerMutation::ALL {
+        of_ledger += &format!("  {mutation}\n");
+    }
     let mut of_leases = String::new();
     for mutation in LeaseMutation::ALL {
         of_leases += &format!("  {mutation}\n");
@@ -301,20 +364,21 @@ pub(crate) fn usage() -> String {
         of_named += &format!("  {mutation}\n");
     }
     format!(
-        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}\nmutations of leases:\n{of_leases}\nmutations of lines:\n{of_lines}\nmutations of named servers:\n{of_named}{EXIT}"
+        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}\nmutations of a job's ledger:\n{of_ledger}\nmutations of leases:\n{of_leases}\nmutations of lines:\n{of_lines}\nmutations of named servers:\n{of_named}{EXIT}"
     )
 }
 
 const USAGE: &str = "\
 usage: redlock-model [OPTIONS]
        redlock-model --claims [OPTIONS OF CLAIMS]
+       redlock-model --ledger [OPTIONS OF A JOB'S LEDGER]
        redlock-model --leases [OPTIONS OF LEASES]
        redlock-model --lines [OPTIONS OF LINES]
        redlock-model --named [OPTIONS OF NAMED SERVERS]
        redlock-model --ci | --nightly
 
 Explores all that can happen in a small world, and checks the order of fencing tokens; or of claims, that no tick
-starts twice; or of leases, that an exclusive holder is the only holder; or of callers in line, that the first of them can
+starts twice; or of a job's ledger, that retries, backfills and requests heed each other; or of leases, that an exclusive holder is the only holder; or of callers in line, that the first of them can
 be the next; or of a node whose server others name, that two servers give no two leases.
 
   --nodes N         nodes, 3 unless given
@@ -332,6 +396,12 @@ options of claims:
   --longer          clocks go on for a step more
   --strays          clocks go astray, and are right again
   --mutation NAME   break a rule of claims
+options of a job's ledger:
+  --roles A,B,..    a replica each, 4 at most: schedule, retry, backfill, request; schedule,retry,backfill unless given
+  --cuts N          how many runs are lost or crash, in all, 1 unless given, 3 at most
+  --backfill A-B    the ticks from A to B may be backfilled, 2 at most; a second time after the first
+  --requests N      how many runs may be asked for, 0 unless given, 3 at most
+  --mutation NAME   break a rule of a job's ledger
 options of leases:
   --roles A,B,..    a client each, 3 at most: writer, writer-then-reader, reader, upgrade;
                     writer,reader unless given

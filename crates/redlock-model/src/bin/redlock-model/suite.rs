@@ -6,13 +6,16 @@ use std::{
 };
 
 use redlock_model::{
-    Check, InvalidScope, LeaseCheck, LeaseMutation, LeaseReport, LineCheck, LineMutation,
-    LineReport, Mutation, NamedCheck, NamedMutation, NamedReport, NamedRules, NamedWorld, Report,
+    Check, InvalidScope, LeaseCheck, LeaseMutation, LeaseReport, LedgerCheck, LedgerMutation,
+    LedgerReport,
+    LedgerRole::{self, Backfill, Retry, Schedule},
+    LineCheck, LineMutation, LineReport, Mutation, NamedCheck, NamedMutation, NamedReport,
+    NamedRules, NamedWorld, Report,
     Role::{self, Reader, Upgrade, Writer, WriterThenReader},
     Scope, TickCheck, TickMutation, TickReport, Verdict,
 };
 
-use crate::{timed, timed_claims, timed_leases, timed_lines, timed_named};
+use crate::{timed, timed_claims, timed_leases, timed_ledger, timed_lines, timed_named};
 
 /// A check, and what must come of it.
 #[derive(Debug)]
@@ -25,10 +28,14 @@ pub(crate) struct Case {
 enum What {
     Tokens(Check),
     Claims(TickCheck),
+    Ledger(LedgerCheck),
     Leases(LeaseCheck),
     Lines(LineCheck),
     Named(NamedCheck),
 }
+
+/// A replica for each role.
+const EACH: [LedgerRole; 4] = LedgerRole::ALL;
 
 /// What continuous integration runs.
 pub(crate) fn ci() -> Vec<Case> {
@@ -54,6 +61,11 @@ pub(crate) fn ci() -> Vec<Case> {
         claims_hold(claims(3, 0)),
     ]);
     cases.extend(TickMutation::ALL.map(claims_broken));
+    cases.extend([
+        ledger_holds(&EACH, 1, &[(2, 3), (2, 3)], 0),
+        ledger_holds(&EACH, 1, &[(1, 1)], 2),
+    ]);
+    cases.extend(LedgerMutation::ALL.map(ledger_broken));
     cases.extend([
         leases_hold(&[Reader, Reader], 2),
         leases_hold(&[WriterThenReader, Writer], 2),
@@ -118,6 +130,13 @@ pub(crate) fn nightly() -> Vec<Case> {
         claims_hold(claims(3, 1)),
         claims_hold(claims(2, 2).with_strays()),
         claims_hold(claims(2, 1).two_ticks().longer()),
+        ledger_holds(&[Schedule, Schedule, Retry, Backfill], 2, &[(2, 3)], 0),
+        ledger_holds(
+            &[Schedule, Retry, Backfill, Backfill],
+            1,
+            &[(2, 3), (1, 2)],
+            0,
+        ),
         leases_hold(&[WriterThenReader, WriterThenReader], 2),
         leases_hold(&[WriterThenReader, Reader, Reader], 0),
         lines_hold(LineCheck::new(2, 2)),
@@ -173,6 +192,11 @@ pub(crate) fn run(cases: &[Case], output: &mut impl Write) -> io::Result<ExitCod
                 let report = timed_claims(&check, output)?;
                 let trace = report.trace().map(ToOwned::to_owned);
                 (complaint_of_claims(case, &report), trace)
+            }
+            What::Ledger(check) => {
+                let report = timed_ledger(&check, output)?;
+                let trace = report.trace().map(ToOwned::to_owned);
+                (complaint_of_ledger(case, &report), trace)
             }
             What::Leases(check) => {
                 let report = timed_leases(&check, output)?;
@@ -241,6 +265,17 @@ fn complaint_of_claims(case: &Case, report: &TickReport) -> Option<&'static str>
     }
 }
 
+/// As [`complaint`], about a job's ledger.
+fn complaint_of_ledger(case: &Case, report: &LedgerReport) -> Option<&'static str> {
+    match (report.holds(), case.holds) {
+        (false, false) => None,
+        (true, true) => (report.ended() == 0 || report.again() == 0 || report.backfilled() == 0)
+            .then_some("no run ended, none was started again, or none was backfilled"),
+        (true, false) => Some("the broken rule was not noticed"),
+        (false, true) => Some("retries, backfills and requests do not heed each other"),
+    }
+}
+
 /// As [`complaint`], about leases.
 fn complaint_of_leases(case: &Case, report: &LeaseReport) -> Option<&'static str> {
     match (report.holds(), case.holds) {
@@ -295,6 +330,20 @@ fn claims_hold(check: TickCheck) -> Case {
 
 fn claims_broken(mutation: TickMutation) -> Case {
     let what = What::Claims(TickCheck::that_notices(mutation));
+    Case { what, holds: false }
+}
+
+fn ledger_holds(roles: &[LedgerRole], cuts: u8, ranges: &[(u8, u8)], requests: u8) -> Case {
+    let check = LedgerCheck::new(roles, cuts).and_then(|check| check.requests(requests));
+    let check = ranges.iter().fold(check, |check, (first, last)| {
+        check.and_then(|check| check.backfill(*first, *last))
+    });
+    let what = What::Ledger(check.expect("the sets are within the limits"));
+    Case { what, holds: true }
+}
+
+fn ledger_broken(mutation: LedgerMutation) -> Case {
+    let what = What::Ledger(LedgerCheck::that_notices(mutation));
     Case { what, holds: false }
 }
 
