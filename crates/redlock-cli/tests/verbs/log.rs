@@ -14,12 +14,19 @@ async fn each_action_is_in_the_log_with_its_operator_and_reason() {
     assert_eq!(released.code, 0, "{released:?}");
     drop(held);
     let client = nodes.client().await;
-    redlock_cron::pause(&client, "billing", "close-day").await.unwrap();
+    redlock_cron::pause(&client, "billing", "close-day")
+        .await
+        .unwrap();
     for verb in ["resume", "pause", "stop", "cancel", "trigger"] {
         let done = run(&["jobs", verb, "billing/close-day"]);
         assert_eq!(done.code, 0, "{done:?}");
     }
-    let range = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z"];
+    let range = [
+        "--from",
+        "2026-01-01T00:00:00Z",
+        "--to",
+        "2026-01-02T00:00:00Z",
+    ];
     let done = run(&[&["jobs", "backfill", "billing/close-day"], &range[..]].concat());
     assert_eq!(done.code, 0, "{done:?}");
     let done = run(&["jobs", "forget", "billing/close-day", "--yes"]);
@@ -28,9 +35,16 @@ async fn each_action_is_in_the_log_with_its_operator_and_reason() {
     let logged = nodes.run(&["log"]);
     assert_eq!(logged.code, 0, "{logged:?}");
     let lines: Vec<&str> = logged.out.lines().collect();
-    let ends: Vec<&str> = lines.iter().filter_map(|it| it.split_once("Z ")).map(|it| it.1).collect();
+    let ends: Vec<&str> = lines
+        .iter()
+        .filter_map(|it| it.split_once("Z "))
+        .map(|it| it.1)
+        .collect();
     let (by, job) = ("by alice: the ledger moves", "billing/close-day");
-    assert!(ends[0].starts_with("bless ") && ends[0].ends_with(by), "{logged:?}");
+    assert!(
+        ends[0].starts_with("bless ") && ends[0].ends_with(by),
+        "{logged:?}"
+    );
     assert_eq!(ends[1], format!("release order:7 {by}"));
     assert_eq!(ends[2], format!("pause {job}"));
     let verbs = ["resume", "pause", "stop", "cancel", "trigger"];
@@ -41,7 +55,10 @@ async fn each_action_is_in_the_log_with_its_operator_and_reason() {
     assert_eq!(ends[8], format!("backfill {job} {range} {by}"));
     assert_eq!(ends[9], format!("forget {job} {by}"));
     let json: serde_json::Value = serde_json::from_str(&nodes.run(&["log", "--json"]).out).unwrap();
-    assert_eq!((&json[0]["verb"], &json[0]["by"]), (&"forget".into(), &"alice".into()));
+    assert_eq!(
+        (&json[0]["verb"], &json[0]["by"]),
+        (&"forget".into(), &"alice".into())
+    );
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ impl ClaimOptions {
     /// ```
     /// use redlock_core::{ClaimOptions, Series};
     ///
-    /// // The moments at which somebody asks for a run, beside the scheduled ones.
+    /// // The moments at which an operator asks for a run, beside the scheduled ones.
     /// const REQUESTS: Series = Series::new('q');
     /// let options = ClaimOptions::new("pod-7").series(REQUESTS);
     /// # drop(options);

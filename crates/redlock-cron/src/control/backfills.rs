@@ -19,7 +19,8 @@ use tokio::time::sleep;
 
 use super::{
     ControlError,
-    actions::{EARLY, Moment, REQUEST_LIFETIME, moment_of},
+    actions::Moment,
+    moment::{EARLY, REQUEST_LIFETIME, moment_of},
 };
 use crate::{
     Action, MOST_BACKFILLED, Outcome, Trigger,

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_core::{RunRecord, Tick};
 
-use super::actions::moment_of;
+use super::moment::moment_of;
 use crate::{
     clock::{lag, to_instant},
     job::series::SUCCESSES,

@@ -7,13 +7,13 @@ use redlock_core::{Note, Printable, Redlock, ResourceKey, RunRecord, Series, Wor
 
 use super::{
     ControlError,
-    actions::{CONFIRMED_WITHIN, moment_under},
-    remote::claims,
+    moment::{CONFIRMED_WITHIN, moment_under},
 };
 use crate::{
     Action,
     clock::to_instant,
     record::{is_unstarted, operator_of},
+    replica::{Claims, default_name},
 };
 
 /// An action of an operator, as the nodes remember it.
@@ -129,8 +129,7 @@ pub async fn log_action(
     subject: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    let mut claims = claims(redlock);
-    claims.replica = verb.to_owned();
+    let claims = Claims::outside(redlock, verb.to_owned());
     // As the note has it, without control characters.
     let subject = Note::new(subject).map_or_else(String::new, |it| it.to_string());
     let length = subject.len() as u64;
@@ -169,8 +168,22 @@ pub async fn log_action(
 /// # Cancel safety
 ///
 /// Dropping the future has no effect.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// for action in redlock_cron::actions(&redlock).await.ok_or("too few nodes answered")? {
+///     println!("{action}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub async fn actions(redlock: &Redlock) -> Option<Vec<LoggedAction>> {
-    let record = claims(redlock).record(log()).await?;
+    let claims = Claims::outside(redlock, default_name());
+    let record = claims.record(log()).await?;
     let actions = record.of(Series::TICKS).runs.iter();
     let actions = actions.filter(|action| !is_unstarted(action));
     Some(actions.map(LoggedAction::of).collect())

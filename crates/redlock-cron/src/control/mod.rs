@@ -6,16 +6,17 @@ mod error;
 mod expectation;
 mod inspect;
 mod log;
+mod moment;
 mod remote;
 mod requests;
 
 pub(crate) use self::requests::answer_bell;
 pub use self::{
-    actions::REQUEST_LIFETIME,
     backfills::BACKFILL_LIFETIME,
     error::{ControlError, ControlErrorKind},
     inspect::inspect,
     log::{LoggedAction, actions, log_action},
+    moment::REQUEST_LIFETIME,
     remote::{
         cancel_backfill, dangerous_forget, job_remembered_under, pause, pause_with,
         remembered_under, request_backfill, request_rerun, request_run, resume, resume_with, stop,

@@ -1,10 +1,7 @@
 //! The control of a job from outside of its service: pause it, resume it, forget it.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, Utc};
 use redlock_core::{AcquireErrorKind, Forgotten, Redlock, ResourceKey};
-use tokio::sync::Semaphore;
 
 use super::{
     ControlError,
@@ -15,7 +12,6 @@ use super::{
 };
 use crate::{
     Action, InUse, SetupError,
-    clock::SystemClock,
     job::{JobId, JobNamespace},
     replica::{Claims, default_name},
     tick::Switch,
@@ -424,14 +420,8 @@ async fn request_range(
 }
 
 /// Returns the claims of a process that runs no jobs.
-pub(super) fn claims(redlock: &Redlock) -> Claims {
-    Claims {
-        redlock: redlock.clone(),
-        replica: default_name(),
-        clock: Arc::new(SystemClock),
-        places: None,
-        asking: Semaphore::new(1),
-    }
+fn claims(redlock: &Redlock) -> Claims {
+    Claims::outside(redlock, default_name())
 }
 
 /// Deletes what the nodes remember of a job that no scheduler has any more: its newest tick, its last runs, and whether

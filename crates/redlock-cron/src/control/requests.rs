@@ -22,8 +22,8 @@ use tokio::time::sleep;
 
 use super::{
     ControlError,
-    actions::{CONFIRMED_WITHIN, EARLY, REQUEST_LIFETIME, moment_of, moment_under},
     backfills::{BACKFILL_LIFETIME, BackfillRange},
+    moment::{CONFIRMED_WITHIN, EARLY, REQUEST_LIFETIME, moment_of, moment_under},
 };
 use crate::{
     Outcome, Overlap, Trigger,

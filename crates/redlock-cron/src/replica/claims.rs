@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     Outcome,
-    clock::{WallClock, lag, to_instant, to_tick},
+    clock::{SystemClock, WallClock, lag, to_instant, to_tick},
     job::JobId,
     record::{Measured, cut_short_outcomes},
 };
@@ -100,6 +100,17 @@ pub(crate) struct Refusal {
 }
 
 impl Claims {
+    /// Makes the claims of a caller that is no scheduler, under this name on the nodes.
+    pub(crate) fn outside(redlock: &Redlock, name: String) -> Self {
+        Self {
+            redlock: redlock.clone(),
+            replica: name,
+            clock: Arc::new(SystemClock),
+            places: None,
+            asking: Semaphore::new(1),
+        }
+    }
+
     /// Claims a tick.
     ///
     /// # Cancel safety

@@ -1,4 +1,4 @@
-//! What the record of a job says of its ticks and runs: one reading, and no further question to the nodes.
+//! The record of a job, read: its ticks and runs, without a further question to the nodes.
 
 use std::cmp::Reverse;
 
