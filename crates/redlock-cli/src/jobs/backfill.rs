@@ -171,7 +171,7 @@ fn newest(
 
 fn print(run: &PastRun, output: Output) -> std::io::Result<()> {
     let (mark, note) = match run.outcome() {
-        Some("paused") => (LineMark::Warning, ", because the job is paused"),
+        Some("paused") => (LineMark::Warning, ""),
         Some(_) if is_ok(run) => (LineMark::Good, ""),
         Some(_) => (LineMark::Bad, ""),
         None => (

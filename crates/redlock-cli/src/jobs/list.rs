@@ -53,6 +53,7 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
     } else {
         for (job, memory) in &listed.jobs {
             let last = match memory.runs().first() {
+                Some(run) if run.why_not_started().is_some() => run_line(run),
                 Some(run) => format!("last run {}", run_line(run)),
                 None => "no run is remembered".to_owned(),
             };
@@ -204,31 +205,30 @@ fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()>
         output.line("a part is missing: too few nodes answered all that was asked")?;
         tell_nodes(job.nodes(), output)?;
     }
-    let pause = match (job.pause(), job.is_paused()) {
-        (Some(pause), _) => pause.to_string(),
-        (None, None) => "too few nodes say whether it is paused".to_owned(),
-        (None, Some(_)) => "not paused".to_owned(),
-    };
-    let lock = match job.free_in() {
+    match (job.pause(), job.is_paused()) {
+        (Some(pause), _) => output.line(&pause.to_string())?,
+        (None, None) => output.line("too few nodes say whether it is paused")?,
+        (None, Some(_)) => output.line("not paused")?,
+    }
+    match job.free_in() {
         Some(left) if !left.is_zero() => {
             let left = lasting(Some(left));
-            format!("its lock is held, {left} unless renewed")
+            output.line(&format!("its lock is held, {left} unless renewed"))?;
         }
-        Some(_) => "its lock is free".to_owned(),
-        None => "too few nodes say whether its lock is free".to_owned(),
-    };
-    let runs = job
-        .running()
-        .map_or_else(String::new, |run| format!("; it runs on {}", run.replica()));
-    output.line(&format!("{pause}; {lock}{runs}"))?;
+        Some(_) => output.line("its lock is free")?,
+        None => output.line("too few nodes say whether its lock is free")?,
+    }
+    if let Some(run) = job.running() {
+        output.line(&format!("it runs on {}", run.replica()))?;
+    }
     if job.runs().is_empty() && job.is_known() {
         output.line("no run is remembered")?;
     }
     for run in job.runs() {
-        let mark = match run.outcome() {
-            Some("ok" | "already-ok") => LineMark::Good,
-            Some("backfilled" | "paused") | None => LineMark::Note,
-            Some(_) => LineMark::Warning,
+        let mark = match (run.outcome(), run.why_not_started()) {
+            (Some("ok"), _) => LineMark::Good,
+            (None, _) | (_, Some(_)) => LineMark::Note,
+            (Some(_), None) => LineMark::Warning,
         };
         output.marked(mark, &run_line(run))?;
     }

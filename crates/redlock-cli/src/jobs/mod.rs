@@ -233,6 +233,7 @@ pub(crate) fn to_json(memory: &JobMemory) -> Value {
             "backfill": run.is_backfill(),
             "replica": run.replica(),
             "outcome": run.outcome(),
+            "not_started": run.why_not_started(),
             "took_ms": run.took().map(millis),
             "note": run.note(),
         })

@@ -99,11 +99,7 @@ pub(super) async fn run(args: TriggerArgs, context: &CommandContext) -> CommandR
             Exit::Wrong,
         ),
         Some("ok") => (LineMark::Good, "", Exit::Yes),
-        Some("overlapping") => (
-            LineMark::Warning,
-            "; it was skipped, because another run went on",
-            Exit::No,
-        ),
+        Some("overlapping") => (LineMark::Warning, "", Exit::No),
         _ => (LineMark::Bad, "", Exit::Wrong),
     };
     told(&run, mark, note, output)?;

@@ -82,7 +82,7 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
     let list = nodes.run(&["jobs"]).out;
     assert!(!out.contains("0ns") && !list.contains("0ns"), "{out}{list}");
     jobs.resume("close-day").await.unwrap();
-    assert!(job(&[]).1.starts_with("not paused; "));
+    assert!(job(&[]).1.starts_with("not paused\n"));
     drop(jobs.shutdown(Duration::from_secs(5)).await);
     assert_eq!(nodes.run(&["jobs", "close-day"]).code, 2);
     assert_eq!(nodes.run(&["jobs", "/close-day"]).code, 2);
@@ -193,6 +193,23 @@ async fn a_job_is_paused_and_resumed_by_name_and_a_slip_in_it_is_told() {
     let done = nodes.run(&["jobs", "pause", "billing/close-day"]);
     assert!(done.code == 0 && done.out.contains("is paused"), "{done:?}");
     once(&nodes, "billing/close-day", skipped).await;
+    let shown = nodes.run(&["jobs", "billing/close-day"]).out;
+    let lines: Vec<_> = shown.lines().collect();
+    let is_note = |line: &&&str| line.starts_with("note tick 20") && line.ends_with("Z: not started, paused");
+    assert!(lines.iter().any(|line| is_note(&line)), "{shown}");
+    assert!(lines.contains(&"its lock is free"), "{shown}");
+    let good = lines.iter().filter(|line| line.contains(": ok after "));
+    assert!(good.clone().count() > 0, "{shown}");
+    assert!(good.clone().all(|line| line.starts_with("ok ")), "{shown}");
+    let listed = nodes.run(&["jobs"]).out;
+    let words = listed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.starts_with("billing/close-day paused; tick 20")
+            && words.ends_with(": not started, paused"),
+        "{listed}"
+    );
+    let memory = once(&nodes, "billing/close-day", skipped).await;
+    assert_eq!(memory["runs"][0]["not_started"], "paused");
     let done = nodes.run(&["jobs", "resume", "billing/close-day", "--json"]);
     assert_eq!((done.code, done.out.trim()), (0, "{\"paused\":false}"));
     once(&nodes, "billing/close-day", ran).await;
@@ -454,7 +471,7 @@ async fn a_job_is_triggered_on_one_of_its_replicas_and_the_exit_code_is_its_outc
     );
     let done = trigger(&["--wait"]);
     assert!(
-        done.code == 1 && done.out.contains("overlapping"),
+        done.code == 1 && done.out.contains(": not started, another run went on"),
         "{done:?}"
     );
     assert_eq!(runs.load(Ordering::SeqCst), 3);

@@ -101,6 +101,38 @@ impl PastRun {
         self.record.note.as_ref().map(Note::as_str)
     }
 
+    /// Returns why the tick or the request was not started, in words for people; `None` if its run was started.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.trigger_now("close-day").await?;
+    /// assert_eq!(jobs.status("close-day").await?.runs()[0].why_not_started(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn why_not_started(&self) -> Option<&'static str> {
+        let outcome = self.outcome()?;
+        let reasons = [
+            (Outcome::Paused.as_str(), "paused"),
+            (Outcome::Overlapping.as_str(), "another run went on"),
+            (Outcome::Draining.as_str(), "its replica was shut down"),
+            (Outcome::Removed.as_str(), "its replica removed the job"),
+            (Outcome::GivenUp.as_str(), "given up after its attempts"),
+            (ALREADY_OK, "a run of it had ended well"),
+            (USED_UP, "left to a backfill"),
+            (RunRecord::UNSTARTED, "its replica gave its claim back"),
+        ];
+        let mut reasons = reasons.into_iter();
+        reasons.find_map(|(word, why)| (outcome == word).then_some(why))
+    }
+
     /// Returns whether it was requested, and skipped because another run went on: it had no lock of the job.
     pub(crate) fn was_skipped(&self) -> bool {
         self.outcome() == Some(Outcome::Overlapping.as_str())
@@ -125,10 +157,17 @@ impl PastRun {
     }
 }
 
-/// One line: the tick, where it ran, and how it ended.
+/// One line: the tick, where it ran, and how it ended; or why it was not started.
 impl fmt::Display for PastRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tick = self.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
+        if let Some(why) = self.why_not_started() {
+            let what = match self.is_manual() && !self.is_backfill() {
+                true => "request",
+                false => "tick",
+            };
+            return write!(f, "{what} {tick}: not started, {why}");
+        }
         write!(f, "{tick} on {}", Printable::new(self.replica()))?;
         if self.attempt() > 1 {
             write!(f, ", attempt {}", self.attempt())?;
