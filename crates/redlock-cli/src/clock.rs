@@ -38,6 +38,12 @@ pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     })
 }
 
+/// Reads a day, such as `2026-11-28`.
+pub(crate) fn day(text: &str) -> Result<NaiveDate, String> {
+    let parsed = text.parse::<NaiveDate>();
+    parsed.map_err(|error| format!("not a date like 2026-11-28: {error}"))
+}
+
 /// Returns a time with as many digits as a person needs, such as `0.4 ms`, `12 s` or `3 h 5 min`.
 pub(crate) fn rounded(time: Duration) -> String {
     Rounded(time).to_string()

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use clap::ArgGroup;
 use redlock_core::Redlock;
 use redlock_cron::{
     BACKFILL_LIFETIME, Backfill, JobMemory, MOST_BACKFILLED, PastRun, REQUEST_LIFETIME,
-    chrono::{DateTime, SecondsFormat, Utc},
-    request_backfill, request_rerun,
+    chrono::{DateTime, NaiveDate, SecondsFormat, Utc},
+    request_backfill, request_backfill_of_days, request_rerun,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -16,7 +17,7 @@ use super::{
     until_taken,
 };
 use crate::{
-    clock::{instant, millis, rounded},
+    clock::{day, instant, millis, rounded},
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
@@ -25,19 +26,24 @@ use crate::{
 
 /// The arguments of `jobs backfill`.
 #[derive(clap::Args, Debug)]
+#[command(group(ArgGroup::new("ticks").args(["day", "from"]).required(true)))]
 pub(super) struct BackfillArgs {
     /// The job: the namespace of its scheduler, a slash, and its name
     #[arg(value_name = "NAMESPACE/NAME")]
     job: String,
 
+    /// A day in the time zone of the job, such as 2026-11-28; up to five times
+    #[arg(long, value_name = "DATE", value_parser = day, conflicts_with = "to")]
+    day: Vec<NaiveDate>,
+
     /// The begin of the range, such as 2026-11-01T02:00:00Z, or 2026-11-01 for midnight in UTC; a tick at this instant
     /// belongs to it
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    from: DateTime<Utc>,
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "to")]
+    from: Option<DateTime<Utc>>,
 
     /// The end of the range in the same form, which must be over; a tick at this instant belongs to it
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    to: DateTime<Utc>,
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "from")]
+    to: Option<DateTime<Utc>>,
 
     /// Also runs the ticks of which a run has ended well
     #[arg(long)]
@@ -62,9 +68,10 @@ pub(super) async fn run(args: BackfillArgs, context: &CommandContext) -> Command
     let client = client(context, &settings).await?;
     known(&client, &job, args.unseen).await?;
     let (namespace, name) = (&job.namespace, &job.name);
-    let moment = match args.again {
-        true => request_rerun(&client, namespace, name, args.from, args.to).await,
-        false => request_backfill(&client, namespace, name, args.from, args.to).await,
+    let moment = match args.from.zip(args.to) {
+        None => request_backfill_of_days(&client, namespace, name, args.day, args.again).await,
+        Some((from, to)) if args.again => request_rerun(&client, namespace, name, from, to).await,
+        Some((from, to)) => request_backfill(&client, namespace, name, from, to).await,
     };
     let moment = moment.map_err(|error| failed(&error, ""))?;
     let asked = moment.to_rfc3339_opts(SecondsFormat::Secs, true);

@@ -614,6 +614,44 @@ async fn a_backfill_runs_each_tick_of_its_range_once_and_the_exit_code_says_how(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backfill_of_days_has_those_of_the_zone_of_the_job() {
+    let nodes = Nodes::blessed(3).await;
+    let ticks = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&ticks);
+    let work = move |run: Run| {
+        told.lock().unwrap().push(run.tick().to_rfc3339());
+        async { Ok::<(), BoxError>(()) }
+    };
+    let job = SingletonJob::cron("close-day", IN_JULY, "Europe/Berlin", work);
+    let jobs = running(&nodes, "billing", job).await;
+    let backfill = |days: &[&str]| {
+        let days = days.iter().flat_map(|day| ["--day", day]);
+        let days: Vec<_> = days.collect();
+        nodes.run(&[&["jobs", "backfill", "billing/close-day", "--wait"], &days[..]].concat())
+    };
+    // In UTC, that is a tick of the day before.
+    let done = backfill(&["2024-07-01", "2022-07-01", "2023-06-30"]);
+    assert!(done.code == 0 && done.err.contains("2 ticks"), "{done:?}");
+    let expected = ["2022", "2024"].map(|year| format!("{year}-06-30T22:00:00+00:00"));
+    assert_eq!(*ticks.lock().unwrap(), expected);
+    let once = backfill(&["2024-07-01"]);
+    assert!(once.code == 0 && once.out.contains("had ended well"), "{once:?}");
+    assert_eq!(ticks.lock().unwrap().len(), 2);
+    for (days, why) in [
+        (&["2024-02-30"][..], "not a date like 2026-11-28"),
+        (&["2126-07-01"], "in the future"),
+        (&["2024-07-01", "--to", "2024-07-02"], "cannot be used with"),
+    ] {
+        let given = [&["jobs", "backfill", "billing/close-day", "--day"], days].concat();
+        let done = nodes.run(&given);
+        assert!(done.code == 2 && done.err.contains(why), "{why}: {done:?}");
+    }
+    let nothing = nodes.run(&["jobs", "backfill", "billing/close-day"]);
+    assert!(nothing.code == 2 && nothing.err.contains("--day"), "{nothing:?}");
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backfill_that_cannot_be_is_refused_and_says_why() {
     let nodes = Nodes::blessed(3).await;
     let backfill = |from: &str, to: &str, more: &[&str]| {

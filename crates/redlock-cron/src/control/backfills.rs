@@ -8,9 +8,9 @@
 //! go by it.
 //! The runs of backfills push those of earlier ones out of the nodes' memory, so no replica could find them later.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use chrono::{DateTime, Datelike as _, NaiveDate, SubsecRound, TimeDelta, Utc};
 use redlock_core::{
     JobState, RunRecord, RunState, Series, Tick,
     ledger::{self, BackfillDecision, DoneTicks, Plan, PlanStep, RunsBefore},
@@ -31,17 +31,26 @@ use crate::{
     },
     record::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
     replica::{ClaimRequest, Claims, Refusal, WonClaim},
+    schedule::Schedule,
     tick::{JobRunner, SHORT_WAIT, Start, is_paused, unless_forbidden},
 };
 
-/// The range of a backfill, in whole seconds; both ends belong to it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// The ticks of a backfill, by their instants or by the days of their zone.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct BackfillRange {
-    // invariant: not after `to`, and both between 1970 and the year 9999
-    from: DateTime<Utc>,
-    to: DateTime<Utc>,
+    times: BackfillTimes,
     /// Whether the ticks that have ended well are run too.
     again: bool,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum BackfillTimes {
+    /// Instants in whole seconds; both ends belong to it.
+    // invariant: the first is not after the second, and both are between 1970 and the year 9999
+    Instants(DateTime<Utc>, DateTime<Utc>),
+    /// Days of the zone of the job's schedule, which only its replicas know.
+    // invariant: 1 to MOST_DAYS, between 1970 and the year 9999
+    Days(BTreeSet<NaiveDate>),
 }
 
 impl BackfillRange {
@@ -58,8 +67,29 @@ impl BackfillRange {
         if from > to {
             return Err("the range has no whole second, and ticks are whole seconds");
         }
-        let again = false;
-        Ok(Self { from, to, again })
+        let times = BackfillTimes::Instants(from, to);
+        Ok(Self {
+            times,
+            again: false,
+        })
+    }
+
+    /// Makes the range of some days; says what is wrong with them otherwise.
+    pub(super) fn days(
+        days: impl IntoIterator<Item = NaiveDate>,
+    ) -> Result<Self, &'static str> {
+        let days: BTreeSet<_> = days.into_iter().collect();
+        let is_known = |day: &NaiveDate| (1970..=9999).contains(&day.year());
+        if !days.iter().all(is_known) {
+            return Err("the days must be between 1970 and the year 9999");
+        }
+        if !(1..=MOST_DAYS).contains(&days.len()) {
+            return Err("a backfill has one to five days; a range of instants may have more");
+        }
+        Ok(Self {
+            times: BackfillTimes::Days(days),
+            again: false,
+        })
     }
 
     /// Has the ticks that have ended well run too.
@@ -70,14 +100,52 @@ impl BackfillRange {
         }
     }
 
+    /// Returns whether it is sure that it has times after `now`.
+    pub(super) fn ends_after(&self, now: DateTime<Utc>) -> bool {
+        match &self.times {
+            BackfillTimes::Instants(_, to) => *to > now,
+            // A day begins first in the zone that is farthest ahead.
+            BackfillTimes::Days(days) => {
+                let newest = (now + FARTHEST_AHEAD).date_naive();
+                days.last().is_some_and(|last| *last > newest)
+            }
+        }
+    }
+
+    /// Returns how many ticks of a schedule are in it and were due at `now`, and these ticks unless there are too many.
+    async fn ticks(&self, schedule: &Schedule, now: DateTime<Utc>) -> (u64, Vec<DateTime<Utc>>) {
+        let (after, before) = match &self.times {
+            BackfillTimes::Instants(from, to) => (*from - MILLISECOND, *to + MILLISECOND),
+            BackfillTimes::Days(days) => {
+                let mut ticks = Vec::new();
+                for day in days {
+                    ticks.extend(schedule.of_day(*day, now, MOST_COUNTED as usize).await);
+                }
+                let count = ticks.len() as u64;
+                return (count, if count > MOST_BACKFILLED { Vec::new() } else { ticks });
+            }
+        };
+        let count = schedule.count(after, before, MOST_COUNTED).await;
+        let ticks = match count {
+            ..=MOST_BACKFILLED => schedule.between(after, before, usize::MAX).await,
+            _ => Vec::new(),
+        };
+        (count, ticks)
+    }
+
     /// Reads what [`Display`](fmt::Display) writes.
     pub(super) fn of(text: &str) -> Option<Self> {
         let (text, again) = match text.strip_suffix(AGAIN) {
             Some(text) => (text, true),
             None => (text, false),
         };
-        let (from, to) = text.split_once('/')?;
-        let range = Self::new(from.parse().ok()?, to.parse().ok()?).ok()?;
+        let range = match text.split_once('/') {
+            Some((from, to)) => Self::new(from.parse().ok()?, to.parse().ok()?).ok()?,
+            None => {
+                let days: Result<Vec<_>, _> = text.split(',').map(str::parse).collect();
+                Self::days(days.ok()?).ok()?
+            }
+        };
         Some(Self { again, ..range })
     }
 }
@@ -85,10 +153,17 @@ impl BackfillRange {
 /// A word on the nodes, in the form of ISO 8601.
 impl fmt::Display for BackfillRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let form = "%Y-%m-%dT%H:%M:%SZ";
-        let again = if self.again { AGAIN } else { "" };
-        let [from, to] = [self.from, self.to].map(|end| end.format(form));
-        write!(f, "{from}/{to}{again}")
+        match &self.times {
+            BackfillTimes::Instants(from, to) => {
+                let form = "%Y-%m-%dT%H:%M:%SZ";
+                write!(f, "{}/{}", from.format(form), to.format(form))?;
+            }
+            BackfillTimes::Days(days) => {
+                let days: Vec<_> = days.iter().map(ToString::to_string).collect();
+                f.write_str(&days.join(","))?;
+            }
+        }
+        f.write_str(if self.again { AGAIN } else { "" })
     }
 }
 
@@ -140,7 +215,7 @@ pub(super) async fn cancel(
 impl JobRunner {
     /// Claims and runs the ticks of a backfill that was requested at this moment, each if no other replica has.
     pub(super) async fn backfill(self: Arc<Self>, moment: DateTime<Utc>, range: BackfillRange) {
-        let planned = self.job.unless_draining(self.plan(moment, range)).await;
+        let planned = self.job.unless_draining(self.plan(moment, &range)).await;
         let BackfillPlan { ticks, done } = match planned {
             Ok(plan) => plan,
             Err(refusal) => return drop(self.job.refused(moment, Trigger::Backfill, refusal)),
@@ -169,15 +244,10 @@ impl JobRunner {
     async fn plan(
         &self,
         moment: DateTime<Utc>,
-        range: BackfillRange,
+        range: &BackfillRange,
     ) -> Result<BackfillPlan, Refusal> {
         let job = &self.job;
-        let (after, before) = (range.from - MILLISECOND, range.to + MILLISECOND);
-        let count = job.schedule.count(after, before, MOST_COUNTED).await;
-        let ticks = match count {
-            ..=MOST_BACKFILLED => job.schedule.between(after, before, usize::MAX).await,
-            _ => Vec::new(),
-        };
+        let (count, ticks) = range.ticks(&job.schedule, moment).await;
         let number = BackfillEntry::Plan(count).number(job.fingerprint);
         let Some(own) = to_tick(moment) else {
             return Ok(BackfillPlan::default());
@@ -464,5 +534,11 @@ const _: () = assert!(MOST_BACKFILLED < JobState::MOST as u64);
 
 /// The most ticks that are counted to say how many are too many.
 const MOST_COUNTED: u64 = 100_000;
+
+/// As many as fit into a word on the nodes.
+const MOST_DAYS: usize = 5;
+
+/// By how much the time of a zone may be ahead of UTC.
+const FARTHEST_AHEAD: TimeDelta = TimeDelta::hours(14);
 
 const MILLISECOND: TimeDelta = TimeDelta::milliseconds(1);

@@ -1,6 +1,6 @@
 //! The control of a job from outside of its service: pause it, resume it, forget it.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use redlock_core::{AcquireErrorKind, Forgotten, Redlock, ResourceKey};
 
 use super::{
@@ -360,7 +360,7 @@ pub async fn request_backfill(
     to: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, ControlError> {
     let range = BackfillRange::new(from, to);
-    request_range(redlock, namespace, name, range, to).await
+    request_range(redlock, namespace, name, range).await
 }
 
 /// Asks all replicas to run the ticks of a job from `from` to `to` again, also those of which a run has ended well.
@@ -394,7 +394,46 @@ pub async fn request_rerun(
     to: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, ControlError> {
     let range = BackfillRange::new(from, to).map(BackfillRange::again);
-    request_range(redlock, namespace, name, range, to).await
+    request_range(redlock, namespace, name, range).await
+}
+
+/// Asks all replicas to run the ticks of some days again, or for the first time: one to five days of the zone of the job's
+/// pattern, and of UTC for a job without one.
+///
+/// It is a [backfill](request_backfill) otherwise, or with `again` a [rerun](request_rerun).
+/// The replicas know the zone: a day has the ticks of which [`Run::local_date`](crate::Run::local_date) is that day, up to
+/// the moment of the request.
+///
+/// # Errors
+///
+/// As [`request_backfill`]; [`InvalidRange`](crate::ControlErrorKind::InvalidRange) also if there is no day, or more than
+/// five, or if a day has not begun in any zone.
+///
+/// # Cancel safety
+///
+/// As of [`request_backfill`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let day = "2026-03-01".parse()?;
+/// redlock_cron::request_backfill_of_days(&redlock, "billing", "close-day", [day], false).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn request_backfill_of_days(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    days: impl IntoIterator<Item = NaiveDate>,
+    again: bool,
+) -> Result<DateTime<Utc>, ControlError> {
+    let range = BackfillRange::days(days);
+    let range = range.map(|range| if again { range.again() } else { range });
+    request_range(redlock, namespace, name, range).await
 }
 
 async fn request_range(
@@ -402,7 +441,6 @@ async fn request_range(
     namespace: &str,
     name: &str,
     range: Result<BackfillRange, &'static str>,
-    to: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, ControlError> {
     let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
     let range = range.map_err(|why| ControlError::invalid_range(name, why))?;
@@ -411,7 +449,7 @@ async fn request_range(
         let why = "too few nodes say what time it is; nothing was done";
         return Err(ControlError::unconfirmed(name, why.to_owned()));
     };
-    if to > DateTime::<Utc>::from(now) {
+    if range.ends_after(now.into()) {
         let why = "its end is in the future, by the nodes' clocks";
         return Err(ControlError::invalid_range(name, why));
     }

@@ -219,6 +219,24 @@ impl Schedule {
         }
     }
 
+    /// Returns the ticks of a day of the schedule's zone up to `until`, in order; of more than `most`, the newest.
+    pub(crate) async fn of_day(
+        &self,
+        day: NaiveDate,
+        until: DateTime<Utc>,
+        most: usize,
+    ) -> Vec<DateTime<Utc>> {
+        let end = day.succ_opt().and_then(|next| self.begin_of(next));
+        let Some((begin, end)) = self.begin_of(day).zip(end) else {
+            return Vec::new();
+        };
+        // A tick whose time is in a gap before midnight is due after the gap.
+        let before = (end + LONGEST_GAP).min(until + SECOND);
+        let mut ticks = self.between(begin - SECOND, before, most).await;
+        ticks.retain(|tick| *tick <= until && self.day_of(*tick) == day);
+        ticks
+    }
+
     /// Returns how many ticks there are after one instant and before another, if it is fewer than `most`; `most`
     /// otherwise.
     pub(crate) async fn count(
@@ -302,6 +320,9 @@ impl Schedule {
 }
 
 const SECOND: TimeDelta = TimeDelta::seconds(1);
+
+/// The longest time that clocks go forward at once, but for a zone that leaves a whole day out.
+const LONGEST_GAP: TimeDelta = TimeDelta::hours(2);
 
 /// The years of patterns, in seconds since the Unix epoch.
 const YEARS: Range<i64> = BEGIN.and_utc().timestamp()..END.and_utc().timestamp();

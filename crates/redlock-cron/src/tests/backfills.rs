@@ -399,6 +399,47 @@ async fn ticks_are_those_of_the_schedule_in_its_zone_when_clocks_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_ticks_of_a_day_are_those_of_the_zone_of_the_job_as_far_as_they_were_due() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let work = starts.quick_job(EACH_HOUR).work;
+        SingletonJob::cron("job", "0 30 2,23 * * *", "America/Nuuk", work)
+    };
+    let hosts = hosts(&fleet, job).await;
+    let client = fleet.client().await;
+    let request = async |days: &[&str]| {
+        let days = days.iter().map(|day| day.parse().unwrap());
+        crate::request_backfill_of_days(&client, "tests", "job", days, false).await
+    };
+    // Of the first, an hour before midnight is left out.
+    request(&["2026-03-30", "2026-03-28"]).await.unwrap();
+    pass(&hosts.each_ref(), 30).await;
+    request(&["2027-01-15"]).await.unwrap();
+    pass(&hosts.each_ref(), 30).await;
+    let ticks = [
+        "2026-03-28T04:30:00Z",
+        "2026-03-29T01:00:00Z",
+        "2026-03-30T03:30:00Z",
+        "2026-03-31T00:30:00Z",
+        "2027-01-15T04:30:00Z",
+    ];
+    let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
+    assert_eq!(starts.list(), ticks.map(utc));
+    let six = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04", "2026-01-05", "2026-01-06"];
+    for (days, why) in [
+        (&["2027-01-16"][..], "in the future"),
+        (&[], "one to five days"),
+        (&six, "one to five days"),
+        (&["1969-12-31"], "1970"),
+    ] {
+        let error = request(days).await.unwrap_err();
+        assert_eq!(error.kind(), ControlErrorKind::InvalidRange, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    client.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tick_that_is_due_waits_for_a_run_of_a_backfill_and_goes_before_the_next() {
     for overlap in [Overlap::Skip, Overlap::Wait] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
