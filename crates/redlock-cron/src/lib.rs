@@ -26,7 +26,7 @@ pub use self::{
         BoxError, Delivery, JobConfig, Missed, OnLost, Overlap, Run, SingletonJob, Tries, Trigger,
     },
     record::{
-        Action, Backfill, InUse, JobMemory, JobPause, JobStatus, MOST_BACKFILLED, Outcome, PastRun,
+        Action, Backfill, InUse, JobMemory, JobPause, JobRegistration, JobStatus, MOST_BACKFILLED, Outcome, PastRun,
         ShutdownReport, TickReport, UnfinishedRun,
     },
     schedule::{Schedule, Zone},

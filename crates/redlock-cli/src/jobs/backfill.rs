@@ -53,10 +53,6 @@ pub(super) struct BackfillArgs {
     #[arg(long)]
     wait: bool,
 
-    /// Acts even if the nodes remember no such job, for example before its first tick
-    #[arg(long)]
-    unseen: bool,
-
     #[command(flatten)]
     connection: ConnectionArgs,
 }
@@ -66,7 +62,7 @@ pub(super) async fn run(args: BackfillArgs, context: &CommandContext) -> Command
     let settings = args.connection.settings().await?;
     let job: JobName = args.job.parse()?;
     let client = client(context, &settings).await?;
-    known(&client, &job, args.unseen).await?;
+    known(&client, &job).await?;
     let (namespace, name) = (&job.namespace, &job.name);
     let moment = match args.from.zip(args.to) {
         None => request_backfill_of_days(&client, namespace, name, args.day, args.again).await,

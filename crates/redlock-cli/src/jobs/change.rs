@@ -52,10 +52,6 @@ pub(super) struct SwitchArgs {
     #[command(flatten)]
     operator: OperatorArgs,
 
-    /// Acts even if the nodes remember no such job, for example before its first tick
-    #[arg(long)]
-    unseen: bool,
-
     #[command(flatten)]
     connection: ConnectionArgs,
 }
@@ -107,7 +103,7 @@ async fn set_paused(
         Some(prefix) => list::beginning_with(prefix, &client, &settings, context).await?,
         None => {
             let job: JobName = args.job.parse()?;
-            let memory = known(&client, &job, args.unseen).await?;
+            let memory = known(&client, &job).await?;
             vec![(job, memory)]
         }
     };
@@ -153,7 +149,7 @@ pub(super) async fn stop_runs(args: StopArgs, context: &CommandContext) -> Comma
     let settings = args.connection.settings().await?;
     let job: JobName = args.job.parse()?;
     let client = client(context, &settings).await?;
-    let memory = known(&client, &job, false).await?;
+    let memory = known(&client, &job).await?;
     let action = args.operator.action();
     let done = stop(&client, &job.namespace, &job.name, &action).await;
     done.map_err(|error| failed(&error, ""))?;
@@ -178,7 +174,7 @@ pub(super) async fn cancel(args: StopArgs, context: &CommandContext) -> CommandR
     let settings = args.connection.settings().await?;
     let job: JobName = args.job.parse()?;
     let client = client(context, &settings).await?;
-    let memory = known(&client, &job, false).await?;
+    let memory = known(&client, &job).await?;
     let action = args.operator.action();
     let done = cancel_backfill(&client, &job.namespace, &job.name, &action).await;
     done.map_err(|error| failed(&error, ""))?;

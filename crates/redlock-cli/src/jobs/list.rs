@@ -4,10 +4,12 @@ use std::{collections::BTreeSet, io, sync::Arc};
 
 use futures_util::{StreamExt, future::join_all, stream};
 use redlock_core::{NodeReport, Redlock};
-use redlock_cron::{JobMemory, job_remembered_under};
+use redlock_cron::{JobMemory, JobRegistration, job_remembered_under};
 use serde_json::json;
 
-use super::{JobName, client, is_empty, is_locked, remembered, run_line, state, to_json};
+use super::{
+    JobName, client, is_locked, is_unknown, next_tick, remembered, run_line, state, time, to_json,
+};
 use crate::{
     clock::lasting,
     connection::NodeSettings,
@@ -57,7 +59,14 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
                 Some(run) => format!("last run {}", run_line(run)),
                 None => "no run is remembered".to_owned(),
             };
-            output.line(&format!("{}  {}; {last}", printable(job), state(memory)))?;
+            // A pause keeps it from its start.
+            let next = next_tick(memory).filter(|_| memory.is_paused() != Some(true));
+            let next = next.map_or_else(String::new, |tick| format!("next tick {}; ", time(tick)));
+            output.line(&format!(
+                "{}  {}; {next}{last}",
+                printable(job),
+                state(memory)
+            ))?;
         }
     }
     if listed.jobs.is_empty() && !listed.has_nameless {
@@ -180,7 +189,7 @@ pub(super) async fn show(
     let client = client(context, settings).await?;
     let memory = remembered(&client, job).await?;
     print(job, &memory, context.output)?;
-    Ok(match (memory.is_known(), is_empty(&memory)) {
+    Ok(match (memory.is_known(), is_unknown(&memory)) {
         (false, _) => Exit::NoQuorum,
         (true, true) => Exit::No,
         (true, false) => Exit::Yes,
@@ -191,14 +200,14 @@ fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()>
     if output.is_json() {
         return output.json(&to_json(job));
     }
-    if job.is_known() && is_empty(job) && !is_locked(job) {
+    if job.is_known() && is_unknown(job) && !is_locked(job) {
         let name = printable(&name.to_string());
         return output.line(&format!(
             "nothing is remembered of {name}; `redlock jobs` lists the jobs that are known"
         ));
     }
     if !job.is_known() {
-        if is_empty(job) && job.free_in().is_none() && job.is_paused().is_none() {
+        if is_unknown(job) && job.free_in().is_none() && job.is_paused().is_none() {
             output.line("unknown: too few nodes answered")?;
             return tell_nodes(job.nodes(), output);
         }
@@ -221,6 +230,9 @@ fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()>
     if let Some(run) = job.running() {
         output.line(&format!("it runs on {}", run.replica()))?;
     }
+    if let Some(registration) = job.registration() {
+        print_registration(registration, output)?;
+    }
     if job.runs().is_empty() && job.is_known() {
         output.line("no run is remembered")?;
     }
@@ -233,6 +245,30 @@ fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()>
         output.marked(mark, &run_line(run))?;
     }
     output.marked(LineMark::Note, NOT_STARTED)
+}
+
+/// Prints the schedule, the policies and the next tick of a job.
+fn print_registration(job: &JobRegistration, output: Output) -> std::io::Result<()> {
+    let pattern = match job.zone() {
+        Some(zone) => format!("{} in {zone}", job.pattern()),
+        None => job.pattern().to_owned(),
+    };
+    match job.schedule() {
+        Some(schedule) => output.line(&format!("its schedule is {pattern}: {schedule}"))?,
+        None => output.line(&format!("its schedule is {pattern}, and more"))?,
+    }
+    if let Some(policies) = job.policies() {
+        output.line(&format!("its policies are {policies}"))?;
+    }
+    if job.is_gone() {
+        let since = time(job.registered_at());
+        return output.line(&format!("it is gone: no replica has registered it since {since}"));
+    }
+    match job.next_tick() {
+        Some(tick) => output.line(&format!("its next tick is {}", time(tick))),
+        None if job.schedule().is_some() => output.line("it has no further tick"),
+        None => output.line("its next tick is not known"),
+    }
 }
 
 /// Prints what each node reports, as the reason for a missing answer.

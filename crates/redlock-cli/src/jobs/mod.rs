@@ -9,7 +9,11 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use redlock_core::{NodeReport, Redlock};
-use redlock_cron::{JobMemory, PastRun, REQUEST_LIFETIME, inspect};
+use redlock_cron::{
+    JobMemory, JobRegistration, PastRun, REQUEST_LIFETIME,
+    chrono::{DateTime, SecondsFormat, Utc},
+    inspect,
+};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -170,21 +174,26 @@ async fn until_taken<T>(
     }
 }
 
-/// Returns what the nodes remember of a job; an error if that is nothing, unless the job may be `unseen`.
+/// Returns what the nodes remember of a job; an error if that is nothing.
 ///
 /// A user that mistypes a name must not believe that something was done, or wait for a job that there is not.
-async fn known(client: &Redlock, job: &JobName, unseen: bool) -> Result<JobMemory, CommandError> {
+async fn known(client: &Redlock, job: &JobName) -> Result<JobMemory, CommandError> {
     let memory = remembered(client, job).await?;
-    if memory.is_known() && is_empty(&memory) && !unseen {
+    if memory.is_known() && is_unknown(&memory) {
         return Err(CommandError::wrong(format!(
-            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and --unseen \
-             does it all the same"
+            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and a scheduler \
+             makes its jobs known when it starts"
         )));
     }
     Ok(memory)
 }
 
 /// Returns whether nothing is remembered of a job, as far as nodes have answered.
+fn is_unknown(memory: &JobMemory) -> bool {
+    is_empty(memory) && memory.registration().is_none()
+}
+
+/// Returns whether a job never ran and is not paused, as far as nodes have answered.
 fn is_empty(memory: &JobMemory) -> bool {
     let never_ran = memory.watermark().is_none() && memory.runs().is_empty();
     never_ran && memory.is_paused() != Some(true)
@@ -195,14 +204,27 @@ fn is_locked(memory: &JobMemory) -> bool {
     memory.free_in().is_some_and(|left| !left.is_zero())
 }
 
+/// Returns whether no scheduler has the job any more.
+fn is_gone(memory: &JobMemory) -> bool {
+    memory.registration().is_some_and(JobRegistration::is_gone)
+}
+
+/// Returns the next tick of a job that a scheduler has, as far as it is known.
+pub(crate) fn next_tick(memory: &JobMemory) -> Option<DateTime<Utc>> {
+    let registration = memory.registration().filter(|it| !it.is_gone());
+    registration.and_then(JobRegistration::next_tick)
+}
+
 /// Returns how a job stands, in a word or two.
 pub(crate) fn state(memory: &JobMemory) -> String {
     let state = match (memory.running(), memory.is_paused()) {
         (Some(run), Some(true)) => format!("paused, runs on {}", run.replica()),
         (Some(run), _) => format!("runs on {}", run.replica()),
+        (None, Some(true)) if is_gone(memory) => "gone, paused".to_owned(),
         (None, Some(true)) => "paused".to_owned(),
         (None, _) if is_locked(memory) => "locked".to_owned(),
         (None, _) if memory.free_in().is_none() => return "unknown".to_owned(),
+        (None, Some(false)) if is_gone(memory) => "gone".to_owned(),
         (None, Some(false)) => "idle".to_owned(),
         (None, None) => "idle, paused or not".to_owned(),
     };
@@ -211,6 +233,11 @@ pub(crate) fn state(memory: &JobMemory) -> String {
     } else {
         format!("{state}, a part is missing")
     }
+}
+
+/// Returns an instant in a line.
+fn time(instant: DateTime<Utc>) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// Returns a run in a line.
@@ -246,9 +273,19 @@ pub(crate) fn to_json(memory: &JobMemory) -> Value {
             "reason": pause.reason(),
         })
     });
+    let registered = memory.registration().map(|it| {
+        json!({
+            "at": it.registered_at().to_rfc3339(),
+            "replica": it.replica(),
+            "pattern": it.pattern(),
+            "zone": it.zone(),
+            "policies": it.policies(),
+            "gone": it.is_gone(),
+        })
+    });
     json!({
         // Whether anything is remembered of it; missing where too few nodes answered.
-        "known": match (is_empty(memory), memory.is_known()) {
+        "known": match (is_unknown(memory), memory.is_known()) {
             (false, _) => Some(true),
             (true, true) => Some(false),
             (true, false) => None,
@@ -258,6 +295,8 @@ pub(crate) fn to_json(memory: &JobMemory) -> Value {
         "paused": memory.is_paused(),
         "pause": pause,
         "running_on": memory.running().map(|run| run.replica()),
+        "registered": registered,
+        "next_tick": next_tick(memory).map(|tick| tick.to_rfc3339()),
         "newest_tick": memory.watermark().map(|tick| tick.to_rfc3339()),
         "locked_ms": memory.free_in().map(millis),
         "runs": runs.collect::<Vec<_>>(),

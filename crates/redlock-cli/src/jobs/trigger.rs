@@ -33,10 +33,6 @@ pub(super) struct TriggerArgs {
     #[arg(long)]
     wait: bool,
 
-    /// Acts even if the nodes remember no such job, for example before its first tick
-    #[arg(long)]
-    unseen: bool,
-
     #[command(flatten)]
     connection: ConnectionArgs,
 }
@@ -56,7 +52,7 @@ pub(super) async fn run(args: TriggerArgs, context: &CommandContext) -> CommandR
     let settings = args.connection.settings().await?;
     let job: JobName = args.job.parse()?;
     let client = client(context, &settings).await?;
-    known(&client, &job, args.unseen).await?;
+    known(&client, &job).await?;
     let moment = request_run(&client, &job.namespace, &job.name).await;
     let moment = moment.map_err(|error| failed(&error, ""))?;
     let asked = moment.to_rfc3339_opts(SecondsFormat::Millis, true);

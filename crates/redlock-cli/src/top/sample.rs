@@ -41,7 +41,7 @@ pub(super) struct Sample {
     pub(super) nodes: Vec<NodeSample>,
     /// The keys, and how often each was found with another holder than at the look before.
     pub(super) keys: Vec<(HeldKey, u64)>,
-    /// What is remembered of jobs, and when the next tick of each is, since 1970, as far as a process has said.
+    /// What is remembered of jobs, and when the next tick of each is, since 1970, as far as a process or a registration says.
     pub(super) jobs: Vec<(String, JobMemory, Option<f64>)>,
     /// Why the jobs are as they were at an earlier look.
     pub(super) jobs_unknown: Option<&'static str>,
@@ -126,6 +126,7 @@ impl Sampler {
         let next_ticks = measured.as_ref().map(|measured| &measured.next_ticks);
         let jobs = self.jobs.iter().map(|(job, memory)| {
             let next_tick = next_ticks.and_then(|next| next.get(job)).copied();
+            let next_tick = next_tick.or_else(|| registered(memory));
             (job.clone(), memory.clone(), next_tick)
         });
         let jobs = jobs.collect();
@@ -193,6 +194,13 @@ impl Sampler {
         let nodes = nodes.duration_since(UNIX_EPOCH).ok()?;
         Some(1_000.0 * (clock::wall().as_secs_f64() - nodes.as_secs_f64()))
     }
+}
+
+/// Returns when the next tick of a job is by its registration, in milliseconds since 1970.
+#[expect(clippy::cast_precision_loss, reason = "no time here is that long")]
+fn registered(memory: &JobMemory) -> Option<f64> {
+    let next = jobs::next_tick(memory)?;
+    Some(next.timestamp_millis() as f64)
 }
 
 /// Returns by how many seconds a node's clock is ahead of this machine's.

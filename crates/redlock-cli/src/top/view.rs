@@ -184,8 +184,8 @@ fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
             plain(last.as_deref().unwrap_or("-")),
         ]
     });
-    // Without the metrics of processes, the time of the next tick is not known.
-    let next_width = if sample.processes.is_some() { 11 } else { 0 };
+    let has_next = sample.jobs.iter().any(|(.., next)| next.is_some());
+    let next_width = if has_next { 11 } else { 0 };
     let widths = [
         Constraint::Fill(2),
         Constraint::Fill(1),

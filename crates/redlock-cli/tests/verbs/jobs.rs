@@ -15,6 +15,7 @@ use redlock_core::Redlock;
 use redlock_cron::{
     BoxError, Overlap, Run, SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler,
 };
+use redlock_sandbox::ServerOptions;
 use serde_json::Value;
 
 use crate::kit::{MAX_TTL, Nodes, Relay, at_terminal, screen};
@@ -50,7 +51,7 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
         let (_, out) = job(&["--json"]);
         let json: Value = serde_json::from_str(&out).unwrap();
         let runs = json["runs"].as_array().unwrap().clone();
-        if runs.iter().any(|run| run["outcome"] == "ok") {
+        if runs.iter().any(|run| run["outcome"] == "ok") && is_registered(&json) {
             assert_eq!(
                 (&json["known"], &json["paused"]),
                 (&true.into(), &false.into())
@@ -122,6 +123,11 @@ fn each_second(name: &str, takes: Duration) -> SingletonJob {
     SingletonJob::every(name, Duration::from_secs(1), work)
 }
 
+/// Whether a scheduler has made the job known.
+fn is_registered(memory: &Value) -> bool {
+    memory["registered"].is_object()
+}
+
 /// What is remembered of a job, once that is so.
 async fn once(nodes: &Nodes, job: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..300 {
@@ -149,9 +155,8 @@ async fn all_jobs_are_listed_with_how_they_stand() {
     let jobs = running(&nodes, "stock", each_second(&name, Duration::ZERO)).await;
     once(&nodes, &long, ok).await;
     drop(jobs.shutdown(Duration::from_secs(5)).await);
-    for job in ["stock/count", &long] {
-        let done = nodes.run(&["jobs", "pause", job, "--unseen"]);
-        assert_eq!(done.code, 0, "{done:?}");
+    for name in ["count", &name] {
+        nodes.pause_job("stock", name).await;
     }
     nodes[0].kill().unwrap();
     let done = nodes.run(&["jobs"]);
@@ -266,8 +271,7 @@ async fn a_job_is_forgotten_on_all_nodes_when_somebody_says_so_and_it_does_not_r
 #[tokio::test]
 async fn a_job_of_which_too_few_nodes_know_is_not_forgotten() {
     let mut nodes = Nodes::blessed(3).await;
-    let done = nodes.run(&["jobs", "pause", "billing/close-day", "--unseen"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    nodes.pause_job("billing", "close-day").await;
     let remembering = |nodes: &Nodes| {
         let keys = nodes.keys();
         let key = keys.into_iter().find(|key| key.contains("close-day"));
@@ -289,13 +293,13 @@ async fn a_job_of_which_too_few_nodes_know_is_not_forgotten() {
 #[tokio::test]
 async fn a_job_that_changed_while_somebody_was_asked_is_not_forgotten() {
     let nodes = Nodes::blessed(3).await;
-    let switch = |verb| nodes.run(&["jobs", verb, "billing/close-day", "--unseen"]);
-    assert_eq!(switch("pause").code, 0);
+    nodes.pause_job("billing", "close-day").await;
     let line = "\"$REDLOCK\" jobs forget billing/close-day";
     let mut forget = at_terminal(line, &nodes).spawn().unwrap();
     let mut keyboard = forget.stdin.take().unwrap();
     screen(&mut forget, "Type yes");
-    assert_eq!(switch("resume").code, 0);
+    let resumed = nodes.run(&["jobs", "resume", "billing/close-day"]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
     keyboard.write_all(b"yes\r").unwrap();
     screen(&mut forget, "nothing was done");
     assert_eq!(forget.wait().unwrap().code(), Some(2));
@@ -361,8 +365,7 @@ async fn a_list_of_jobs_does_not_wait_for_one_after_the_other() {
 #[tokio::test]
 async fn what_no_job_can_be_called_hides_no_job() {
     let nodes = Nodes::blessed(3).await;
-    let done = nodes.run(&["jobs", "pause", "billing/close-day", "--unseen"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    nodes.pause_job("billing", "close-day").await;
     let known = nodes
         .keys()
         .into_iter()
@@ -383,13 +386,9 @@ async fn what_no_job_can_be_called_hides_no_job() {
 #[tokio::test]
 async fn a_job_that_was_paused_and_never_ran_is_forgotten_without_a_question() {
     let nodes = Nodes::blessed(3).await;
-    for verb in [
-        &["jobs", "pause", "typo/x", "--unseen"][..],
-        &["jobs", "resume", "typo/x"],
-    ] {
-        let done = nodes.run(verb);
-        assert_eq!(done.code, 0, "{done:?}");
-    }
+    nodes.pause_job("typo", "x").await;
+    let done = nodes.run(&["jobs", "resume", "typo/x"]);
+    assert_eq!(done.code, 0, "{done:?}");
     assert!(nodes.run(&["jobs"]).out.contains("typo/x"));
     let forget = || nodes.run(&["jobs", "forget", "typo/x"]);
     let done = forget();
@@ -450,7 +449,8 @@ async fn a_job_is_triggered_on_one_of_its_replicas_and_the_exit_code_is_its_outc
     let first = running(&nodes, "billing", job()).await;
     let second = running(&nodes, "billing", job()).await;
     // No tick of it was due before.
-    let done = trigger(&["--wait", "--unseen"]);
+    once(&nodes, "billing/close-day", is_registered).await;
+    let done = trigger(&["--wait"]);
     assert!(
         done.code == 0 && done.out.contains("by hand: ok after"),
         "{done:?}"
@@ -503,10 +503,59 @@ async fn a_job_is_triggered_on_one_of_its_replicas_and_the_exit_code_is_its_outc
     drop(second.shutdown(Duration::ZERO).await);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_never_ran_is_listed_with_its_next_tick_until_no_scheduler_has_it_for_a_week() {
+    let nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
+    nodes.bless().await;
+    let slip = nodes.run(&["jobs", "pause", "billing/closeday"]);
+    assert!(slip.code == 2 && slip.err.contains("nothing is remembered"), "{slip:?}");
+    let job = SingletonJob::cron("close-day", IN_JULY, "Europe/Berlin", |_: Run| async {
+        Ok::<(), BoxError>(())
+    });
+    let jobs = running(&nodes, "billing", job).await;
+    let memory = once(&nodes, "billing/close-day", is_registered).await;
+    let next = memory["next_tick"].as_str().unwrap();
+    assert!(next.ends_with("-06-30T22:00:00+00:00"), "{memory}");
+    let registered = &memory["registered"];
+    assert_eq!(registered["pattern"], IN_JULY);
+    assert_eq!(registered["zone"], "Europe/Berlin");
+    assert_eq!(registered["gone"], false);
+    assert_eq!(memory["known"], true);
+    let words = |out: &str| out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let next = next.replace("+00:00", "Z");
+    let listed = words(&nodes.run(&["jobs"]).out);
+    let line = format!("billing/close-day idle; next tick {next}; no run is remembered");
+    assert_eq!(listed, line);
+    let shown = nodes.run(&["jobs", "billing/close-day"]);
+    assert_eq!(shown.code, 0, "{shown:?}");
+    for line in [
+        "its schedule is 0 0 0 1 7 * in Europe/Berlin: At 00:00, on day 1, in July, in the zone Europe/Berlin",
+        "its policies are overlap skip, missed skip, at most once",
+        &format!("its next tick is {next}"),
+        "no run is remembered",
+    ] {
+        assert!(words(&shown.out).contains(line), "{line}: {shown:?}");
+    }
+    let paused = nodes.run(&["jobs", "pause", "billing/close-day"]);
+    assert_eq!(paused.code, 0, "{paused:?}");
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
+
+    let days = Duration::from_secs(8 * 24 * 60 * 60);
+    for node in 0..3 {
+        nodes[node].clock().unwrap().advance(days).unwrap();
+    }
+    let listed = words(&nodes.run(&["jobs"]).out);
+    assert_eq!(listed, "billing/close-day gone, paused; no run is remembered");
+    let shown = words(&nodes.run(&["jobs", "billing/close-day"]).out);
+    let gone = "it is gone: no replica has registered it since 20";
+    assert!(shown.contains(gone), "{shown}");
+}
+
 #[tokio::test]
 async fn a_trigger_that_no_replica_picks_up_expires_and_the_command_says_so() {
     let nodes = Nodes::blessed(3).await;
-    let done = nodes.run(&["jobs", "trigger", "billing/close-day", "--unseen"]);
+    nodes.pause_job("billing", "close-day").await;
+    let done = nodes.run(&["jobs", "trigger", "billing/close-day"]);
     assert!(
         done.code == 1 && done.out.contains("no replica has started it within 1 min"),
         "{done:?}"
@@ -518,7 +567,7 @@ async fn a_trigger_without_a_majority_is_told_as_that() {
     let mut nodes = Nodes::blessed(3).await;
     nodes[0].kill().unwrap();
     nodes[1].kill().unwrap();
-    let done = nodes.run(&["jobs", "trigger", "billing/close-day", "--unseen"]);
+    let done = nodes.run(&["jobs", "trigger", "billing/close-day"]);
     assert_eq!(done.code, 3, "{done:?}");
 }
 
@@ -536,8 +585,9 @@ async fn a_triggered_run_that_a_crash_cuts_short_is_told_when_its_lease_is_over(
     let client = Redlock::builder().nodes(relays.iter().map(Relay::url));
     let client = client.ttl(MAX_TTL).max_ttl(MAX_TTL).build().await.unwrap();
     let jobs = running_by(client, "billing", job).await;
+    once(&nodes, "billing/close-day", is_registered).await;
     let done = tokio::task::block_in_place(|| {
-        let arguments = ["jobs", "trigger", "billing/close-day", "--unseen", "--wait"];
+        let arguments = ["jobs", "trigger", "billing/close-day", "--wait"];
         thread::scope(|scope| {
             let command = scope.spawn(|| nodes.run(&arguments));
             begun.recv_timeout(Duration::from_secs(120)).unwrap();
@@ -575,8 +625,9 @@ async fn a_backfill_runs_each_tick_of_its_range_once_and_the_exit_code_says_how(
         running(&nodes, "billing", job()).await,
         running(&nodes, "billing", job()).await,
     ];
+    once(&nodes, "billing/close-day", is_registered).await;
     let backfill = |from: &str, to: &str, more: &[&str]| {
-        let range = ["--from", from, "--to", to, "--unseen"];
+        let range = ["--from", from, "--to", to];
         nodes.run(&[&["jobs", "backfill", "billing/close-day"], &range[..], more].concat())
     };
     let (from, to) = ("2022-01-01T00:00:00Z", "2024-06-30T22:00:00Z");
@@ -624,6 +675,7 @@ async fn a_backfill_of_days_has_those_of_the_zone_of_the_job() {
     };
     let job = SingletonJob::cron("close-day", IN_JULY, "Europe/Berlin", work);
     let jobs = running(&nodes, "billing", job).await;
+    once(&nodes, "billing/close-day", is_registered).await;
     let backfill = |days: &[&str]| {
         let days = days.iter().flat_map(|day| ["--day", day]);
         let days: Vec<_> = days.collect();
@@ -659,35 +711,26 @@ async fn a_backfill_that_cannot_be_is_refused_and_says_why() {
         nodes.run(&[&["jobs", "backfill", "billing/close-day"], &range[..], more].concat())
     };
     let (from, to) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
-    for (from, to, more, why) in [
-        (
-            from,
-            to,
-            &[][..],
-            "nothing is remembered of billing/close-day",
-        ),
-        (to, from, &["--unseen"], "ends before it begins"),
-        (from, "2126-01-01T00:00:00Z", &["--unseen"], "in the future"),
-        (
-            from,
-            "tomorrow",
-            &["--unseen"],
-            "neither an instant like 20",
-        ),
+    let unknown = backfill(from, to, &[]);
+    let why = "nothing is remembered of billing/close-day";
+    assert!(unknown.code == 2 && unknown.err.contains(why), "{unknown:?}");
+    nodes.pause_job("billing", "close-day").await;
+    for (from, to, why) in [
+        (to, from, "ends before it begins"),
+        (from, "2126-01-01T00:00:00Z", "in the future"),
+        (from, "tomorrow", "neither an instant like 20"),
     ] {
-        let done = backfill(from, to, more);
+        let done = backfill(from, to, &[]);
         assert!(done.code == 2 && done.err.contains(why), "{why}: {done:?}");
     }
     let keys = nodes.keys();
-    assert!(
-        !keys.iter().any(|key| key.contains("close-day")),
-        "{keys:?}"
-    );
+    let is_asked = |key: &String| key.contains("request") || key.contains("bell");
+    assert!(!keys.iter().any(is_asked), "{keys:?}");
     let minutes = SingletonJob::cron("close-day", "0 * * * * *", "UTC", |_: Run| async {
         Ok::<(), BoxError>(())
     });
     let jobs = running(&nodes, "billing", minutes.only_if(|_| false)).await;
-    let done = backfill(from, to, &["--unseen"]);
+    let done = backfill(from, to, &[]);
     // A tick of each minute, and both ends.
     let words = "1441 ticks of billing/close-day";
     assert!(done.code == 2 && done.err.contains(words), "{done:?}");
@@ -713,8 +756,8 @@ async fn a_list_of_no_job_says_so() {
 async fn a_pause_has_a_reason_and_an_end_and_is_for_all_jobs_that_begin_so() {
     let nodes = Nodes::blessed(3).await;
     for job in ["billing/close-day", "billing/close-month", "mail/send"] {
-        let done = nodes.run(&["jobs", "pause", job, "--unseen"]);
-        assert_eq!(done.code, 0, "{done:?}");
+        let (namespace, name) = job.split_once('/').unwrap();
+        nodes.pause_job(namespace, name).await;
         assert_eq!(nodes.run(&["jobs", "resume", job, "--by", "bob"]).code, 0);
     }
     let until = "2999-01-01";
@@ -751,14 +794,8 @@ async fn a_pause_has_a_reason_and_an_end_and_is_for_all_jobs_that_begin_so() {
         none.err.contains("no job is known that begins with bill/"),
         "{none:?}"
     );
-    let over = nodes.run(&[
-        "jobs",
-        "pause",
-        "mail/send",
-        "--unseen",
-        "--until",
-        "2020-01-01",
-    ]);
+    nodes.pause_job("mail", "send").await;
+    let over = nodes.run(&["jobs", "pause", "mail/send", "--until", "2020-01-01"]);
     assert_eq!(over.code, 2, "{over:?}");
     assert!(
         over.err.contains("the end of the pause is over"),
@@ -785,8 +822,8 @@ async fn a_run_is_stopped_and_a_backfill_cancelled_by_the_command() {
         "2026-11-01T00:00:00Z",
         "--to",
         "2026-11-01T09:00:00Z",
-        "--unseen",
     ];
+    once(&nodes, "billing/sweep", is_registered).await;
     let asked = nodes.run(&[&["jobs", "backfill", "billing/sweep"][..], &backfill].concat());
     assert_eq!(asked.code, 0, "{asked:?}");
     let json = || -> Value {

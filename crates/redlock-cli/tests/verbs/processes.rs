@@ -10,7 +10,7 @@ use std::{
 use axum::{Router, routing::get};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use redlock_core::{LockGuard, Redlock, ResourceKey};
-use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+use redlock_cron::{BoxError, SingletonJob, SingletonScheduler, inspect};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -122,16 +122,20 @@ async fn status_tells_how_many_callers_wait_for_locks_of_a_class_and_where() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn top_shows_who_waits_and_when_the_next_tick_of_a_job_is() {
     let service = Service::start("top-of-waiting").await;
-    let (guard, mut waiting) = service.contended(7).await;
     let jobs = SingletonScheduler::standalone(service.client.clone()).namespace("billing");
     let jobs = jobs.build().unwrap();
     let hour = Duration::from_secs(3_600);
     let job = SingletonJob::every("day", hour, async |_run| Ok::<(), BoxError>(()));
     jobs.add(job).await.unwrap();
-    // Nodes remember no job that never ran and is not paused.
-    let pause = ["jobs", "pause", "billing/day", "--unseen"];
-    let pause = [&pause[..], &["--namespace", service.namespace]].concat();
-    assert_eq!(service.nodes.run(&pause).code, 0);
+    jobs.start().await.unwrap();
+    let is_known = async || {
+        let job = inspect(&service.client, "billing", "day").await;
+        job.unwrap().registration().is_some()
+    };
+    while !is_known().await {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (guard, mut waiting) = service.contended(7).await;
 
     let url = format!("http://{}", service.process);
     let top = service.with(&["top", "--json", "--every", "200ms"], &url);

@@ -17,7 +17,7 @@ async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
     let mut nodes = Nodes::blessed(3).await;
     let client = nodes.client().await;
     let guard = client.acquire("order:7").await.unwrap();
-    nodes.run(&["jobs", "pause", "billing/day", "--unseen"]);
+    nodes.pause_job("billing", "day").await;
     nodes[0].kill().unwrap();
     // Narrow, as in a window beside others.
     let line = "stty rows 24 cols 58; \"$REDLOCK\" top; echo \"ended with $?\"";
@@ -81,8 +81,7 @@ async fn it_shows_a_look_as_soon_as_it_was_taken() {
 #[tokio::test]
 async fn jobs_that_cannot_be_looked_for_stay_as_they_were_and_that_is_said() {
     let mut nodes = Nodes::blessed(3).await;
-    let done = nodes.run(&["jobs", "pause", "billing/day", "--unseen"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    nodes.pause_job("billing", "day").await;
     let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
     let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(top.stdout.take().unwrap()).lines();
@@ -195,8 +194,7 @@ async fn it_shows_callers_of_all_processes_in_line() {
 async fn it_tells_clocks_that_are_off_quarantines_and_jobs() {
     let mut nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
     nodes.bless().await;
-    let done = nodes.run(&["jobs", "pause", "billing/day", "--unseen"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    nodes.pause_job("billing", "day").await;
     let ahead = Duration::from_millis(600);
     nodes[1].clock().unwrap().advance(ahead).unwrap();
     nodes[2].restart().unwrap();

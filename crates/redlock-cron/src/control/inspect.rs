@@ -7,11 +7,11 @@ use futures_util::future::join_all;
 use redlock_core::{JobReading, NodeReport, Redlock, Series};
 
 use crate::{
-    Backfill, JobMemory, JobStatus, Overlap, PastRun, SetupError,
+    Backfill, JobMemory, JobRegistration, JobStatus, Overlap, PastRun, SetupError,
     clock::{SystemClock, WallClock as _},
     job::{
         JobId, JobNamespace,
-        series::{BACKFILLED, BACKFILLS, MANUAL, PAUSES, REQUESTED},
+        series::{BACKFILLED, BACKFILLS, KNOWN, MANUAL, PAUSES, REQUESTED},
     },
     tick::{JobRunner, pause_at},
 };
@@ -69,8 +69,11 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, have_one_lock: Option<bo
     let started = |series| [Series::TICKS, MANUAL, REQUESTED, BACKFILLED].contains(&series);
     let runs = record.iter().flat_map(|record| record.runs(started));
     let runs = runs.cloned().map(|record| PastRun { record });
+    let registrations = record.as_ref().map(|record| record.of(KNOWN));
     let mut memory = JobMemory {
         is_known: record.is_some(),
+        registration: registrations.and_then(|state| JobRegistration::newest(state, now)),
+        now,
         is_paused: pause.as_ref().map(Option::is_some),
         pause: pause.flatten(),
         running: None,

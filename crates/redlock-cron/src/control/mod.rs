@@ -7,6 +7,7 @@ mod expectation;
 mod inspect;
 mod log;
 mod moment;
+mod registration;
 mod remote;
 mod requests;
 

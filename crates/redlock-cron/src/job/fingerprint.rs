@@ -71,7 +71,12 @@ impl Fingerprint {
 
     /// Returns whether the number that is recorded with a run is of this schedule.
     pub(crate) fn is_same_schedule(self, number: u64) -> bool {
-        (number & !MADE_UP) >> HALF == self.number() >> HALF
+        Self::have_same_schedule(self.number(), number)
+    }
+
+    /// Returns whether two numbers that are recorded are of the same schedule.
+    pub(crate) fn have_same_schedule(one: u64, other: u64) -> bool {
+        (one & !MADE_UP) >> HALF == (other & !MADE_UP) >> HALF
     }
 }
 

@@ -22,3 +22,5 @@ pub(crate) const STOPS: Series = Series::new('s');
 pub(crate) const CANCELS: Series = Series::new('c');
 /// The moments at which a success of the job was expected, and overdue.
 pub(crate) const SUCCESSES: Series = Series::new('e');
+/// The moments at which the job was registered, of which nodes remember the last.
+pub(crate) const KNOWN: Series = Series::new('K');

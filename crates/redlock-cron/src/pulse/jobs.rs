@@ -1,20 +1,32 @@
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use chrono::{DateTime, Utc};
 use redlock_core::Tick;
-use tokio::time::Instant;
+use tokio::{
+    select,
+    time::{Instant, sleep},
+};
 
-use crate::{clock::lag, control::answer_bell, replica::Replica, tick::JobRunner};
+use crate::{
+    clock::lag,
+    control::answer_bell,
+    replica::Replica,
+    tick::{JobRunner, random_up_to},
+};
 
 /// The jobs of a scheduler by name, and when they were woken up.
 pub(crate) struct Jobs {
     replica: Arc<Replica>,
     state: Mutex<JobsState>,
     bell: Arc<Bell>,
+    is_registering: Arc<AtomicBool>,
 }
 
 struct JobsState {
@@ -37,6 +49,7 @@ impl Jobs {
             replica,
             state,
             bell: Arc::default(),
+            is_registering: Arc::default(),
         }
     }
 
@@ -109,21 +122,48 @@ impl Jobs {
 
     /// Looks at what the nodes remember that concerns no tick.
     pub(crate) fn look_at_nodes(&self) {
-        for runner in self.all() {
+        let jobs = self.all();
+        for runner in &jobs {
             runner.look_for_success();
         }
+        self.register(&jobs);
         if !self.bell.begin() {
             return;
         }
-        let (replica, jobs, bell) = (
-            Arc::clone(&self.replica),
-            self.all(),
-            Arc::clone(&self.bell),
-        );
+        let (replica, bell) = (Arc::clone(&self.replica), Arc::clone(&self.bell));
         self.replica.tasks.spawn(async move {
             let key = replica.namespace.bell_key();
             let rung = answer_bell(&replica.claims, key, bell.heard(), &jobs).await;
             bell.end(rung);
+        });
+    }
+
+    /// Registers the jobs for which that is due, one after another, so that ticks have the nodes first.
+    fn register(&self, jobs: &[Arc<JobRunner>]) {
+        let due = jobs.iter().filter(|runner| runner.job.registration.is_due());
+        let mut due: Vec<_> = due.map(Arc::clone).collect();
+        if due.is_empty() || self.is_registering.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // Replicas that start together begin with other jobs, and find those that another has registered.
+        let first = random_up_to(Duration::from_millis(due.len() as u64 - 1)).as_millis();
+        due.rotate_left(usize::try_from(first).unwrap_or(0));
+        let (replica, is_registering) =
+            (Arc::clone(&self.replica), Arc::clone(&self.is_registering));
+        self.replica.tasks.spawn(async move {
+            let registering = async {
+                for runner in due {
+                    if !runner.job.ending.is_draining() {
+                        runner.register().await;
+                        sleep(BETWEEN_REGISTRATIONS).await;
+                    }
+                }
+            };
+            select! {
+                () = replica.tasks.draining() => {}
+                () = registering => {}
+            }
+            is_registering.store(false, Ordering::Relaxed);
         });
     }
 
@@ -219,6 +259,9 @@ impl Bell {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// How long to wait between the registrations of two jobs.
+const BETWEEN_REGISTRATIONS: Duration = Duration::from_millis(5);
 
 /// How long to wait between two looks for requests.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series, ledger::TickLine};
 
 use super::{
-    JobPause, PastRun,
+    JobPause, JobRegistration, PastRun,
     backfill::{BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
     past_run::line_of,
 };
@@ -51,6 +51,9 @@ pub struct JobMemory {
     /// The newest first.
     pub(crate) runs: Vec<PastRun>,
     pub(crate) backfill: Option<Backfill>,
+    pub(crate) registration: Option<JobRegistration>,
+    /// The nodes' time at the reading.
+    pub(crate) now: DateTime<Utc>,
     pub(crate) nodes: Vec<NodeReport>,
 }
 
@@ -178,6 +181,12 @@ impl JobMemory {
     /// Returns the [backfill](crate::request_backfill) that a replica has begun last; `None` if there was none.
     pub fn backfill(&self) -> Option<&Backfill> {
         self.backfill.as_ref()
+    }
+
+    /// Returns what a scheduler has registered of the job, also before its first tick; `None` also if too few nodes have said
+    /// so.
+    pub fn registration(&self) -> Option<&JobRegistration> {
+        self.registration.as_ref()
     }
 
     /// Returns the run that goes on: its end is not recorded, and its lock is held, or may be held.

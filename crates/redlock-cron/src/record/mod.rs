@@ -9,6 +9,7 @@ mod metrics;
 mod observer;
 mod outcome;
 mod past_run;
+mod registration;
 mod report;
 mod status;
 
@@ -21,6 +22,7 @@ pub(crate) use self::{
     observer::{Observer, OutcomeHook, StartHook, guarded},
     outcome::{cut_short_outcomes, is_outcome},
     past_run::{is_unstarted, line_of},
+    registration::{OwnRegistration, REGISTERED},
     report::Measured,
     status::Journal,
 };
@@ -30,6 +32,7 @@ pub use self::{
     memory::{Backfill, InUse, JobMemory},
     outcome::Outcome,
     past_run::PastRun,
+    registration::JobRegistration,
     report::{ShutdownReport, TickReport, UnfinishedRun},
     status::JobStatus,
 };

@@ -18,6 +18,7 @@ mod outcomes;
 mod places;
 mod policies;
 mod pulse;
+mod registration;
 mod removal;
 mod requests;
 mod requests_of_all;

@@ -17,7 +17,7 @@ use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, TickReport, Trigger,
     clock::{LONGEST_AHEAD, lag, to_instant, to_tick},
     job::{Condition, Fingerprint, JobId, JobSettings, Work, early, series::CANCELS},
-    record::{ExpectationLooks, Journal, guarded, line_of},
+    record::{ExpectationLooks, Journal, OwnRegistration, guarded, line_of},
     replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
 };
@@ -39,6 +39,7 @@ pub(crate) struct JobContext {
     pub(crate) journal: Journal,
     pub(crate) looks: ExpectationLooks,
     pub(crate) requests: Requests,
+    pub(crate) registration: OwnRegistration,
     pub(crate) ending: Ending,
 }
 
@@ -111,6 +112,7 @@ impl JobContext {
             journal: Journal::default(),
             looks: ExpectationLooks::default(),
             requests: Requests::default(),
+            registration: OwnRegistration::new(&job.plan, &job.except, &settings),
         })
     }
 

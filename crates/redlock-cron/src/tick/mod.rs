@@ -41,7 +41,7 @@ pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns a random time, in whole milliseconds.
-fn random_up_to(longest: Duration) -> Duration {
+pub(crate) fn random_up_to(longest: Duration) -> Duration {
     let millis = longest.as_millis();
     let random = Uuid::new_v4().as_u128() % (millis + 1);
     Duration::from_millis(u64::try_from(random).unwrap_or(0))

@@ -94,11 +94,11 @@ impl JobAnswers {
             state.watermark = state.watermark.max(Some(entry.tick));
             state.runs.extend(RunRecord::of(&entry));
         }
-        for JobState { runs, .. } in series.values_mut() {
+        for (series, JobState { runs, .. }) in &mut series {
             // Of what nodes say of one run, its end comes first.
             runs.sort_by_key(|run| (Reverse((run.tick, run.attempt, run.token)), run.is_open()));
             runs.dedup_by_key(|run| (run.tick, run.attempt, run.token));
-            runs.truncate(JobEntry::MOST);
+            runs.truncate(JobEntry::most_of(*series));
         }
         Some(JobRecord { series, none })
     }

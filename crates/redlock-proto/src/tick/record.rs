@@ -35,13 +35,18 @@ pub struct JobEntry {
 }
 
 impl JobEntry {
-    /// The most lines that a node keeps of a series, an anchor aside.
+    /// The most lines that a node keeps of a series, an anchor aside; of one with an upper-case letter, it is one line.
     ///
     /// A backfill of the job adapter has a hundred ticks at most, and the run that its first claim finds must stay.
     pub const MOST: usize = 101;
 
     /// No lease has this token.
     const NO_TOKEN: u64 = 0;
+
+    /// Returns the most lines that a node keeps of this series, an anchor aside.
+    pub(crate) const fn most_of(series: Series) -> usize {
+        if series.has_one_line() { 1 } else { Self::MOST }
+    }
 
     /// Returns what a node keeps of this run when it has too many: its tick.
     pub(crate) fn to_anchor(&self) -> Self {

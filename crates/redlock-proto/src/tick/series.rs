@@ -5,6 +5,7 @@ use std::fmt;
 /// A job has one record on each node.
 /// Its scheduled [ticks](Self::TICKS) are one series; what else belongs to the job, such as its pauses or the moments at
 /// which operators asked for runs, is claimed in further series, and read with the ticks at once.
+/// Of a series with an upper-case letter, nodes keep the newest line only.
 ///
 /// ```
 /// use redlock_proto::Series;
@@ -33,6 +34,11 @@ impl Series {
             "a series is a letter or a digit"
         );
         Self(letter as u8)
+    }
+
+    /// Returns whether nodes keep its newest line only, an anchor aside.
+    pub(super) const fn has_one_line(self) -> bool {
+        self.0.is_ascii_uppercase()
     }
 
     /// Returns the series that nodes call by this text.

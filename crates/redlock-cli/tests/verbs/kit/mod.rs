@@ -83,6 +83,14 @@ impl Nodes {
         client.expect("the servers have just been started")
     }
 
+    /// Pauses a job that no scheduler has.
+    pub(crate) async fn pause_job(&self, namespace: &str, name: &str) {
+        let client = self.client().await;
+        let paused = redlock_cron::pause(&client, namespace, name).await;
+        client.close().await;
+        paused.expect("a majority votes");
+    }
+
     /// Has a client of this label wait in line for a key, until what this returns is dropped.
     pub(crate) async fn waits(&self, label: &str, key: &'static str) -> JoinSet<()> {
         let builder = Redlock::builder().nodes(self.servers.urls()).label(label);

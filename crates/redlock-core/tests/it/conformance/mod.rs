@@ -253,9 +253,23 @@ async fn jobs_conform(session: &mut dyn Session) {
     let passed = refused(ask(session, claim(due, 2)).await);
     assert_eq!(passed, NoClaim::Passed(entry.clone()));
 
+    // Of a series with an upper-case letter, the newest line stays, and the tick of the one before it.
+    let single = |ms: u64, text: &str| JobEntry {
+        series: Series::new('Q'),
+        tick: Tick::from_millis(due.as_millis() + ms).expect("in range"),
+        token: if text == "-" { 0 } else { counter },
+        text: text.into(),
+        ..entry.clone()
+    };
+    for ms in 0..3 {
+        let line = single(ms, "registered");
+        assert_eq!(ask(session, commit(&line, 1)).await, Reply::Done);
+    }
+    let single = [single(2, "registered"), single(1, "-")];
+
     let ended = JobEntry {
         text: "it has ended".into(),
-        ..entry
+        ..entry.clone()
     };
     let record = JobVerb::Record {
         entry: ended.clone(),
@@ -266,7 +280,7 @@ async fn jobs_conform(session: &mut dyn Session) {
         lock: "books".into(),
     };
     let expected = Reply::Runs {
-        entries: vec![ended],
+        entries: single.into_iter().chain([ended]).collect(),
         free_in: Some(Duration::ZERO),
     };
     assert_eq!(ask(session, job(read.clone())).await, expected);

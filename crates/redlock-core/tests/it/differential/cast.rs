@@ -92,8 +92,9 @@ pub(crate) fn job(number: usize) -> NodeKey {
 
 /// The series of a claim, which is often that of ticks.
 pub(crate) fn series(ttl: Duration) -> Series {
-    match ttl.as_millis() % 16 {
+    match ttl.as_millis() % 32 {
         3 => Series::new('q'),
+        19 => Series::new('Q'),
         _ => Series::TICKS,
     }
 }

@@ -203,14 +203,14 @@ impl Store {
         }
         let runs = self.jobs.entry(job.clone()).or_default();
         runs.insert(0, entry.clone());
-        let mut kept = 0;
+        let (mut kept, most) = (0, JobEntry::most_of(entry.series));
         runs.retain_mut(|run| {
             kept += usize::from(run.series == entry.series);
             // However many of those before it are withdrawn, the ticks up to this one stay claimed.
-            if run.series == entry.series && kept == JobEntry::MOST + 1 {
+            if run.series == entry.series && kept == most + 1 {
                 *run = run.to_anchor();
             }
-            run.series != entry.series || kept <= JobEntry::MOST + 1
+            run.series != entry.series || kept <= most + 1
         });
     }
 }

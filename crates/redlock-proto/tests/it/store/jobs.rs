@@ -295,6 +295,10 @@ fn each_series_of_a_job_has_its_own_watermark_and_memory() {
     for ms in 1_000..1_000 + 2 * JobEntry::MOST as u64 {
         ask(&mut store, commit(1, of(Series::TICKS, ms)), now);
     }
+    let single = Series::new('Q');
+    for ms in 1_000..1_005 {
+        ask(&mut store, commit(1, of(single, ms)), now);
+    }
     let lines = |store: &Store, series| {
         let lines = store.runs(&"job".into()).iter();
         lines.filter(|line| line.series == series).count()
@@ -302,6 +306,7 @@ fn each_series_of_a_job_has_its_own_watermark_and_memory() {
     assert_eq!(lines(&store, other), 1, "they are not pushed out");
     let anchored = JobEntry::MOST + 1;
     assert_eq!(lines(&store, Series::TICKS), anchored);
+    assert_eq!(lines(&store, single), 2, "one and an anchor");
     // A tick of the one is claimed in the other.
     let later = commit(1, of(other, 1_001));
     assert_eq!(ask(&mut store, later, now), Reply::Done);

@@ -1,0 +1,133 @@
+//! The registration of jobs on the nodes.
+
+use super::{
+    host::{Host, hosts, pass},
+    *,
+};
+use crate::JobRegistration;
+
+const HOUR: u64 = 3_600;
+
+/// Not due in these tests.
+const IN_JULY: &str = "0 0 0 1 7 *";
+
+impl Fleet {
+    async fn registration(&self) -> Option<JobRegistration> {
+        self.memory().await.registration().cloned()
+    }
+}
+
+/// Lets hours pass in steps of a few minutes, in which timers do not fire.
+async fn hours(hosts: &[&Host], hours: u64) {
+    for _ in 0..12 * hours {
+        for host in hosts {
+            host.replica.look_at_clocks().await;
+            host.jobs.look_at_nodes();
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        tokio::time::advance(Duration::from_secs(295)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_never_ran_is_known_by_its_schedule_and_is_registered_again_each_day() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let hosts = hosts(&fleet, || starts.quick_job(IN_JULY)).await;
+    pass(&hosts.each_ref(), 5).await;
+    let known = fleet.registration().await.unwrap();
+    assert_eq!((known.pattern(), known.zone()), (IN_JULY, Some("UTC")));
+    let july = "2027-07-01T00:00:00Z".parse().unwrap();
+    assert_eq!(known.next_tick(), Some(july));
+    assert_eq!(
+        known.policies(),
+        Some("overlap skip, missed skip, at most once")
+    );
+    hours(&hosts.each_ref(), 20).await;
+    let later = fleet.registration().await.unwrap();
+    assert_eq!(later.registered_at(), known.registered_at());
+    hours(&hosts.each_ref(), 6).await;
+    let again = fleet.registration().await.unwrap();
+    assert!(again.registered_at() > known.registered_at() + TimeDelta::hours(23));
+    assert!(starts.list().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_with_other_settings_is_registered_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let host = Host::new(&fleet).await;
+    host.put(starts.quick_job(IN_JULY));
+    pass(&[&host], 3).await;
+    host.put(starts.quick_job("0 0 0 1 8 *"));
+    pass(&[&host], 3).await;
+    let known = fleet.registration().await.unwrap();
+    assert_eq!(known.pattern(), "0 0 0 1 8 *");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_no_replica_has_registered_for_a_week_is_gone() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let host = Host::new(&fleet).await;
+    host.put(starts.quick_job(IN_JULY));
+    hours(&[&host], 9 * 24).await;
+    assert!(!fleet.registration().await.unwrap().is_gone());
+    host.remove(0).await;
+    hours(&[&host], 6 * 24).await;
+    assert!(!fleet.registration().await.unwrap().is_gone());
+    hours(&[&host], 2 * 24).await;
+    assert!(fleet.registration().await.unwrap().is_gone());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_that_fails_or_is_lost_is_made_later() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let host = Host::new(&fleet).await;
+    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+    host.put(starts.quick_job(IN_JULY));
+    pass(&[&host], 20).await;
+    fleet.nodes[..2].iter().for_each(MemoryNode::start);
+    pass(&[&host], 90).await;
+    assert!(fleet.registration().await.is_some());
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    pass(&[&host], 200).await;
+    assert!(fleet.registration().await.is_none());
+    hours(&[&host], 2).await;
+    assert!(fleet.registration().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_schedule_that_is_too_long_for_the_nodes_the_next_tick_is_known() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let host = Host::new(&fleet).await;
+    let first = chrono::NaiveDate::from_ymd_opt(2027, 1, 16).unwrap();
+    let job = starts.quick_job("0 0 9 * * *");
+    host.put(job.except(first.iter_days().take(40)));
+    pass(&[&host], 3).await;
+    let known = fleet.registration().await.unwrap();
+    assert!(known.schedule().is_none());
+    let next = "2027-01-15T09:00:00Z".parse().unwrap();
+    assert_eq!(known.next_tick(), Some(next));
+    fleet.sleep_until(2 * HOUR * 1_000).await;
+    assert_eq!(fleet.registration().await.unwrap().next_tick(), None);
+}
+
+/// Their registrations are spread, and none waits for those of all others.
+#[tokio::test(start_paused = true)]
+async fn many_jobs_are_registered_one_after_another() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let hosts = [Host::new(&fleet).await, Host::new(&fleet).await];
+    for host in &hosts {
+        for number in 0..300 {
+            let name = format!("job-{number}");
+            let job = starts.quick_job(IN_JULY);
+            host.put(SingletonJob { name, ..job });
+        }
+    }
+    pass(&hosts.each_ref(), 4).await;
+    let client = fleet.client().await;
+    for number in 0..300 {
+        let name = format!("job-{number}");
+        let memory = crate::inspect(&client, "tests", &name).await.unwrap();
+        assert!(memory.registration().is_some(), "{name}");
+    }
+    client.close().await;
+}
