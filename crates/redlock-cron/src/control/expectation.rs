@@ -11,7 +11,7 @@ use super::moment::moment_of;
 use crate::{
     clock::{lag, to_instant},
     job::series::SUCCESSES,
-    record::{Conclusion, SwitchState, ended_at},
+    record::{Conclusion, KeptRuns, SwitchState, ended_at},
     replica::finish,
     tick::{JobRunner, SHORT_WAIT},
 };
@@ -34,7 +34,7 @@ impl JobRunner {
 
     /// Looks at the switch, says what has changed, and returns how long to wait for the next look.
     async fn look_at_switch(&self, within: Duration) -> Duration {
-        let Some(concluded) = self.conclude(within, None).await else {
+        let Some((concluded, kept)) = self.conclude(within, None).await else {
             return AFTER_FAILURE;
         };
         if self.job.ending.is_draining() {
@@ -48,18 +48,19 @@ impl JobRunner {
         match concluded {
             Conclusion::Until(end) => {
                 let left = lag(self.job.nodes_now(), end);
-                left.clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+                // Before the nodes forget runs that this replica has not seen.
+                left.min(kept.span / 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
             }
             Conclusion::Overdue => (within / 4).clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
-            Conclusion::Changed(state) => {
-                self.change(within, state).await;
+            Conclusion::Changed(state) | Conclusion::Fading(state) => {
+                self.record(within, state, concluded).await;
                 SHORTEST_PAUSE
             }
         }
     }
 
-    /// Makes the nodes remember a changed state, and says it, unless another replica has.
-    async fn change(&self, within: Duration, state: SwitchState) {
+    /// Makes the nodes remember the state of this conclusion, and says it if it has changed, unless another replica has.
+    async fn record(&self, within: Duration, state: SwitchState, concluded: Conclusion) {
         let (id, claims) = (&self.job.id, &self.job.replica.claims);
         let ask = |now| {
             moment_of(
@@ -77,13 +78,14 @@ impl JobRunner {
         };
         // The lock is held, so no other replica says anything now.
         let again = self.conclude(within, Some(won.claim.tick())).await;
-        let is_so = again == Some(Conclusion::Changed(state)) && won.claim.lease().is_held();
+        let again = again.map(|(again, _)| again);
+        let is_so = again == Some(concluded) && won.claim.lease().is_held();
         let word = if is_so {
             state.as_str()
         } else {
             RunRecord::UNSTARTED
         };
-        if is_so {
+        if is_so && concluded == Conclusion::Changed(state) {
             self.say(within, state);
         }
         finish(id, won.claim, word, Duration::ZERO).await;
@@ -103,12 +105,17 @@ impl JobRunner {
                 target: crate::TARGET, job_namespace = namespace, job, last_success = success(Some(last)),
                 "no longer overdue: a run has ended well"
             ),
-            SwitchState::Expected(None) => {}
+            SwitchState::Expected(None) | SwitchState::ExpectedSince(_) => {}
         }
     }
 
-    /// Returns how the switch stands, without the claim of the moment `own`; `None` if too few nodes have answered.
-    async fn conclude(&self, within: Duration, own: Option<Tick>) -> Option<Conclusion> {
+    /// Returns how the switch stands, without the claim of the moment `own`, and the runs that the nodes have kept; `None` if
+    /// too few nodes have answered.
+    async fn conclude(
+        &self,
+        within: Duration,
+        own: Option<Tick>,
+    ) -> Option<(Conclusion, KeptRuns)> {
         let job = &self.job;
         let memory = self.memory().await;
         let state = memory.record.as_ref()?.of(SUCCESSES);
@@ -116,14 +123,16 @@ impl JobRunner {
             .runs()
             .iter()
             .filter(|run| run.outcome() == Some("ok"));
-        let success = job.looks.newest(good.map(ended_at).max());
+        let success = good.map(ended_at).max();
+        let now = job.nodes_now();
+        let kept = KeptRuns::of(memory.runs(), now);
         let state = SwitchState::newest(state, own);
-        Some(Conclusion::of(success, state, within, job.nodes_now()))
+        let last = job.looks.last_success(success, state, kept, now);
+        Some((Conclusion::of(last, state, kept, within, now), kept))
     }
 }
 
-/// How long to wait between two looks: at the least, also for the end of a lapse, and at the most, because the nodes
-/// remember a hundred runs of a kind.
+/// How long to wait between two looks: at the least, also for the end of a lapse, and at the most.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 

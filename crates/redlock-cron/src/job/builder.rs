@@ -334,8 +334,8 @@ impl SingletonJob {
     ///
     /// The end of a run is known by the clock of its replica: a replica whose clock is ahead delays the report by as
     /// much.
-    /// The nodes remember ten runs of each kind, so a success before more failures than that, all of them within a
-    /// minute, may not be seen.
+    /// The nodes remember the last success also behind more failures than they keep, if a replica was up to see both; a
+    /// success that no replica saw in time delays the report, and never hastens it.
     ///
     /// # Examples
     ///

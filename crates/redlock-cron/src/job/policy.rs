@@ -146,6 +146,8 @@ pub enum Delivery {
     /// run has ended by itself: [`tries`](crate::SingletonJob::tries) calls the job again within its run.
     /// Nor does this start a tick that no replica has started: [`Missed`] is the policy for those, and a tick that the nodes
     /// may have [forgotten](crate::Outcome::Forgotten) is not started at all.
+    /// When a majority of the nodes loses its data, the tick of a run that is cut short gets no further attempt, because no
+    /// node knows of the run, and the replicas report the tick as `Forgotten`.
     /// So a tick's work may be done twice, and may be left undone: look at runs that failed, and at what was
     /// [given up](crate::Outcome::GivenUp).
     ///

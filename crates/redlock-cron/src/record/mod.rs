@@ -18,7 +18,7 @@ pub use self::metrics::ALL as METRICS;
 pub(crate) use self::{
     action::operator_of,
     backfill::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
-    expectation::{Conclusion, ExpectationLooks, SwitchState, ended_at},
+    expectation::{Conclusion, ExpectationLooks, KeptRuns, SwitchState, ended_at},
     observer::{Observer, OutcomeHook, StartHook, guarded},
     outcome::{cut_short_outcomes, is_outcome},
     past_run::{is_unstarted, line_of},

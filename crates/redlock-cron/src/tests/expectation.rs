@@ -2,7 +2,11 @@
 
 use tracing::Level;
 
-use super::{host::Host, logs::Logged, *};
+use super::{
+    host::{Host, pass},
+    logs::Logged,
+    *,
+};
 
 /// Not due in these tests.
 const IN_JULY: &str = "0 0 0 1 7 *";
@@ -142,6 +146,85 @@ async fn a_success_is_known_though_the_nodes_have_forgotten_it_behind_failures()
     let said = errors.take_with("within_s");
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains_key("last_success"), "{said:?}");
+}
+
+/// Returns a job of five seconds whose runs end well up to a second, and of which a success is expected in twenty minutes.
+fn good_until(second: i64) -> SingletonJob {
+    let job = Starts::default().job(EVERY_FIVE_SECONDS, move |run: Run| async move {
+        match run.tick() <= tick(second) {
+            true => Ok(()),
+            false => Err("no ledger".into()),
+        }
+    });
+    job.expect_success_within(Duration::from_secs(1_200))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_comes_after_many_failures_says_overdue_when_the_others_would() {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    let first = Host::of(&fleet, good_until(58)).await;
+    first.until(600).await;
+    // By now, the nodes remember failures only.
+    let remembered = fleet.memory().await;
+    assert!(remembered.last_success().is_none());
+    first.end().await;
+    let second = Host::of(&fleet, good_until(58)).await;
+    second.until(1_256).await;
+    assert!(errors.take_with("within_s").is_empty());
+    second.until(1_264).await;
+    let said = errors.take_with("within_s");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0]["last_success"].starts_with("2027-01-15 08:01:00"),
+        "{said:?}"
+    );
+    second.until(1_500).await;
+    assert!(errors.take_with("within_s").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_never_succeeds_is_overdue_though_replicas_are_replaced_before_each_limit() {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    for second in [400, 800, 1_199] {
+        let host = Host::of(&fleet, good_until(0)).await;
+        host.until(second).await;
+        host.end().await;
+    }
+    assert!(errors.take_with("within_s").is_empty());
+    let host = Host::of(&fleet, good_until(0)).await;
+    host.until(1_220).await;
+    assert_eq!(errors.take_with("within_s").len(), 1);
+}
+
+/// It cannot know what was before the failures that the nodes remember.
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_finds_failures_only_gives_a_success_before_them_its_time() {
+    let (errors, _guard) = Logged::at(Level::ERROR);
+    let fleet = Fleet::new();
+    let unaware = |second| {
+        let job = good_until(second);
+        let settings = crate::job::JobSettings {
+            expect_success_within: None,
+            ..job.settings
+        };
+        SingletonJob { settings, ..job }
+    };
+    let early = Host::of(&fleet, good_until(58)).await;
+    early.until(2).await;
+    early.end().await;
+    let others = Host::of(&fleet, unaware(58)).await;
+    others.until(1_150).await;
+    let last = Host::of(&fleet, good_until(58)).await;
+    pass(&[&others, &last], 150).await;
+    others.end().await;
+    assert!(
+        errors.take_with("within_s").is_empty(),
+        "a run of second 58 had ended well"
+    );
+    last.until(1_900).await;
+    assert_eq!(errors.take_with("within_s").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

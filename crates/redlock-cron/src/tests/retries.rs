@@ -36,6 +36,31 @@ async fn a_run_that_a_shutdown_ends_uses_up_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tick_whose_run_the_nodes_have_forgotten_is_reported_as_that_and_gets_no_attempt() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut members = [
+        fleet.member(0, job(&starts, 9, 2)).await,
+        fleet.member(0, job(&starts, 9, 2)).await,
+        fleet.member(0, job(&starts, 9, 2)).await,
+    ];
+    for (member, late) in members.iter().zip([0, 200, 300]) {
+        member.wake_at(3_000 + late).await;
+    }
+    fleet.sleep_until(5_000).await;
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    fleet.sleep_until(200_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+    let mut reports = members.iter_mut().map(|member| {
+        let reports = std::iter::from_fn(|| member.reports.try_recv().ok());
+        let reports = reports.map(|report| (report.tick(), report.outcome()));
+        reports.collect::<Vec<_>>()
+    });
+    assert_eq!(reports.next(), Some(vec![(tick(3), Outcome::Lost)]));
+    let forgotten = vec![(tick(3), Outcome::Forgotten)];
+    assert!(reports.all(|reports| reports == forgotten));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tick_that_has_had_all_its_attempts_is_given_up_by_one_replica_and_for_good() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut members = Vec::new();
