@@ -23,7 +23,7 @@ use super::{
     moment::{EARLY, REQUEST_LIFETIME, moment_of},
 };
 use crate::{
-    Action, MOST_BACKFILLED, Outcome, Trigger,
+    Action, MOST_BACKFILLED, Outcome, PastRun, Trigger,
     clock::{lag, to_instant, to_tick},
     job::{
         JobId, early,
@@ -332,7 +332,7 @@ impl JobRunner {
         let job = &self.job;
         let own = moment_of_tick(moment, number);
         let tick = tick_of(ticks, number).expect("it is one of the ticks");
-        let mut settled = None;
+        let (mut settled, mut waited_for) = (None, None);
         let won = loop {
             if lag(moment, job.nodes_now()) > BACKFILL_LIFETIME {
                 let why = "the backfill was requested too long ago";
@@ -366,6 +366,11 @@ impl JobRunner {
                 sleep(BETWEEN_TICKS).await;
                 continue;
             }
+            // The same for one that would come during the run.
+            if let Some(pause) = self.wait_before_a_run(&mut waited_for).await {
+                sleep(pause).await;
+                continue;
+            }
             // A claim in a pause would use the tick up.
             if !job.wants(tick) || is_paused(job).await == Some(true) {
                 sleep(SHORT_WAIT).await;
@@ -394,6 +399,33 @@ impl JobRunner {
             }
         };
         self.start_backfilled(won, tick, runs, settled).await
+    }
+
+    /// Returns for how long a tick of the backfill must wait, because a run goes on, or because the next tick is due before its
+    /// own run ends, if that takes as long as the last one and the last one of a backfill.
+    ///
+    /// Nothing waits for a second tick after the one in `waited_for`, because runs may always take that long.
+    async fn wait_before_a_run(&self, waited_for: &mut Option<DateTime<Utc>>) -> Option<Duration> {
+        if !self.has_shared_lock() {
+            return None;
+        }
+        let memory = self.memory().await;
+        if memory.free_in() != Some(Duration::ZERO) {
+            return Some(SHORT_WAIT);
+        }
+        let now = self.job.nodes_now();
+        let due = self.job.schedule.next_after(now)?;
+        let left = lag(now, due);
+        let was_started = |run: &&PastRun| run.why_not_started().is_none();
+        let mut runs = memory.runs().iter().filter(was_started);
+        let backfilled = runs.clone().find(|run| run.is_backfill());
+        let longest = runs.next().into_iter().chain(backfilled);
+        let longest = longest.filter_map(PastRun::took).max()?;
+        if longest <= left || waited_for.is_some_and(|before| before != due) {
+            return None;
+        }
+        *waited_for = Some(due);
+        Some(left.clamp(BETWEEN_TICKS, LONGEST_WAIT))
     }
 
     /// Decides whether a tick that was claimed for a backfill is started.
@@ -521,6 +553,9 @@ pub const BACKFILL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long to wait for ticks that are due: no fraction of a second, because each look could find the ticks of a second.
 const BETWEEN_TICKS: Duration = Duration::from_millis(230);
+
+/// How often it is looked at whether a backfill goes on that waits for a tick.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The end of the word for a range whose ticks run again.
 const AGAIN: &str = "/again";

@@ -148,7 +148,7 @@ impl JobRunner {
         read(redlock, id, Some(self.has_shared_lock())).await
     }
 
-    fn has_shared_lock(&self) -> bool {
+    pub(super) fn has_shared_lock(&self) -> bool {
         !matches!(self.job.settings.overlap, Overlap::Allow | Overlap::UpTo(_))
     }
 

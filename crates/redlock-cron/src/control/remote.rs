@@ -309,6 +309,9 @@ pub async fn request_run(
 ///
 /// Ticks that are due go first, whatever the job's [overlap policy](crate::Overlap) is, and a tick of the backfill waits
 /// for the end of a run.
+/// A tick of the backfill also waits for the next tick that is due if its run would not end before, as far as it takes as
+/// long as the last one; it waits for one such tick at most.
+/// So a job whose runs take longer than the time between its ticks loses some of these to the backfill.
 /// A [pause](crate::pause()) of the job holds the backfill up, and its end lets it go on.
 /// Another backfill of the job ends it, and so does [`cancel_backfill`]: no further tick of it is started.
 /// A run that is cut short is not started again; another request for the same range starts it.

@@ -464,6 +464,48 @@ async fn a_tick_that_is_due_waits_for_a_run_of_a_backfill_and_goes_before_the_ne
     }
 }
 
+/// Returns a job of each minute, of which a tick is not started more than five seconds late, and a backfilled run takes
+/// this long.
+fn unforgiving(starts: &Starts, seconds: u64) -> SingletonJob {
+    let job = starts.job("5 * * * * *", move |run: Run| async move {
+        if run.trigger() == Trigger::Backfill {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+        }
+        Ok(())
+    });
+    job.start_within(Duration::from_secs(5))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backfill_starts_no_run_that_would_keep_the_next_tick_waiting() {
+    for overlap in [Overlap::Skip, Overlap::Wait, Overlap::CancelOther] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let mut hosts = hosts(&fleet, || unforgiving(&starts, 40).overlap(overlap)).await;
+        pass(&hosts.each_ref(), 10).await;
+        fleet.backfill(tick(-177), tick(-57)).await;
+        pass(&hosts.each_ref(), 190).await;
+        let expected = [3, -177, 63, -117, 123, -57, 183].map(tick);
+        assert_eq!(starts.list(), expected, "{overlap:?}");
+        let reports = hosts.iter_mut().flat_map(Host::reports);
+        let started = reports.filter(|report| report.outcome().was_started());
+        for report in started {
+            assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
+            let is_due = report.trigger() == Trigger::Schedule;
+            assert!(!is_due || report.lag() < Duration::from_secs(2), "{report:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backfill_whose_runs_take_longer_than_the_time_between_ticks_waits_for_one_tick_each() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let hosts = hosts(&fleet, || unforgiving(&starts, 70)).await;
+    pass(&hosts.each_ref(), 10).await;
+    fleet.backfill(tick(-177), tick(-57)).await;
+    pass(&hosts.each_ref(), 360).await;
+    assert_eq!(starts.list(), [3, -177, 123, -117, 243, -57, 363].map(tick));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_is_due_cancels_a_run_of_a_backfill_under_that_policy_and_not_the_next_one() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
