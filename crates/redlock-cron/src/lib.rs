@@ -26,8 +26,8 @@ pub use self::{
         BoxError, Delivery, JobConfig, Missed, OnLost, Overlap, Run, SingletonJob, Tries, Trigger,
     },
     record::{
-        Action, Backfill, InUse, JobMemory, JobPause, JobRegistration, JobStatus, MOST_BACKFILLED, Outcome, PastRun,
-        ShutdownReport, TickReport, UnfinishedRun,
+        Action, Backfill, InUse, JobMemory, JobPause, JobRegistration, JobStatus, MOST_BACKFILLED,
+        Outcome, PastRun, ShutdownReport, TickReport, UnclaimedTicks, UnfinishedRun,
     },
     schedule::{Schedule, Zone},
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},

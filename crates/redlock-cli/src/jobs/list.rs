@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io, sync::Arc};
 
 use futures_util::{StreamExt, future::join_all, stream};
 use redlock_core::{NodeReport, Redlock};
-use redlock_cron::{JobMemory, JobRegistration, job_remembered_under};
+use redlock_cron::{JobMemory, JobRegistration, UnclaimedTicks, job_remembered_under};
 use serde_json::json;
 
 use super::{
@@ -188,7 +188,7 @@ pub(super) async fn show(
 ) -> CommandResult {
     let client = client(context, settings).await?;
     let memory = remembered(&client, job).await?;
-    print(job, &memory, context.output)?;
+    print(job, &memory, context.output).await?;
     Ok(match (memory.is_known(), is_unknown(&memory)) {
         (false, _) => Exit::NoQuorum,
         (true, true) => Exit::No,
@@ -196,9 +196,19 @@ pub(super) async fn show(
     })
 }
 
-fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()> {
+async fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()> {
     if output.is_json() {
-        return output.json(&to_json(job));
+        let unclaimed = job.unclaimed().await;
+        let unclaimed = unclaimed.iter().map(|ticks| {
+            json!({
+                "first": ticks.first().to_rfc3339(),
+                "last": ticks.last().to_rfc3339(),
+                "ticks": ticks.ticks(),
+                "not_started": ticks.why_not_started(),
+            })
+        });
+        let more = json!({"unclaimed": unclaimed.collect::<Vec<_>>()});
+        return output.json(&with_fields(to_json(job), more));
     }
     if job.is_known() && is_unknown(job) && !is_locked(job) {
         let name = printable(&name.to_string());
@@ -236,7 +246,13 @@ fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()>
     if job.runs().is_empty() && job.is_known() {
         output.line("no run is remembered")?;
     }
+    let unclaimed = job.unclaimed().await;
+    let mut unclaimed = unclaimed.iter().peekable();
     for run in job.runs() {
+        let is_older = |ticks: &&UnclaimedTicks| !run.is_manual() && run.tick() < ticks.first();
+        while let Some(ticks) = unclaimed.next_if(is_older) {
+            output.marked(LineMark::Note, &ticks.to_string())?;
+        }
         let mark = match (run.outcome(), run.why_not_started()) {
             (Some("ok"), _) => LineMark::Good,
             (None, _) | (_, Some(_)) => LineMark::Note,
@@ -244,7 +260,10 @@ fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Result<()>
         };
         output.marked(mark, &run_line(run))?;
     }
-    output.marked(LineMark::Note, NOT_STARTED)
+    match job.registration().and_then(JobRegistration::schedule) {
+        Some(_) => Ok(()),
+        None => output.marked(LineMark::Note, UNCLAIMED),
+    }
 }
 
 /// Prints the schedule, the policies and the next tick of a job.
@@ -262,7 +281,9 @@ fn print_registration(job: &JobRegistration, output: Output) -> std::io::Result<
     }
     if job.is_gone() {
         let since = time(job.registered_at());
-        return output.line(&format!("it is gone: no replica has registered it since {since}"));
+        return output.line(&format!(
+            "it is gone: no replica has registered it since {since}"
+        ));
     }
     match job.next_tick() {
         Some(tick) => output.line(&format!("its next tick is {}", time(tick))),
@@ -282,6 +303,6 @@ fn tell_nodes(nodes: &[NodeReport], output: Output) -> std::io::Result<()> {
 /// A job takes a dozen questions to each node.
 const AT_ONCE: usize = 16;
 
-/// The nodes know no schedule, and after a loss of data not even the runs before it.
-const NOT_STARTED: &str = "ticks that were not started, and runs from before the nodes lost their data, are not among \
-                           these: the log of the replicas tells of them, under redlock::job";
+/// Without the schedule, nothing tells which ticks were due.
+const UNCLAIMED: &str = "ticks that no replica claimed are not among these, because the nodes do not know the schedule: \
+                         the log of the replicas tells of them, under redlock::job";

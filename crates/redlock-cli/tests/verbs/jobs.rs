@@ -79,7 +79,7 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
         !is_quick || out.contains(": ok after less than 1 ms"),
         "{out}"
     );
-    assert!(out.contains("note ticks that were not started"), "{out}");
+    assert!(!out.contains("are not among these"), "{out}");
     let list = nodes.run(&["jobs"]).out;
     assert!(!out.contains("0ns") && !list.contains("0ns"), "{out}{list}");
     jobs.resume("close-day").await.unwrap();
@@ -200,7 +200,8 @@ async fn a_job_is_paused_and_resumed_by_name_and_a_slip_in_it_is_told() {
     once(&nodes, "billing/close-day", skipped).await;
     let shown = nodes.run(&["jobs", "billing/close-day"]).out;
     let lines: Vec<_> = shown.lines().collect();
-    let is_note = |line: &&&str| line.starts_with("note tick 20") && line.ends_with("Z: not started, paused");
+    let is_note =
+        |line: &&&str| line.starts_with("note tick 20") && line.ends_with("Z: not started, paused");
     assert!(lines.iter().any(|line| is_note(&line)), "{shown}");
     assert!(lines.contains(&"its lock is free"), "{shown}");
     let good = lines.iter().filter(|line| line.contains(": ok after "));
@@ -508,7 +509,10 @@ async fn a_job_that_never_ran_is_listed_with_its_next_tick_until_no_scheduler_ha
     let nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
     nodes.bless().await;
     let slip = nodes.run(&["jobs", "pause", "billing/closeday"]);
-    assert!(slip.code == 2 && slip.err.contains("nothing is remembered"), "{slip:?}");
+    assert!(
+        slip.code == 2 && slip.err.contains("nothing is remembered"),
+        "{slip:?}"
+    );
     let job = SingletonJob::cron("close-day", IN_JULY, "Europe/Berlin", |_: Run| async {
         Ok::<(), BoxError>(())
     });
@@ -545,10 +549,51 @@ async fn a_job_that_never_ran_is_listed_with_its_next_tick_until_no_scheduler_ha
         nodes[node].clock().unwrap().advance(days).unwrap();
     }
     let listed = words(&nodes.run(&["jobs"]).out);
-    assert_eq!(listed, "billing/close-day gone, paused; no run is remembered");
+    assert_eq!(
+        listed,
+        "billing/close-day gone, paused; no run is remembered"
+    );
     let shown = words(&nodes.run(&["jobs", "billing/close-day"]).out);
     let gone = "it is gone: no replica has registered it since 20";
     assert!(shown.contains(gone), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ticks_that_no_replica_claimed_are_among_the_lines() {
+    let nodes = Nodes::blessed(3).await;
+    let job = || each_second("close-day", Duration::ZERO);
+    let jobs = running(&nodes, "billing", job()).await;
+    let ran = |memory: &Value| memory["runs"][0]["outcome"] == "ok" && is_registered(memory);
+    once(&nodes, "billing/close-day", ran).await;
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
+    let is_several = |memory: &Value| memory["unclaimed"][0]["ticks"].as_u64() > Some(2);
+    let memory = once(&nodes, "billing/close-day", is_several).await;
+    let ticks = &memory["unclaimed"][0];
+    assert_eq!(ticks["not_started"], "no replica claimed it");
+    let jobs = running(&nodes, "billing", job()).await;
+    let runs_again = |after: &Value| after["runs"][0]["tick"].as_str() > ticks["last"].as_str();
+    once(&nodes, "billing/close-day", runs_again).await;
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
+    let shown = nodes.run(&["jobs", "billing/close-day"]).out;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = ticks["first"].as_str().unwrap().replace("+00:00", "Z");
+    let line = format!("ticks from {first} to");
+    let at = |words_of: &str| {
+        words
+            .find(words_of)
+            .unwrap_or_else(|| panic!("{words_of}: {shown}"))
+    };
+    let gap = at(&line);
+    assert!(
+        words[gap..].contains("not started, no replica claimed it"),
+        "{shown}"
+    );
+    // Between the run before and the run after, the newest first.
+    let before = words[gap..].find(": ok after");
+    assert!(
+        words[..gap].contains(": ok after") && before.is_some(),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
@@ -679,7 +724,13 @@ async fn a_backfill_of_days_has_those_of_the_zone_of_the_job() {
     let backfill = |days: &[&str]| {
         let days = days.iter().flat_map(|day| ["--day", day]);
         let days: Vec<_> = days.collect();
-        nodes.run(&[&["jobs", "backfill", "billing/close-day", "--wait"], &days[..]].concat())
+        nodes.run(
+            &[
+                &["jobs", "backfill", "billing/close-day", "--wait"],
+                &days[..],
+            ]
+            .concat(),
+        )
     };
     // In UTC, that is a tick of the day before.
     let done = backfill(&["2024-07-01", "2022-07-01", "2023-06-30"]);
@@ -687,7 +738,10 @@ async fn a_backfill_of_days_has_those_of_the_zone_of_the_job() {
     let expected = ["2022", "2024"].map(|year| format!("{year}-06-30T22:00:00+00:00"));
     assert_eq!(*ticks.lock().unwrap(), expected);
     let once = backfill(&["2024-07-01"]);
-    assert!(once.code == 0 && once.out.contains("had ended well"), "{once:?}");
+    assert!(
+        once.code == 0 && once.out.contains("had ended well"),
+        "{once:?}"
+    );
     assert_eq!(ticks.lock().unwrap().len(), 2);
     for (days, why) in [
         (&["2024-02-30"][..], "not a date like 2026-11-28"),
@@ -699,7 +753,10 @@ async fn a_backfill_of_days_has_those_of_the_zone_of_the_job() {
         assert!(done.code == 2 && done.err.contains(why), "{why}: {done:?}");
     }
     let nothing = nodes.run(&["jobs", "backfill", "billing/close-day"]);
-    assert!(nothing.code == 2 && nothing.err.contains("--day"), "{nothing:?}");
+    assert!(
+        nothing.code == 2 && nothing.err.contains("--day"),
+        "{nothing:?}"
+    );
     drop(jobs.shutdown(Duration::from_secs(5)).await);
 }
 
@@ -713,7 +770,10 @@ async fn a_backfill_that_cannot_be_is_refused_and_says_why() {
     let (from, to) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
     let unknown = backfill(from, to, &[]);
     let why = "nothing is remembered of billing/close-day";
-    assert!(unknown.code == 2 && unknown.err.contains(why), "{unknown:?}");
+    assert!(
+        unknown.code == 2 && unknown.err.contains(why),
+        "{unknown:?}"
+    );
     nodes.pause_job("billing", "close-day").await;
     for (from, to, why) in [
         (to, from, "ends before it begins"),

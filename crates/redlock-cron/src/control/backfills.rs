@@ -75,9 +75,7 @@ impl BackfillRange {
     }
 
     /// Makes the range of some days; says what is wrong with them otherwise.
-    pub(super) fn days(
-        days: impl IntoIterator<Item = NaiveDate>,
-    ) -> Result<Self, &'static str> {
+    pub(super) fn days(days: impl IntoIterator<Item = NaiveDate>) -> Result<Self, &'static str> {
         let days: BTreeSet<_> = days.into_iter().collect();
         let is_known = |day: &NaiveDate| (1970..=9999).contains(&day.year());
         if !days.iter().all(is_known) {
@@ -122,7 +120,14 @@ impl BackfillRange {
                     ticks.extend(schedule.of_day(*day, now, MOST_COUNTED as usize).await);
                 }
                 let count = ticks.len() as u64;
-                return (count, if count > MOST_BACKFILLED { Vec::new() } else { ticks });
+                return (
+                    count,
+                    if count > MOST_BACKFILLED {
+                        Vec::new()
+                    } else {
+                        ticks
+                    },
+                );
             }
         };
         let count = schedule.count(after, before, MOST_COUNTED).await;

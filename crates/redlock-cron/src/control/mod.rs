@@ -20,7 +20,8 @@ pub use self::{
     moment::REQUEST_LIFETIME,
     remote::{
         cancel_backfill, dangerous_forget, job_remembered_under, pause, pause_with,
-        remembered_under, request_backfill, request_backfill_of_days, request_rerun, request_run, resume, resume_with, stop,
+        remembered_under, request_backfill, request_backfill_of_days, request_rerun, request_run,
+        resume, resume_with, stop,
     },
 };
 #[cfg(test)]

@@ -140,7 +140,9 @@ impl Jobs {
 
     /// Registers the jobs for which that is due, one after another, so that ticks have the nodes first.
     fn register(&self, jobs: &[Arc<JobRunner>]) {
-        let due = jobs.iter().filter(|runner| runner.job.registration.is_due());
+        let due = jobs
+            .iter()
+            .filter(|runner| runner.job.registration.is_due());
         let mut due: Vec<_> = due.map(Arc::clone).collect();
         if due.is_empty() || self.is_registering.swap(true, Ordering::Relaxed) {
             return;

@@ -115,12 +115,10 @@ impl Conclusion {
         }
         match state {
             Some((SwitchState::Overdue(_), _)) => Self::Changed(SwitchState::Expected(ended)),
-            _ if kept.are_fading(since, state) => {
-                Self::Fading(match to_tick(since) {
-                    Some(since) if Some(since) != ended => SwitchState::ExpectedSince(since),
-                    _ => SwitchState::Expected(ended),
-                })
-            }
+            _ if kept.are_fading(since, state) => Self::Fading(match to_tick(since) {
+                Some(since) if Some(since) != ended => SwitchState::ExpectedSince(since),
+                _ => SwitchState::Expected(ended),
+            }),
             _ => {
                 let within = TimeDelta::from_std(within).unwrap_or(TimeDelta::MAX);
                 let until = since.checked_add_signed(within);
@@ -190,11 +188,7 @@ impl KeptRuns {
     }
 
     /// Returns whether the nodes may soon forget that no run has ended well since this instant.
-    fn are_fading(
-        self,
-        since: DateTime<Utc>,
-        state: Option<(SwitchState, DateTime<Utc>)>,
-    ) -> bool {
+    fn are_fading(self, since: DateTime<Utc>, state: Option<(SwitchState, DateTime<Utc>)>) -> bool {
         let is_old = |instant| self.half.is_some_and(|half| instant < half);
         is_old(since) && state.is_none_or(|(_, recorded)| is_old(recorded))
     }
@@ -268,7 +262,7 @@ const OVERDUE: u64 = 1 << 55;
 const SINCE: u64 = 1 << 54;
 
 /// How many runs of a series nodes remember.
-#[expect(clippy::cast_possible_truncation, reason = "it is a hundred")]
+#[expect(clippy::cast_possible_truncation, reason = "it is about a hundred")]
 const KEPT: u32 = JobState::MOST as u32;
 
 /// Not the format of fingerprints or pauses, so that none is taken for another.

@@ -1,11 +1,12 @@
-use std::{fmt, time::Duration};
+use std::{cmp::Reverse, fmt, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series, ledger::TickLine};
 
 use super::{
     JobPause, JobRegistration, PastRun,
     backfill::{BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
+    expectation::ended_at,
     past_run::line_of,
 };
 use crate::clock::to_instant;
@@ -81,6 +82,68 @@ pub struct Backfill {
     is_cancelled: bool,
     ticks: u64,
     runs: Vec<PastRun>,
+}
+
+/// Ticks of a job that no replica has claimed, one after the other: before a claim that the nodes remember, or after the
+/// newest.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// for ticks in job.unclaimed().await {
+///     println!("{} ticks from {} to {}: {}", ticks.ticks(), ticks.first(), ticks.last(), ticks.why_not_started());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnclaimedTicks {
+    first: DateTime<Utc>,
+    last: DateTime<Utc>,
+    ticks: u64,
+    has_run_beside: bool,
+}
+
+impl UnclaimedTicks {
+    /// Returns the first of these ticks.
+    pub fn first(&self) -> DateTime<Utc> {
+        self.first
+    }
+
+    /// Returns the last of these ticks.
+    pub fn last(&self) -> DateTime<Utc> {
+        self.last
+    }
+
+    /// Returns how many they are, up to a million.
+    pub fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// Returns why they were not started, in words for people.
+    pub fn why_not_started(&self) -> &'static str {
+        match self.has_run_beside {
+            true => "another run went on",
+            false => "no replica claimed it",
+        }
+    }
+}
+
+/// One line: the ticks, and why they were not started.
+impl fmt::Display for UnclaimedTicks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, last] =
+            [self.first, self.last].map(|tick| tick.to_rfc3339_opts(SecondsFormat::Secs, true));
+        match self.ticks {
+            1 => write!(f, "tick {first}: ")?,
+            ticks => write!(f, "{ticks} ticks from {first} to {last}: ")?,
+        }
+        write!(f, "not started, {}", self.why_not_started())
+    }
 }
 
 /// A reason not to forget a job.
@@ -216,6 +279,75 @@ impl JobMemory {
         self.pause.as_ref()
     }
 
+    /// Returns the ticks of the [registered](Self::registration) schedule that no replica has claimed, the newest first, as far
+    /// back as the nodes remember claims of that schedule.
+    ///
+    /// The last ten seconds do not count, because a replica may still claim their ticks.
+    /// Nothing is returned if no scheduler has registered the schedule, or if the nodes have no room for all of it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+    /// assert!(job.unclaimed().await.is_empty(), "no scheduler has it");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn unclaimed(&self) -> Vec<UnclaimedTicks> {
+        let Some(registration) = &self.registration else {
+            return Vec::new();
+        };
+        let Some(schedule) = registration.schedule() else {
+            return Vec::new();
+        };
+        let is_due = |run: &&PastRun| run.record.series == Series::TICKS;
+        let mut due: Vec<_> = self.runs.iter().filter(is_due).collect();
+        due.sort_by_key(|run| Reverse(run.record.tick));
+        let of_schedule = due
+            .iter()
+            .take_while(|run| registration.is_of_schedule(&run.record));
+        let Some(since) = of_schedule.last().map(|run| run.tick()) else {
+            return Vec::new();
+        };
+        let claimed = self.runs.iter();
+        let claimed = claimed.filter(|run| run.is_backfill() || !run.is_manual());
+        let claimed = claimed.map(PastRun::tick).filter(|tick| *tick >= since);
+        let mut bounds: Vec<_> = claimed.collect();
+        bounds.sort();
+        let present = self.now - STILL_CLAIMED;
+        if !registration.is_gone() && bounds.last() < Some(&present) {
+            bounds.push(present);
+        }
+        let mut all = Vec::new();
+        for pair in bounds.windows(2).rev() {
+            let &[after, before] = pair else { continue };
+            let ticks = schedule.count(after, before, MOST_COUNTED).await;
+            let (first, last) = (schedule.next_after(after), schedule.latest_before(before));
+            if let Some((first, last)) = first.zip(last)
+                && ticks > 0
+            {
+                all.push(UnclaimedTicks {
+                    first,
+                    last,
+                    ticks,
+                    has_run_beside: self.runs.iter().any(|run| self.goes_on(run, first, last)),
+                });
+            }
+        }
+        all
+    }
+
+    /// Returns whether the run went on from `first` to `last`, by the clock of its replica.
+    fn goes_on(&self, run: &PastRun, first: DateTime<Utc>, last: DateTime<Utc>) -> bool {
+        let is_running = (self.running.as_ref()).is_some_and(|it| it.record == run.record);
+        let began = run.claimed_at().max(run.tick());
+        let has_begun = run.why_not_started().is_none() && began <= first;
+        has_begun && (is_running || !run.is_open() && ended_at(run) >= last)
+    }
+
     /// Returns why the job must not be [forgotten](crate::dangerous_forget) now; `None` if nothing is known against it.
     ///
     /// # Examples
@@ -316,3 +448,9 @@ impl Backfill {
         &self.runs
     }
 }
+
+/// For how long a replica may still claim a tick as one that is due.
+const STILL_CLAIMED: TimeDelta = TimeDelta::seconds(10);
+
+/// The most ticks that are counted between two claims.
+const MOST_COUNTED: u64 = 1_000_000;

@@ -29,7 +29,7 @@ pub(crate) use self::{
 pub use self::{
     action::{Action, JobPause},
     backfill::MOST_BACKFILLED,
-    memory::{Backfill, InUse, JobMemory},
+    memory::{Backfill, InUse, JobMemory, UnclaimedTicks},
     outcome::Outcome,
     past_run::PastRun,
     registration::JobRegistration,

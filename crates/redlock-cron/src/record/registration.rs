@@ -349,7 +349,10 @@ mod tests {
         let text = text_of(&cron, 25).await;
         assert!(Note::new(&text).is_some_and(|note| note.as_str() == text));
         let read = RegisteredText(&text);
-        assert_eq!((read.pattern(), read.zone()), ("0 0 9 * * *", Some("Europe/Berlin")));
+        assert_eq!(
+            (read.pattern(), read.zone()),
+            ("0 0 9 * * *", Some("Europe/Berlin"))
+        );
         assert!(read.schedule().is_none());
         assert!(RegisteredText("").schedule().is_none());
     }

@@ -425,7 +425,14 @@ async fn the_ticks_of_a_day_are_those_of_the_zone_of_the_job_as_far_as_they_were
     ];
     let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
     assert_eq!(starts.list(), ticks.map(utc));
-    let six = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04", "2026-01-05", "2026-01-06"];
+    let six = [
+        "2026-01-01",
+        "2026-01-02",
+        "2026-01-03",
+        "2026-01-04",
+        "2026-01-05",
+        "2026-01-06",
+    ];
     for (days, why) in [
         (&["2027-01-16"][..], "in the future"),
         (&[], "one to five days"),
@@ -491,7 +498,10 @@ async fn a_backfill_starts_no_run_that_would_keep_the_next_tick_waiting() {
         for report in started {
             assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
             let is_due = report.trigger() == Trigger::Schedule;
-            assert!(!is_due || report.lag() < Duration::from_secs(2), "{report:?}");
+            assert!(
+                !is_due || report.lag() < Duration::from_secs(2),
+                "{report:?}"
+            );
         }
     }
 }

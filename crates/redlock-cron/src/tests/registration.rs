@@ -131,3 +131,48 @@ async fn many_jobs_are_registered_one_after_another() {
     }
     client.close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_no_replica_claimed_are_known_with_what_was_in_their_way() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        starts.job(EVERY_FIVE_SECONDS, |run: Run| async move {
+            if run.tick() == tick(63) {
+                tokio::time::sleep(Duration::from_secs(17)).await;
+            }
+            Ok(())
+        })
+    };
+    let unclaimed = async || {
+        let unclaimed = fleet.memory().await.unclaimed().await;
+        let told = unclaimed.iter().map(ToString::to_string);
+        told.collect::<Vec<_>>()
+    };
+    let first = Host::new(&fleet).await;
+    first.put(job());
+    first.until(10).await;
+    assert!(unclaimed().await.is_empty());
+    first.remove(0).await;
+    fleet.sleep_until(29_000).await;
+    let [to_18, to_58] = ["08:00:20Z", "08:01:00Z"].map(|last| format!("2027-01-15T{last}"));
+    let from = "ticks from 2027-01-15T08:00:15Z to";
+    let why = "not started, no replica claimed it";
+    assert_eq!(unclaimed().await, [format!("2 {from} {to_18}: {why}")]);
+
+    let second = Host::new(&fleet).await;
+    fleet.sleep_until(60_000).await;
+    second.put(job());
+    second.until(76).await;
+    let one = "tick 2027-01-15T08:01:10Z: not started, another run went on";
+    let before = format!("10 {from} {to_58}: {why}");
+    // The tick of second 68 is not among the last ten seconds any more at 79.
+    second.until(79).await;
+    assert_eq!(unclaimed().await, [one, &before]);
+    second.until(90).await;
+    let three = "3 ticks from 2027-01-15T08:01:10Z to 2027-01-15T08:01:20Z: not started, another run went on";
+    assert_eq!(unclaimed().await, [three, &before]);
+    // Of another schedule, nothing is known before its first run.
+    second.put(starts.quick_job("4 * * * * *"));
+    second.until(95).await;
+    assert!(unclaimed().await.is_empty());
+}
