@@ -18,8 +18,8 @@ pub use self::{
     control::{
         BACKFILL_LIFETIME, ControlError, ControlErrorKind, LoggedAction, REQUEST_LIFETIME, actions,
         cancel_backfill, dangerous_forget, inspect, job_remembered_under, log_action, pause,
-        pause_with, remembered_under, request_backfill, request_backfill_of_days, request_rerun, request_run, resume,
-        resume_with, stop,
+        pause_with, remembered_under, request_backfill, request_backfill_of_days, request_rerun,
+        request_run, resume, resume_with, stop,
     },
     error::{SetupError, SetupErrorKind},
     job::{

@@ -56,8 +56,9 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             "guide … --delayed" => (0, "/bin/sleep"),
             "jobs" | "jobs NAMESPACE/NAME" => (0, "paused"),
             "leader NAME" => (1, "no leader"),
-            "jobs pause NAMESPACE/NAME"
-            | "jobs pause NAMESPACE/NAME --reason TEXT" => (0, "is paused"),
+            "jobs pause NAMESPACE/NAME" | "jobs pause NAMESPACE/NAME --reason TEXT" => {
+                (0, "is paused")
+            }
             "log" => (0, "pause billing/close-day"),
             "jobs stop NAMESPACE/NAME" => (0, "are asked to end"),
             // No replica is up here.
