@@ -7,9 +7,7 @@ use redlock_core::{NodeReport, Redlock};
 use redlock_cron::{JobMemory, JobRegistration, UnclaimedTicks, job_remembered_under};
 use serde_json::json;
 
-use super::{
-    JobName, client, is_locked, is_unknown, next_tick, remembered, run_line, state, time, to_json,
-};
+use super::{JobName, client, is_locked, next_tick, remembered, run_line, state, time, to_json};
 use crate::{
     clock::lasting,
     connection::NodeSettings,
@@ -189,10 +187,10 @@ pub(super) async fn show(
     let client = client(context, settings).await?;
     let memory = remembered(&client, job).await?;
     print(job, &memory, context.output).await?;
-    Ok(match (memory.is_known(), is_unknown(&memory)) {
+    Ok(match (memory.is_known(), memory.is_remembered()) {
         (false, _) => Exit::NoQuorum,
-        (true, true) => Exit::No,
-        (true, false) => Exit::Yes,
+        (true, false) => Exit::No,
+        (true, true) => Exit::Yes,
     })
 }
 
@@ -210,14 +208,14 @@ async fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Resu
         let more = json!({"unclaimed": unclaimed.collect::<Vec<_>>()});
         return output.json(&with_fields(to_json(job), more));
     }
-    if job.is_known() && is_unknown(job) && !is_locked(job) {
+    if job.is_known() && !job.is_remembered() && !is_locked(job) {
         let name = printable(&name.to_string());
         return output.line(&format!(
             "nothing is remembered of {name}; `redlock jobs` lists the jobs that are known"
         ));
     }
     if !job.is_known() {
-        if is_unknown(job) && job.free_in().is_none() && job.is_paused().is_none() {
+        if !job.is_remembered() && job.free_in().is_none() && job.is_paused().is_none() {
             output.line("unknown: too few nodes answered")?;
             return tell_nodes(job.nodes(), output);
         }

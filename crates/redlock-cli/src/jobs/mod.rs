@@ -179,18 +179,13 @@ async fn until_taken<T>(
 /// A user that mistypes a name must not believe that something was done, or wait for a job that there is not.
 async fn known(client: &Redlock, job: &JobName) -> Result<JobMemory, CommandError> {
     let memory = remembered(client, job).await?;
-    if memory.is_known() && is_unknown(&memory) {
+    if memory.is_known() && !memory.is_remembered() {
         return Err(CommandError::wrong(format!(
             "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and a scheduler \
              makes its jobs known when it starts"
         )));
     }
     Ok(memory)
-}
-
-/// Returns whether nothing is remembered of a job, as far as nodes have answered.
-fn is_unknown(memory: &JobMemory) -> bool {
-    is_empty(memory) && memory.registration().is_none()
 }
 
 /// Returns whether a job never ran and is not paused, as far as nodes have answered.
@@ -285,10 +280,10 @@ pub(crate) fn to_json(memory: &JobMemory) -> Value {
     });
     json!({
         // Whether anything is remembered of it; missing where too few nodes answered.
-        "known": match (is_unknown(memory), memory.is_known()) {
-            (false, _) => Some(true),
-            (true, true) => Some(false),
-            (true, false) => None,
+        "known": match (memory.is_remembered(), memory.is_known()) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
         },
         // Whether enough nodes answered all that was asked.
         "complete": memory.is_known(),

@@ -192,6 +192,12 @@ impl JobMemory {
         self.is_known
     }
 
+    /// Returns whether the nodes that have answered remember anything of the job, be it only a pause that has ended.
+    pub fn is_remembered(&self) -> bool {
+        let mut lines = (self.record.iter()).flat_map(|record| record.runs(|_| true));
+        lines.next().is_some() || self.watermark().is_some()
+    }
+
     /// Returns the newest tick that was claimed, as far as the answering nodes know; `None` also for a job that never
     /// ran.
     ///
