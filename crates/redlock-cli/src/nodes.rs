@@ -136,3 +136,21 @@ pub(crate) fn standing(report: &NodeReport) -> Value {
         "ready_in_ms": ready_in(report).map(millis),
     })
 }
+
+/// Returns a client that a majority of the nodes answers.
+pub(crate) async fn client(
+    context: &CommandContext,
+    settings: &NodeSettings,
+) -> Result<Redlock, CommandError> {
+    let (client, reports) = connect(context, settings).await?;
+    client.ok_or_else(|| {
+        let lines = lines(&reports);
+        CommandError::NoQuorum(format!("too few nodes can be asked{lines}"))
+    })
+}
+
+/// Returns a line for each node, to be put behind a message.
+pub(crate) fn lines(reports: &[NodeReport]) -> String {
+    let lines = reports.iter().map(line);
+    lines.map(|line| format!("\n  {line}")).collect()
+}

@@ -8,6 +8,7 @@ use crate::{
     connection::{ConnectionArgs, NodeSettings},
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
+    nodes::client,
     output::LineMark,
 };
 
@@ -62,7 +63,7 @@ impl OperatorArgs {
         done: (&str, &str),
         context: &CommandContext,
     ) {
-        match context.client(settings.builder().connect_lazily()).await {
+        match client(context, settings).await {
             Ok(client) => self.log(&client, done, context).await,
             Err(error) => {
                 let line = format!("it is not in the log of actions: {error}");
@@ -82,7 +83,7 @@ pub(crate) struct LogArgs {
 /// Prints what operators did, the newest last.
 pub(crate) async fn log(args: LogArgs, context: &CommandContext) -> CommandResult {
     let settings = args.connection.settings().await?;
-    let client = context.client(settings.builder().connect_lazily()).await?;
+    let client = client(context, &settings).await?;
     let Some(actions) = actions(&client).await else {
         let why = "too few nodes say what operators did";
         return Err(CommandError::NoQuorum(why.to_owned()));

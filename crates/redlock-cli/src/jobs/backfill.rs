@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    BETWEEN_LOOKS, JobName, LATEST, change::failed, client, known, remembered, run_line,
+    BETWEEN_LOOKS, JobName, LATEST, change::failed, client, known, remembered, run_line, time,
     until_taken,
 };
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
+    operator::OperatorArgs,
     output::{LineMark, Output},
 };
 
@@ -54,6 +55,9 @@ pub(super) struct BackfillArgs {
     wait: bool,
 
     #[command(flatten)]
+    operator: OperatorArgs,
+
+    #[command(flatten)]
     connection: ConnectionArgs,
 }
 
@@ -64,12 +68,24 @@ pub(super) async fn run(args: BackfillArgs, context: &CommandContext) -> Command
     let client = client(context, &settings).await?;
     known(&client, &job).await?;
     let (namespace, name) = (&job.namespace, &job.name);
+    let days = args.day.iter().map(ToString::to_string);
+    let of = match args.from.zip(args.to) {
+        Some((from, to)) => [from, to].map(time).join("/"),
+        None => days.collect::<Vec<_>>().join(","),
+    };
     let moment = match args.from.zip(args.to) {
         None => request_backfill_of_days(&client, namespace, name, args.day, args.again).await,
         Some((from, to)) if args.again => request_rerun(&client, namespace, name, from, to).await,
         Some((from, to)) => request_backfill(&client, namespace, name, from, to).await,
     };
     let moment = moment.map_err(|error| failed(&error, ""))?;
+    let what = if args.again {
+        "backfill-again"
+    } else {
+        "backfill"
+    };
+    let subject = format!("{job} {of}");
+    args.operator.log(&client, (what, &subject), context).await;
     let asked = moment.to_rfc3339_opts(SecondsFormat::Secs, true);
     let output = context.output;
     let lifetime = rounded(REQUEST_LIFETIME);

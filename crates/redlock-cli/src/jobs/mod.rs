@@ -8,7 +8,7 @@ mod trigger;
 use std::time::Duration;
 
 use clap::Subcommand;
-use redlock_core::{NodeReport, Redlock};
+use redlock_core::Redlock;
 use redlock_cron::{
     JobMemory, JobRegistration, PastRun, REQUEST_LIFETIME,
     chrono::{DateTime, SecondsFormat, Utc},
@@ -20,10 +20,10 @@ use tokio::time::{Instant, sleep};
 pub(crate) use self::list::{TOO_FEW, list};
 use crate::{
     clock::millis,
-    connection::{ConnectionArgs, NodeSettings},
+    connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandError, CommandResult},
-    nodes,
+    nodes::{client, lines},
 };
 
 /// The arguments of `jobs`.
@@ -120,24 +120,6 @@ impl std::fmt::Display for JobName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
-}
-
-/// Returns a client that a majority of the nodes answers.
-async fn client(
-    context: &CommandContext,
-    settings: &NodeSettings,
-) -> Result<Redlock, CommandError> {
-    let (client, reports) = nodes::connect(context, settings).await?;
-    client.ok_or_else(|| {
-        let lines = lines(&reports);
-        CommandError::NoQuorum(format!("too few nodes can be asked{lines}"))
-    })
-}
-
-/// Returns a line for each node, to be put behind a message.
-fn lines(reports: &[NodeReport]) -> String {
-    let lines = reports.iter().map(nodes::line);
-    lines.map(|line| format!("\n  {line}")).collect()
 }
 
 /// Asks the nodes what they remember of a job.

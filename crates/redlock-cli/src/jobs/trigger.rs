@@ -19,6 +19,7 @@ use crate::{
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
+    operator::OperatorArgs,
     output::{LineMark, Output},
 };
 
@@ -32,6 +33,9 @@ pub(super) struct TriggerArgs {
     /// Waits for the end of the run, whose outcome is the exit code
     #[arg(long)]
     wait: bool,
+
+    #[command(flatten)]
+    operator: OperatorArgs,
 
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -55,6 +59,10 @@ pub(super) async fn run(args: TriggerArgs, context: &CommandContext) -> CommandR
     known(&client, &job).await?;
     let moment = request_run(&client, &job.namespace, &job.name).await;
     let moment = moment.map_err(|error| failed(&error, ""))?;
+    let subject = job.to_string();
+    args.operator
+        .log(&client, ("trigger", &subject), context)
+        .await;
     let asked = moment.to_rfc3339_opts(SecondsFormat::Millis, true);
     let output = context.output;
     let lifetime = rounded(REQUEST_LIFETIME);

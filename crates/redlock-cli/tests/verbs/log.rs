@@ -1,5 +1,9 @@
 //! `log`: what operators did, whatever verb they used.
 
+use std::time::Duration;
+
+use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+
 use crate::kit::Nodes;
 
 #[tokio::test]
@@ -14,6 +18,13 @@ async fn each_action_is_in_the_log_with_its_operator_and_reason() {
     assert_eq!(released.code, 0, "{released:?}");
     drop(held);
     let client = nodes.client().await;
+    let jobs = SingletonScheduler::standalone(client.clone()).namespace("billing");
+    let jobs = jobs.build().unwrap();
+    let work = |_| async { Ok::<_, BoxError>(()) };
+    let job = SingletonJob::cron("close-day", "0 0 0 1 1 *", "UTC", work);
+    jobs.add(job).await.unwrap();
+    jobs.start().await.unwrap();
+    jobs.trigger_now("close-day").await.unwrap();
     redlock_cron::pause(&client, "billing", "close-day")
         .await
         .unwrap();
@@ -29,6 +40,7 @@ async fn each_action_is_in_the_log_with_its_operator_and_reason() {
     ];
     let done = run(&[&["jobs", "backfill", "billing/close-day"], &range[..]].concat());
     assert_eq!(done.code, 0, "{done:?}");
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
     let done = run(&["jobs", "forget", "billing/close-day", "--yes"]);
     assert_eq!(done.code, 0, "{done:?}");
 
