@@ -9,7 +9,6 @@ use crate::{
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
     nodes::client,
-    output::LineMark,
 };
 
 /// The name and the reason of an operator, which the nodes remember.
@@ -93,7 +92,7 @@ pub(crate) async fn log(args: LogArgs, context: &CommandContext) -> CommandResul
         output.json(&actions.iter().map(to_json).collect::<Vec<_>>())?;
     } else {
         for action in actions.iter().rev() {
-            output.marked(LineMark::Note, &action.to_string())?;
+            output.line(&action.to_string())?;
         }
         if actions.is_empty() {
             output.line("nothing is in the log")?;

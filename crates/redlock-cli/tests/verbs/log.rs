@@ -6,7 +6,7 @@ use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
 
 use crate::kit::Nodes;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn each_action_is_in_the_log_with_its_operator_and_reason() {
     let nodes = Nodes::start(3);
     let operator = ["--by", "alice", "--reason", "the ledger moves"];
