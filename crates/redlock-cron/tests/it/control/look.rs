@@ -62,6 +62,16 @@ async fn a_request_for_one_of_many_jobs_costs_no_more_than_for_one_of_few() {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     };
+    for number in 0..300 {
+        let name = format!("job-{number}");
+        let is_registered = async || {
+            let job = redlock_cron::inspect(&redlock, "tests", &name).await;
+            job.unwrap().registration().is_some()
+        };
+        while !is_registered().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
     // All is settled after the first.
     timeout(Duration::from_secs(30), request()).await.unwrap();
     let before = nodes[0].asked.load(Ordering::SeqCst);
