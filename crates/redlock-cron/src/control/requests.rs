@@ -34,7 +34,7 @@ use crate::{
     },
     record::is_unstarted,
     replica::{ClaimRequest, Claims, Refusal, finish},
-    tick::{JobRunner, SHORT_WAIT, Start},
+    tick::{JobRunner, SHORT_WAIT, Start, random_up_to},
 };
 
 /// Makes the nodes remember a request for a run of the job or for a backfill, and returns its moment.
@@ -53,12 +53,18 @@ pub(super) async fn request(
     let moment = claim_moment(claims, id, Some(REQUESTS), ttl, request).await;
     let moment = moment.map_err(|refusal| unconfirmed(id, refusal))?;
     // The bell comes last: a replica that hears it finds the request.
-    match claim_moment(claims, id, None, ttl, request).await {
-        Ok(_) => Ok(moment),
-        // Others rang it again and again since the request is there, and that is heard as well.
-        Err(refusal) if refusal.outcome == Outcome::NotWinner => Ok(moment),
-        Err(refusal) => Err(unconfirmed(id, refusal)),
+    for _ in 0..MOST_RINGS {
+        match claim_moment(claims, id, None, ttl, request).await {
+            Ok(_) => return Ok(moment),
+            // Others ring at the same time, for other jobs.
+            Err(refusal) if refusal.outcome == Outcome::NotWinner => {
+                sleep(random_up_to(SHORT_WAIT / 4)).await;
+            }
+            Err(refusal) => return Err(unconfirmed(id, refusal)),
+        }
     }
+    let why = "too many others ask for runs at the same time";
+    Err(unconfirmed(id, Refusal::new(Outcome::NotWinner, why)))
 }
 
 /// Returns how many requests for runs are known on which no replica has decided, and which are not too old.
@@ -348,6 +354,9 @@ const WHOLE: TimeDelta = TimeDelta::milliseconds(999);
 
 /// The most requests for runs of a job that wait: fewer than nodes remember, because some may be made at the same moment.
 pub(crate) const MOST_WAITING: usize = 32;
+
+/// How often it is tried to ring the bell while others do.
+const MOST_RINGS: u32 = 20;
 
 /// How many jobs look for requests at the same time.
 const AT_ONCE: usize = 16;
