@@ -232,6 +232,24 @@ async fn a_run_that_is_started_again_is_not_given_up_for_a_short_outage() {
     assert!(starts_again);
 }
 
+/// The nodes cannot tell whether the run was cut short or has ended well.
+#[tokio::test(start_paused = true)]
+async fn a_tick_whose_run_the_nodes_have_forgotten_is_told_and_not_started_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, job(&starts, 1, 3)).await;
+    let mut other = fleet.member(0, job(&starts, 1, 3)).await;
+    first.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    let report = other.report().await;
+    let told = (report.tick(), report.outcome());
+    assert_eq!(told, (tick(3), Outcome::Forgotten), "{report:?}");
+    fleet.sleep_until(60_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+}
+
 impl Fleet {
     /// Claims the tick on the first node only, like a client that dies before the other nodes have heard of the claim.
     async fn claim_on_one_node(&self, member: &Member, due: DateTime<Utc>) {
