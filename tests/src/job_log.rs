@@ -26,6 +26,8 @@ pub struct JobEvent {
     pub job: String,
     /// The tick, in seconds since the epoch.
     pub tick: i64,
+    /// The milliseconds after the tick, if it is the moment of a request.
+    pub millis: u32,
     /// What happened.
     pub moment: JobMoment,
 }
@@ -64,10 +66,16 @@ pub enum JobMoment {
         /// Until when it had worked.
         worked: Duration,
     },
-    /// What became of a tick.
+    /// What became of a tick, or of several.
     Became {
         /// As [`Outcome`](redlock_cron::Outcome) says it.
         outcome: String,
+        /// Why it was to be started.
+        trigger: String,
+        /// Which run of the tick it is.
+        attempt: u32,
+        /// The last tick, in seconds since the epoch.
+        last: i64,
     },
 }
 
@@ -99,6 +107,7 @@ impl JobLogWriter {
             replica: self.replica.clone(),
             job: job.to_owned(),
             tick: tick.timestamp(),
+            millis: tick.timestamp_subsec_millis(),
             moment,
         };
         let mut line = serde_json::to_string(&event).expect("an event is plain data");
@@ -234,7 +243,7 @@ impl JobLog {
     pub fn outcomes(&self, job: &str) -> Vec<(i64, String, String)> {
         let events = self.events().into_iter();
         let outcome = |event: JobEvent| match event.moment {
-            JobMoment::Became { outcome } if event.job == job => {
+            JobMoment::Became { outcome, .. } if event.job == job => {
                 Some((event.tick, event.replica, outcome))
             }
             _ => None,

@@ -14,6 +14,7 @@ mod clock;
 mod event;
 mod fleet;
 mod history;
+mod job_check;
 mod job_log;
 mod logs;
 mod nodes;
@@ -32,6 +33,7 @@ pub use self::{
     event::{Event, HistoryWriter, Moment},
     fleet::Fleet,
     history::{History, Hold, Overlap},
+    job_check::{JobCheck, ReplicaStop},
     job_log::{JobEvent, JobLog, JobMoment, JobRun},
     logs::Logs,
     nodes::{ClusterNodes, Nodes, WatchedNodes},

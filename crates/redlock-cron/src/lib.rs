@@ -16,14 +16,15 @@ mod tick;
 
 pub use self::{
     control::{
-        BACKFILL_LIFETIME, ControlError, ControlErrorKind, LoggedAction, REQUEST_LIFETIME, actions,
-        cancel_backfill, dangerous_forget, inspect, job_remembered_under, log_action, pause,
-        pause_with, remembered_under, request_backfill, request_backfill_of_days, request_rerun,
-        request_run, resume, resume_with, stop,
+        BACKFILL_LIFETIME, ControlError, ControlErrorKind, LoggedAction, actions, cancel_backfill,
+        dangerous_forget, inspect, job_remembered_under, log_action, pause, pause_with,
+        remembered_under, request_backfill, request_backfill_of_days, request_rerun, request_run,
+        resume, resume_with, stop,
     },
     error::{SetupError, SetupErrorKind},
     job::{
-        BoxError, Delivery, JobConfig, Missed, OnLost, Overlap, Run, SingletonJob, Tries, Trigger,
+        BoxError, Delivery, JobConfig, Missed, OnLost, Overlap, REQUEST_LIFETIME, Run,
+        SingletonJob, Tries, Trigger,
     },
     record::{
         Action, Backfill, InUse, JobMemory, JobPause, JobRegistration, JobStatus, MOST_BACKFILLED,

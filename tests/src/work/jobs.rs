@@ -127,8 +127,13 @@ impl Jobs {
         .namespace("tests")
         .replica(&self.replica)
         .on_outcome(move |report| {
-            let outcome = report.outcome().to_string();
-            reports.write(report.job(), report.tick(), JobMoment::Became { outcome });
+            let became = JobMoment::Became {
+                outcome: report.outcome().to_string(),
+                trigger: format!("{:?}", report.trigger()),
+                attempt: report.attempt(),
+                last: report.last_tick().timestamp(),
+            };
+            reports.write(report.job(), report.tick(), became);
         })
         .build()
         .expect("its settings are valid");

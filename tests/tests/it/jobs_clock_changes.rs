@@ -83,7 +83,7 @@ async fn heard(log: &JobLog, stop: &Stop, replicas: usize) -> BTreeMap<String, V
         let due = stop.jobs.iter().copied().chain([PULSE]);
         let mut said: BTreeMap<_, Vec<_>> = due.map(|job| (job.to_owned(), Vec::new())).collect();
         for event in log.events() {
-            if let JobMoment::Became { outcome } = event.moment
+            if let JobMoment::Became { outcome, .. } = event.moment
                 && event.tick == stop.tick.timestamp()
             {
                 let of_job = said.entry(event.job).or_default();
@@ -120,7 +120,7 @@ fn check(log: &JobLog, zone: &str, expected: &Expected) {
         ..
     } in events
     {
-        let JobMoment::Became { outcome } = moment else {
+        let JobMoment::Became { outcome, .. } = moment else {
             continue;
         };
         let tick = instant(seconds);

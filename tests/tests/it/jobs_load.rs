@@ -40,7 +40,9 @@ fn assert_none_lost(log: &JobLog, oldest: i64, newest: i64) {
     for event in log.events() {
         let is_told = match &event.moment {
             JobMoment::Began { .. } => true,
-            JobMoment::Became { outcome } => !["not_winner", "overlapping"].contains(&&**outcome),
+            JobMoment::Became { outcome, .. } => {
+                !["not_winner", "overlapping"].contains(&&**outcome)
+            }
             _ => false,
         };
         if is_told {
@@ -65,7 +67,7 @@ fn why_not(log: &JobLog) -> BTreeMap<i64, BTreeMap<String, usize>> {
     for event in log.events() {
         match event.moment {
             JobMoment::Began { .. } => drop(began.insert((event.job, event.tick))),
-            JobMoment::Became { outcome } => {
+            JobMoment::Became { outcome, .. } => {
                 let of_job = told.entry((event.job, event.tick)).or_default();
                 of_job.insert(format!("{outcome} on {}", event.replica));
             }

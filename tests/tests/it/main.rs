@@ -27,6 +27,7 @@ mod jobs_attempts;
 mod jobs_clock_changes;
 mod jobs_clock_steps;
 mod jobs_control;
+mod jobs_ends;
 mod jobs_load;
 mod jobs_lost_lease;
 mod jobs_overlap;

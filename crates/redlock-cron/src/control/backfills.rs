@@ -20,14 +20,14 @@ use tokio::time::sleep;
 use super::{
     ControlError,
     actions::Moment,
-    moment::{EARLY, REQUEST_LIFETIME, moment_of},
+    moment::{EARLY, moment_of},
 };
 use crate::{
     Action, MOST_BACKFILLED, Outcome, PastRun, Trigger,
     clock::{lag, to_instant, to_tick},
     job::{
         JobId, early,
-        series::{BACKFILLED, BACKFILLS},
+        series::{BACKFILLED, BACKFILLS, REQUEST_LIFETIME},
     },
     record::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
     replica::{ClaimRequest, Claims, Refusal, WonClaim},

@@ -17,7 +17,6 @@ pub use self::{
     error::{ControlError, ControlErrorKind},
     inspect::inspect,
     log::{LoggedAction, actions, log_action},
-    moment::REQUEST_LIFETIME,
     remote::{
         cancel_backfill, dangerous_forget, job_remembered_under, pause, pause_with,
         remembered_under, request_backfill, request_backfill_of_days, request_rerun, request_run,

@@ -128,16 +128,6 @@ fn whole(by: Duration) -> TimeDelta {
     TimeDelta::from_std(by).unwrap_or(TimeDelta::zero())
 }
 
-/// The time within which a replica starts a run that was [requested](crate::request_run), by the nodes' clocks: a
-/// minute.
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(redlock_cron::REQUEST_LIFETIME.as_secs(), 60);
-/// ```
-pub const REQUEST_LIFETIME: Duration = Duration::from_secs(60);
-
 /// How long to wait for others that pause or resume the job at the same time.
 pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
 

@@ -23,14 +23,14 @@ use tokio::time::sleep;
 use super::{
     ControlError,
     backfills::{BACKFILL_LIFETIME, BackfillRange},
-    moment::{CONFIRMED_WITHIN, EARLY, REQUEST_LIFETIME, moment_of, moment_under},
+    moment::{CONFIRMED_WITHIN, EARLY, moment_of, moment_under},
 };
 use crate::{
     Outcome, Overlap, Trigger,
     clock::{lag, to_instant},
     job::{
         JobId,
-        series::{CANCELS, REQUESTED, REQUESTS},
+        series::{CANCELS, REQUEST_LIFETIME, REQUESTED, REQUESTS},
     },
     record::is_unstarted,
     replica::{ClaimRequest, Claims, Refusal, finish},

@@ -16,6 +16,7 @@ pub use self::{
     config::JobConfig,
     policy::{Delivery, Missed, OnLost, Overlap, Tries, Trigger},
     run::Run,
+    series::REQUEST_LIFETIME,
     singleton_job::{BoxError, SingletonJob},
 };
 pub(crate) use self::{

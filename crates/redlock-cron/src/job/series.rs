@@ -2,6 +2,8 @@
 //!
 //! Each attempt of a tick is a line of the series of ticks.
 
+use std::time::Duration;
+
 use redlock_core::Series;
 
 /// The moments of runs that this replica was asked for.
@@ -24,3 +26,13 @@ pub(crate) const CANCELS: Series = Series::new('c');
 pub(crate) const SUCCESSES: Series = Series::new('e');
 /// The moments at which the job was registered, of which nodes remember the last.
 pub(crate) const KNOWN: Series = Series::new('K');
+
+/// The time within which a replica starts a run that was [requested](crate::request_run), by the nodes' clocks: a
+/// minute.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(redlock_cron::REQUEST_LIFETIME.as_secs(), 60);
+/// ```
+pub const REQUEST_LIFETIME: Duration = Duration::from_secs(60);

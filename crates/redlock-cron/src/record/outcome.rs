@@ -88,6 +88,7 @@ pub enum Outcome {
     ///
     /// The tick is not started, so that no tick is started twice, whatever [`Delivery`](crate::Delivery) and
     /// [`Missed`](crate::Missed) say; later ticks go on.
+    /// A tick whose run was cut short has this outcome if it is not known whether it was started again; it is not given up.
     /// On new nodes, all ticks up to the moment at which they first vote have this outcome, and nothing is amiss.
     /// Otherwise, look whether the tick's work was done; if not, `redlock jobs backfill` or [`request_backfill`] runs it.
     ///

@@ -1,8 +1,11 @@
 //! The end of a scheduler, with grace.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use tokio::time::timeout;
+use tokio::{
+    select,
+    time::{sleep, timeout},
+};
 use tokio_cron_scheduler::JobScheduler;
 
 use super::singleton_scheduler::SingletonScheduler;
@@ -12,6 +15,7 @@ impl SingletonScheduler {
     /// Starts nothing more, waits for runs in flight up to `grace`, and drops those that are left.
     ///
     /// After the first poll, the scheduler starts nothing more, not even ticks that it is claiming.
+    /// It reports ticks that come during the wait as [`Draining`](crate::Outcome::Draining): no other replica may be up.
     /// A run that is dropped releases its lease, so that other replicas can run the next tick; the run's own tick is
     /// not run again, unless the job is delivered [at least once](crate::Delivery::AtLeastOnce).
     /// The method returns some seconds after the grace at the latest, even if a run blocks its thread or the shutdown
@@ -53,7 +57,20 @@ impl SingletonScheduler {
         if let Some(scheduler) = self.scheduler.get() {
             end(scheduler.clone()).await;
         }
-        self.replica.tasks.shut_down(grace).await
+        let is_started = self.start.try_lock().is_ok_and(|start| start.is_done);
+        let mut ended = pin!(self.replica.tasks.shut_down(grace));
+        loop {
+            select! {
+                biased;
+                report = &mut ended => return report,
+                // A tick that comes in the last run of a job is skipped, and the next replica does not report it.
+                () = sleep(BETWEEN_WAKES) => {
+                    if is_started {
+                        self.jobs.wake();
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -74,3 +91,6 @@ async fn end(mut scheduler: JobScheduler) {
 
 /// How long tokio-cron-scheduler may take to shut down; without a handler it takes no time.
 const SCHEDULER_GRACE: Duration = Duration::from_secs(5);
+
+/// How often a scheduler that waits for its runs looks for ticks.
+const BETWEEN_WAKES: Duration = Duration::from_secs(1);

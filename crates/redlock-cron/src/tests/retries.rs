@@ -232,6 +232,61 @@ async fn a_run_that_is_started_again_is_not_given_up_for_a_short_outage() {
     assert!(starts_again);
 }
 
+/// The nodes cannot tell whether the run was cut short or has ended well.
+#[tokio::test(start_paused = true)]
+async fn a_tick_whose_run_the_nodes_have_forgotten_is_told_and_not_started_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, job(&starts, 1, 3)).await;
+    let mut other = fleet.member(0, job(&starts, 1, 3)).await;
+    first.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    let report = other.report().await;
+    let told = (report.tick(), report.outcome());
+    assert_eq!(told, (tick(3), Outcome::Forgotten), "{report:?}");
+    fleet.sleep_until(60_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+}
+
+/// Returns the outcomes that were reported of the tick at second 3 by a replica that comes up 200 seconds after two nodes have
+/// lost their data, in the run of the tick.
+async fn told_after_a_loss(job: impl Fn(&Starts) -> SingletonJob) -> Vec<Outcome> {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, job(&starts)).await;
+    // Its client lets the nodes vote again.
+    let _idle = fleet.member(0, job(&starts)).await;
+    first.wake_at(3_000).await;
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    fleet.nodes[1..].iter().for_each(MemoryNode::clear);
+    fleet.sleep_until(200_000).await;
+    let mut later = fleet.member(0, job(&starts)).await;
+    later.begin();
+    later.wake_at(243_000).await;
+    fleet.sleep_until(250_000).await;
+    assert_eq!(starts.list(), [3, 243].map(tick));
+    let reports = std::iter::from_fn(|| later.reports.try_recv().ok());
+    let of_tick = reports.filter(|report| report.tick() == tick(3));
+    of_tick.map(|report| report.outcome()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_comes_up_tells_of_a_run_cut_short_that_the_nodes_have_forgotten() {
+    let told = told_after_a_loss(|starts| job(starts, 1, 3)).await;
+    assert!(told.contains(&Outcome::Forgotten), "{told:?}");
+}
+
+/// Each replica would say that it has given the tick up, since none can claim that.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_too_old_for_another_run_is_not_given_up_by_nodes_that_have_forgotten_it() {
+    let brief = |starts: &Starts| job(starts, 1, 3).max_runtime(Duration::from_secs(5));
+    let told = told_after_a_loss(brief).await;
+    assert!(told.contains(&Outcome::Forgotten), "{told:?}");
+    assert!(!told.contains(&Outcome::GivenUp), "{told:?}");
+}
+
 impl Fleet {
     /// Claims the tick on the first node only, like a client that dies before the other nodes have heard of the claim.
     async fn claim_on_one_node(&self, member: &Member, due: DateTime<Utc>) {

@@ -220,15 +220,15 @@ impl JobRunner {
         }
     }
 
-    /// Reports that this replica has given a tick up.
+    /// Reports that this replica has given a tick up, or that the nodes may have forgotten a further run of it.
     fn say_if_given_up(&self, tick: DateTime<Utc>, refusal: Refusal) {
-        if refusal.outcome == Outcome::GivenUp {
+        if is_last_word(&refusal) {
             self.job.refused(tick, Trigger::Retry, refusal);
         }
     }
 
     fn say_if_not_again(&self, tick: DateTime<Utc>, refusal: Refusal) {
-        if refusal.outcome == Outcome::GivenUp {
+        if is_last_word(&refusal) {
             self.say_if_given_up(tick, refusal);
         } else if let Some(why) = refusal.detail {
             tracing::warn!(target: crate::TARGET, job = &**self.job.id.name(), tick = tick.to_string(), why, "not started again");
@@ -249,4 +249,9 @@ impl JobRunner {
             );
         }
     }
+}
+
+/// Returns whether no report of another replica says that the tick gets no further run.
+fn is_last_word(refusal: &Refusal) -> bool {
+    matches!(refusal.outcome, Outcome::GivenUp | Outcome::Forgotten)
 }

@@ -65,12 +65,13 @@ pub(super) async fn kept_off(
         Overlap::UpTo(most) => {
             // Further attempts began later.
             let of_ticks = record.of(Series::TICKS).runs.iter();
-            let runs = of_ticks.filter(|run| run.attempt == 1).chain(by_hand);
-            let runs = runs.filter_map(|run| Some(to_instant(run.tick)..=end_of(run)?));
+            let runs = of_ticks.filter(|run| run.attempt == 1).cloned();
+            let runs = runs.chain(by_hand);
+            let runs = runs.filter_map(|run| Some(to_instant(run.tick)..=end_of(&run)?));
             full(runs.collect(), most)
         }
         _ => by_hand
-            .map(|run| to_instant(run.tick)..=covered(job, run))
+            .map(|run| to_instant(run.tick)..=covered(job, &run))
             .collect(),
     }
 }

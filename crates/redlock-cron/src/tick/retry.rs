@@ -225,7 +225,8 @@ impl<'a> TickRetry<'a> {
                     RetryLook::Open
                 }
                 Outcome::TooLate => RetryLook::Over(Box::new(given_up())),
-                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(Box::new(given_up())),
+                // Each replica would say that it has given the tick up.
+                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(Box::new(refusal)),
                 _ => RetryLook::Open,
             },
         }

@@ -42,7 +42,8 @@ impl OpenRun {
     /// Finds the run that goes on, and notes it; `last` is the newest run of a tick.
     pub(super) fn find(&self, record: &JobRecord) {
         let last = first_of_newest(record.of(Series::TICKS));
-        let manual = runs_by_hand(record).into_iter().next();
+        let manual = runs_by_hand(record);
+        let manual = manual.first();
         let runs = last.map(|run| (run, OpenRunKey::OfTick(run.tick)));
         let runs = runs.into_iter();
         let runs = runs.chain(manual.map(|run| (run, OpenRunKey::OnRequest(run.tick))));
@@ -121,7 +122,7 @@ impl OpenRun {
                 TickRelation::Nothing
             };
         }
-        let covered = covered(job, run);
+        let covered = covered(job, &run);
         if ticks.watermark.map(to_instant) > Some(covered) {
             self.set(None);
         }

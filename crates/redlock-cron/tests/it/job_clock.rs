@@ -383,3 +383,31 @@ async fn jobs_go_on_until_the_last_handle_of_their_scheduler_is_dropped() {
     world.clock.advance_to(at("2026-11-23T12:00:00Z")).await;
     assert_eq!(world.days().len(), 1);
 }
+
+/// The other replicas may have ended before, and skip what came in a run.
+#[tokio::test(start_paused = true)]
+async fn ticks_that_come_while_a_shutdown_waits_for_a_run_are_reported() {
+    let world = World::starting_at("2026-11-20T12:00:30Z");
+    let seen: Arc<Mutex<Vec<_>>> = Arc::default();
+    let told = Arc::clone(&seen);
+    let jobs = SingletonScheduler::standalone(world.client().await)
+        .namespace("tests")
+        .clock(&world.clock)
+        .on_outcome(move |report| told.lock().unwrap().push((report.tick(), report.outcome())))
+        .build()
+        .unwrap();
+    let long = SingletonJob::every("sweep", minutes(1), |_| async {
+        sleep(Duration::from_secs(150)).await;
+        Ok::<(), BoxError>(())
+    });
+    jobs.add(long).await.unwrap();
+    jobs.start().await.unwrap();
+    world.clock.advance_to(at("2026-11-20T12:01:10Z")).await;
+    assert!(jobs.shutdown(minutes(5)).await.is_clean());
+    let expected = [
+        (at("2026-11-20T12:02:00Z"), Outcome::Draining),
+        (at("2026-11-20T12:03:00Z"), Outcome::Draining),
+        (at("2026-11-20T12:01:00Z"), Outcome::Ok),
+    ];
+    assert_eq!(*seen.lock().unwrap(), expected);
+}

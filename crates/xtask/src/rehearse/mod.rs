@@ -2,6 +2,7 @@
 //!
 //! Two versions of all crates are published; a newcomer builds the README's service from the published crates, and runs
 //! its tests; and a fleet under load is upgraded from the first version to the second.
+//! At last, replicas with jobs go through faults for ten minutes.
 
 mod fleet;
 mod newcomer;
@@ -14,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
 
 use self::{
     fleet::{Program, Setting, Tally},
@@ -58,7 +59,11 @@ pub(crate) fn run(revision: &str) -> Result<(), Failed> {
         )));
     }
     eprintln!("== upgrade from {first} to {second}: fine: {tally}");
-    Ok(())
+    Step::cargo("jobs", JOBS)
+        .alone(&format!("{JOBS_SECONDS}=600 cargo {JOBS}"))
+        .variable(SERVER_VARIABLE, binary.path())
+        .variable(JOBS_SECONDS, "600")
+        .run()
 }
 
 /// The registry, and the folders of a rehearsal.
@@ -170,6 +175,10 @@ impl Rehearsal {
 }
 
 const NODES: usize = 3;
+
+/// The test of replicas with jobs, and the variable that says for how long it makes faults.
+const JOBS: &str = "test --locked -p redlock-tests --test it -- jobs_ends --nocapture";
+const JOBS_SECONDS: &str = "REDLOCK_JOBS_SECONDS";
 
 /// How many orders the fleet pays at the least before, between and after the replacements of its replicas.
 const ORDERS_BETWEEN: u64 = 2_500;
