@@ -326,7 +326,12 @@ impl<'a> Facts<'a> {
         match of.outcome {
             "forgotten" => true,
             _ if !course.runs.is_empty() => false,
-            "overlapping" | "too_late" | "no_quorum" => self.was_busy(instant, of.at),
+            "overlapping" | "too_late" => self.was_busy(instant, of.at),
+            // It has claimed the tick, and lost the majority before the run: others say that it has the tick.
+            "no_quorum" => {
+                let others = course.reports_of(&["not_winner"]).next();
+                self.is_last(kind) && others.is_some() || self.was_busy(instant, of.at)
+            }
             "paused" | "unconfirmed" => true,
             // A shutdown may lose what it claims; with further attempts, that is started again.
             "draining" => {
@@ -592,6 +597,8 @@ mod tests {
         for outcome in ["paused", "forgotten", "unconfirmed", "draining"] {
             assert_fine(|_, log| instead(log, [said("a", 20, outcome)]));
         }
+        let lost = ["no_quorum", "not_winner"].map(|outcome| said("a", 20, outcome));
+        assert_fine(|_, log| instead(log, lost));
         assert_found("has no end", |check, log| {
             policies(check).max_attempts = Some(2);
             instead(log, [said("a", 20, "draining")]);
