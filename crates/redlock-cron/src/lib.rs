@@ -10,6 +10,7 @@ mod record;
 mod replica;
 mod schedule;
 mod scheduler;
+mod state_mutex;
 #[cfg(test)]
 mod tests;
 mod tick;

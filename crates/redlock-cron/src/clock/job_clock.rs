@@ -1,14 +1,11 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::MemoryNode;
 use tokio::time::{Instant, advance, sleep};
 
 use super::WallClock;
+use crate::state_mutex::StateMutex;
 
 /// The time of day in tests of jobs: it begins at the instant that the test sets, and goes on with tokio's time.
 ///
@@ -48,7 +45,7 @@ use super::WallClock;
 pub struct JobClock {
     origin: Instant,
     begin: DateTime<Utc>,
-    known: Arc<Mutex<ClockUsers>>,
+    known: Arc<StateMutex<ClockUsers>>,
 }
 
 /// The nodes and the schedulers that use the clock.
@@ -91,7 +88,7 @@ impl JobClock {
         nodes
             .iter()
             .for_each(|node| node.set_clock(self.now().into()));
-        self.known().nodes.extend(nodes.iter().cloned());
+        self.known.lock().nodes.extend(nodes.iter().cloned());
         nodes
     }
 
@@ -157,13 +154,13 @@ impl JobClock {
 
     /// Adds a scheduler that uses this clock.
     pub(crate) fn drives(&self, scheduler: impl Driven + 'static) {
-        self.known().schedulers.push(Box::new(scheduler));
+        self.known.lock().schedulers.push(Box::new(scheduler));
     }
 
     /// Returns whether a replica has yet to ask for a tick that is due at `instant` or was before.
     fn is_undecided(&self, instant: DateTime<Utc>) -> bool {
         let now = self.now();
-        let known = self.known();
+        let known = self.known.lock();
         let mut schedulers = known.schedulers.iter();
         schedulers.any(|scheduler| scheduler.is_undecided(instant, now))
     }
@@ -171,7 +168,7 @@ impl JobClock {
     /// Returns the earliest time at which a node or a scheduler may have something to do, `instant` at the latest.
     fn next(&self, instant: DateTime<Utc>) -> DateTime<Utc> {
         let now = self.now();
-        let mut known = self.known();
+        let mut known = self.known.lock();
         if known.nodes.iter().any(|node| node.keys() > 0) {
             return now;
         }
@@ -182,11 +179,6 @@ impl JobClock {
             next.is_some()
         });
         soonest
-    }
-
-    fn known(&self) -> MutexGuard<'_, ClockUsers> {
-        // It is whole at every moment.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,13 +18,14 @@ use crate::{
     clock::lag,
     control::answer_bell,
     replica::Replica,
+    state_mutex::StateMutex,
     tick::{JobRunner, random_up_to},
 };
 
 /// The jobs of a scheduler by name, and when they were woken up.
 pub(crate) struct Jobs {
     replica: Arc<Replica>,
-    state: Mutex<JobsState>,
+    state: StateMutex<JobsState>,
     bell: Arc<Bell>,
     is_registering: Arc<AtomicBool>,
 }
@@ -40,7 +41,7 @@ struct JobsState {
 impl Jobs {
     /// Makes room for jobs, whose alarm is set now.
     pub(crate) fn new(replica: Arc<Replica>) -> Self {
-        let state = Mutex::new(JobsState {
+        let state = StateMutex::new(JobsState {
             by_name: BTreeMap::new(),
             alarm: Instant::now(),
             looked: replica.clock.now(),
@@ -54,12 +55,12 @@ impl Jobs {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<JobRunner>> {
-        self.state().by_name.get(name).map(Arc::clone)
+        self.state.lock().by_name.get(name).map(Arc::clone)
     }
 
     /// Adds a job, in the place of the one with its name if there is one.
     pub(crate) fn insert(&self, name: String, mut runner: JobRunner) -> Arc<JobRunner> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // Under the lock, so that no job is taken over that is removed meanwhile.
         if let Some(before) = state.by_name.get(&name) {
             runner.take_over(before);
@@ -80,7 +81,7 @@ impl Jobs {
 
     /// Removes a job, so that nothing more of it is started.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<JobRunner>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let runner = state.by_name.remove(name)?;
         self.replica.tasks.close(&runner.job.ending);
         Some(runner)
@@ -88,11 +89,11 @@ impl Jobs {
 
     /// Returns the names, in order.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.state().by_name.keys().cloned().collect()
+        self.state.lock().by_name.keys().cloned().collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<JobRunner>> {
-        self.state().by_name.values().map(Arc::clone).collect()
+        self.state.lock().by_name.values().map(Arc::clone).collect()
     }
 
     /// Wakes up because the alarm came.
@@ -103,14 +104,14 @@ impl Jobs {
 
     /// Expects the alarm from now on.
     pub(crate) fn alarm_was_set(&self) {
-        self.state().alarm = Instant::now();
+        self.state.lock().alarm = Instant::now();
     }
 
     /// Wakes those jobs up that have a tick which is due or will be soon.
     ///
     /// Each of them has a task of its own, so that none waits until the ticks of the others are found.
     pub(crate) fn wake(&self) {
-        self.state().looked = self.replica.clock.now();
+        self.state.lock().looked = self.replica.clock.now();
         for runner in self.all() {
             #[cfg(feature = "metrics")]
             runner.tell_next();
@@ -193,23 +194,18 @@ impl Jobs {
 
     /// Returns by how much the clock was set back since ticks were looked for, as far as can be told.
     pub(crate) fn set_back_by(&self) -> Duration {
-        lag(self.replica.clock.now(), self.state().looked)
+        lag(self.replica.clock.now(), self.state.lock().looked)
     }
 
     /// Returns for how long the alarm has not come.
     pub(crate) fn silence(&self) -> Duration {
-        self.state().alarm.elapsed()
-    }
-
-    fn state(&self) -> MutexGuard<'_, JobsState> {
-        // Nothing panics while the lock is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().alarm.elapsed()
     }
 }
 
 /// The looks of this replica for requests for runs, which ring the bell of its namespace.
 #[derive(Default)]
-struct Bell(Mutex<BellState>);
+struct Bell(StateMutex<BellState>);
 
 #[derive(Default)]
 struct BellState {
@@ -225,7 +221,7 @@ struct BellState {
 impl Bell {
     /// Returns whether the caller must look now.
     fn begin(&self) -> bool {
-        let mut bell = self.state();
+        let mut bell = self.0.lock();
         let is_due = bell.next.is_none_or(|next| next <= Instant::now());
         if !is_due || std::mem::replace(&mut bell.is_looking, true) {
             return false;
@@ -236,12 +232,12 @@ impl Bell {
 
     /// Returns the newest moment of which the requests were found.
     fn heard(&self) -> Option<Tick> {
-        self.state().heard
+        self.0.lock().heard
     }
 
     /// Notes the end of a look, which has found the requests up to the moment `rung`; `None` if it found out nothing.
     fn end(&self, rung: Option<Tick>) {
-        let mut bell = self.state();
+        let mut bell = self.0.lock();
         bell.is_looking = false;
         bell.next = Some(Instant::now() + BETWEEN_LOOKS);
         if !bell.has_new_job {
@@ -251,14 +247,9 @@ impl Bell {
 
     /// Lets the next look find all requests, because there is a new job.
     fn forget(&self) {
-        let mut bell = self.state();
+        let mut bell = self.0.lock();
         bell.heard = None;
         bell.has_new_job = true;
-    }
-
-    fn state(&self) -> MutexGuard<'_, BellState> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,18 +2,17 @@
 //!
 //! The nodes remember each change under a key of its own, with the number of the new state in place of a configuration.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{JobState, RunRecord, Tick};
 use tokio::time::Instant;
 
 use super::{PastRun, past_run::is_unstarted};
-use crate::clock::{lag, to_instant, to_tick};
+use crate::{
+    clock::{lag, to_instant, to_tick},
+    state_mutex::StateMutex,
+};
 
 /// A state of a job's dead-man's switch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -196,7 +195,7 @@ impl KeptRuns {
 
 /// The looks of this replica at a job's dead-man's switch.
 #[derive(Debug, Default)]
-pub(crate) struct ExpectationLooks(Mutex<Looks>);
+pub(crate) struct ExpectationLooks(StateMutex<Looks>);
 
 #[derive(Debug, Default)]
 struct Looks {
@@ -214,14 +213,14 @@ struct Looks {
 impl ExpectationLooks {
     /// Returns whether the caller must look now.
     pub(crate) fn begin(&self) -> bool {
-        let mut looks = self.looks();
+        let mut looks = self.0.lock();
         let is_due = looks.next.is_none_or(|next| next <= Instant::now());
         is_due && !std::mem::replace(&mut looks.is_looking, true)
     }
 
     /// Notes that a look has ended, and that the next is due after `pause`.
     pub(crate) fn end(&self, pause: Duration) {
-        let mut looks = self.looks();
+        let mut looks = self.0.lock();
         looks.is_looking = false;
         looks.next = Some(Instant::now() + pause);
     }
@@ -234,7 +233,7 @@ impl ExpectationLooks {
         kept: KeptRuns,
         now: DateTime<Utc>,
     ) -> LastSuccess {
-        let mut looks = self.looks();
+        let mut looks = self.0.lock();
         let recorded = state.and_then(|(state, _)| state.success());
         looks.success = looks.success.max(success).max(recorded);
         // All runs before were seen by this replica, or by the one that recorded the state.
@@ -250,11 +249,6 @@ impl ExpectationLooks {
             success: looks.success,
             unknown: looks.unknown,
         }
-    }
-
-    fn looks(&self) -> MutexGuard<'_, Looks> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

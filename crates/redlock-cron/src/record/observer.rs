@@ -1,7 +1,5 @@
 //! The receivers of reports: `tracing`, the metrics, and the hooks of the application.
 
-#[cfg(feature = "test-util")]
-use std::sync::{Mutex, PoisonError};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -14,6 +12,8 @@ use redlock_core::Redlock;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, info, warn};
 
+#[cfg(feature = "test-util")]
+use crate::state_mutex::StateMutex;
 use crate::{Outcome, Run, TickReport, job::JobNamespace};
 
 pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
@@ -181,21 +181,19 @@ impl Observer {
 /// Tests that wait for a replica to have dealt with a tick.
 #[cfg(feature = "test-util")]
 #[derive(Default)]
-struct Listeners(Mutex<Vec<UnboundedSender<TickReport>>>);
+struct Listeners(StateMutex<Vec<UnboundedSender<TickReport>>>);
 
 #[cfg(feature = "test-util")]
 impl Listeners {
     fn add(&self) -> UnboundedReceiver<TickReport> {
         let (tell, heard) = unbounded_channel();
-        // Nothing panics while the lock is held.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(tell);
+        self.0.lock().push(tell);
         heard
     }
 
     /// Sends a report to the listeners that are left.
     fn tell(&self, report: &TickReport) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|listener| listener.send(report.clone()).is_ok());
     }
 }

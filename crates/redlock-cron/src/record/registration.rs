@@ -3,11 +3,7 @@
 //! The nodes keep the text of it as a note, the fingerprint of the job as the number, and the time until the next tick as
 //! the duration.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use redlock_core::{JobState, Note, RunRecord, RunState};
@@ -18,6 +14,7 @@ use crate::{
     clock::{lag, to_instant},
     job::{Fingerprint, JobSettings},
     schedule::Plan,
+    state_mutex::StateMutex,
 };
 
 /// The registration of a job, as the nodes remember it: its schedulers make it at their start and once a day.
@@ -179,7 +176,7 @@ impl<'a> RegisteredText<'a> {
 pub(crate) struct OwnRegistration {
     text: String,
     /// At once, if it is not said.
-    next: Mutex<Option<Instant>>,
+    next: StateMutex<Option<Instant>>,
 }
 
 impl OwnRegistration {
@@ -190,7 +187,7 @@ impl OwnRegistration {
     ) -> Self {
         Self {
             text: cut(text(plan, except, settings)),
-            next: Mutex::default(),
+            next: StateMutex::default(),
         }
     }
 
@@ -200,17 +197,12 @@ impl OwnRegistration {
 
     /// Returns whether a look is due.
     pub(crate) fn is_due(&self) -> bool {
-        self.next().is_none_or(|next| next <= Instant::now())
+        self.next.lock().is_none_or(|next| next <= Instant::now())
     }
 
     /// Notes that the next look is due after `pause`.
     pub(crate) fn look_after(&self, pause: Duration) {
-        *self.next() = Some(Instant::now() + pause);
-    }
-
-    fn next(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        // Nothing panics while the lock is held.
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.next.lock() = Some(Instant::now() + pause);
     }
 }
 

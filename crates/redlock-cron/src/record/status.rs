@@ -2,13 +2,12 @@ use std::{
     collections::{HashSet, VecDeque},
     fmt,
     ops::Deref,
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use redlock_core::{Printable, Rounded, RunRecord};
 
-use crate::{JobMemory, Outcome, TickReport, job::Fingerprint};
+use crate::{JobMemory, Outcome, TickReport, job::Fingerprint, state_mutex::StateMutex};
 
 /// The status of a job: the nodes' memory of it, and what this replica has seen of it.
 ///
@@ -146,7 +145,7 @@ impl fmt::Display for JobStatus {
 
 /// The journal of this replica about a job: its observations since the job was added.
 #[derive(Debug, Default)]
-pub(crate) struct Journal(Mutex<JournalState>);
+pub(crate) struct Journal(StateMutex<JournalState>);
 
 #[derive(Debug, Default)]
 struct JournalState {
@@ -162,14 +161,14 @@ impl Journal {
         if fingerprint.is_same(run.fingerprint) {
             return false;
         }
-        let mut seen = self.seen();
+        let mut seen = self.0.lock();
         let other = (run.fingerprint, run.replica.as_str().to_owned());
         seen.others.len() < MOST_OTHERS && seen.others.insert(other)
     }
 
     /// Returns how many replicas with other configurations were seen.
     pub(crate) fn others(&self) -> usize {
-        self.seen().others.len()
+        self.0.lock().others.len()
     }
 
     /// Remembers a tick that was skipped.
@@ -179,18 +178,13 @@ impl Journal {
         if ended || outcome.was_started() || outcome == Outcome::NotWinner {
             return;
         }
-        let mut seen = self.seen();
+        let mut seen = self.0.lock();
         seen.skipped.push_front(report.clone());
         seen.skipped.truncate(MOST_SKIPPED);
     }
 
     pub(crate) fn skipped(&self) -> Vec<TickReport> {
-        self.seen().skipped.iter().cloned().collect()
-    }
-
-    fn seen(&self) -> MutexGuard<'_, JournalState> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().skipped.iter().cloned().collect()
     }
 }
 

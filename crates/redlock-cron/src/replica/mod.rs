@@ -3,10 +3,7 @@
 mod claims;
 mod tasks;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Redlock, Word};
@@ -18,7 +15,9 @@ pub(crate) use self::{
     },
     tasks::{Ending, STOP_GRACE, Tasks},
 };
-use crate::{SetupError, clock::WallClock, job::JobNamespace, record::Observer};
+use crate::{
+    SetupError, clock::WallClock, job::JobNamespace, record::Observer, state_mutex::StateMutex,
+};
 
 /// The part that the jobs of one scheduler share.
 pub(crate) struct Replica {
@@ -27,7 +26,7 @@ pub(crate) struct Replica {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) observer: Observer,
     pub(crate) clock: Arc<dyn WallClock>,
-    nodes_time: Mutex<NodesTime>,
+    nodes_time: StateMutex<NodesTime>,
 }
 
 impl Replica {
@@ -67,19 +66,19 @@ impl Replica {
             tasks: Arc::default(),
             observer,
             clock,
-            nodes_time: Mutex::default(),
+            nodes_time: StateMutex::default(),
         }))
     }
 
     /// Returns the time of day by the nodes' clocks, however far this replica's is off; by its own until they are known.
     pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
-        let known = self.nodes_time().now(Instant::now());
+        let known = self.nodes_time.lock().now(Instant::now());
         known.unwrap_or_else(|| self.clock.now())
     }
 
     /// Returns by how much this replica's clock is ahead of the nodes', as far as they are known.
     pub(crate) fn ahead(&self) -> Option<TimeDelta> {
-        let known = self.nodes_time().now(Instant::now());
+        let known = self.nodes_time.lock().now(Instant::now());
         known.map(|nodes| self.clock.now() - nodes)
     }
 
@@ -91,20 +90,14 @@ impl Replica {
         };
         let answered = Instant::now();
         let before = self.nodes_now();
-        self.nodes_time()
+        self.nodes_time
+            .lock()
             .note(shown.into(), asked, answered, before);
     }
 
     /// Returns whether the nodes' time has differed from the expected one since the last call.
     pub(crate) fn has_time_jumped(&self) -> bool {
-        self.nodes_time().has_jumped()
-    }
-
-    fn nodes_time(&self) -> MutexGuard<'_, NodesTime> {
-        // Nothing panics while the lock is held.
-        self.nodes_time
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.nodes_time.lock().has_jumped()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -13,7 +13,7 @@ use tokio_util::{
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
-use crate::{ShutdownReport, Trigger, UnfinishedRun};
+use crate::{ShutdownReport, Trigger, UnfinishedRun, state_mutex::StateMutex};
 
 /// The tasks of one scheduler.
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Tasks {
     draining: CancellationToken,
     stopping: CancellationToken,
     dropping: CancellationToken,
-    runs: Mutex<Runs>,
+    runs: StateMutex<Runs>,
 }
 
 #[derive(Default)]
@@ -41,7 +41,7 @@ struct Runs {
 struct UnderWay {
     /// The number of the job's ending, if it is that of one job.
     of: Option<u64>,
-    dropped: Weak<Mutex<Vec<UnfinishedRun>>>,
+    dropped: Weak<StateMutex<Vec<UnfinishedRun>>>,
 }
 
 struct Running {
@@ -85,7 +85,7 @@ impl Tasks {
 
     /// Returns the signals of a job that is added now.
     pub(crate) fn ending(&self) -> Ending {
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         let id = runs.next;
         runs.next += 1;
         Ending {
@@ -116,7 +116,7 @@ impl Tasks {
         ending: &Ending,
     ) -> Option<RunInFlight> {
         // Under the lock that `drain` and `close` take: a run that they did not see never starts.
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         if ending.draining.is_cancelled() {
             return None;
         }
@@ -141,12 +141,12 @@ impl Tasks {
 
     /// Returns whether a run of the job is in flight.
     pub(crate) fn is_running(&self, job: &str) -> bool {
-        self.runs().of_job(job).next().is_some()
+        self.runs.lock().of_job(job).next().is_some()
     }
 
     /// Returns whether a run of the job is in flight that was due or requested.
     pub(crate) fn is_running_in_time(&self, job: &str) -> bool {
-        let runs = self.runs();
+        let runs = self.runs.lock();
         runs.of_job(job)
             .any(|running| !running.trigger.is_making_up())
     }
@@ -168,7 +168,7 @@ impl Tasks {
     }
 
     pub(crate) fn drain(&self) {
-        let _runs = self.runs();
+        let _runs = self.runs.lock();
         self.draining.cancel();
     }
 
@@ -189,7 +189,7 @@ impl Tasks {
 
     /// Starts nothing more of one job.
     pub(crate) fn close(&self, ending: &Ending) {
-        let _runs = self.runs();
+        let _runs = self.runs.lock();
         ending.draining.cancel();
     }
 
@@ -204,10 +204,10 @@ impl Tasks {
     }
 
     /// Returns a list to which each run that is dropped from now on is added, as long as the list lives.
-    fn hear(&self, of: Option<u64>) -> Arc<Mutex<Vec<UnfinishedRun>>> {
+    fn hear(&self, of: Option<u64>) -> Arc<StateMutex<Vec<UnfinishedRun>>> {
         let heard = Arc::default();
         let dropped = Arc::downgrade(&heard);
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         runs.ends.retain(|end| end.dropped.strong_count() > 0);
         runs.ends.push(UnderWay { of, dropped });
         heard
@@ -216,18 +216,14 @@ impl Tasks {
     /// Reports the runs that were dropped, and those that are still in flight.
     fn report(
         &self,
-        dropped: &Mutex<Vec<UnfinishedRun>>,
+        dropped: &StateMutex<Vec<UnfinishedRun>>,
         concerns: impl Fn(&Running) -> bool,
     ) -> ShutdownReport {
-        let runs = self.runs();
-        let mut unfinished = std::mem::take(&mut *locked(dropped));
+        let runs = self.runs.lock();
+        let mut unfinished = std::mem::take(&mut *dropped.lock());
         let running = runs.in_flight.values().filter(|running| concerns(running));
         unfinished.extend(running.map(|running| running.run.clone()));
         ShutdownReport { unfinished }
-    }
-
-    fn runs(&self) -> MutexGuard<'_, Runs> {
-        locked(&self.runs)
     }
 }
 
@@ -266,7 +262,7 @@ impl Ending {
 impl RunInFlight {
     /// Records that the run was dropped before it finished.
     pub(crate) fn dropped(self) {
-        let mut runs = self.tasks.runs();
+        let mut runs = self.tasks.runs.lock();
         if let Some(Running { run, ending, .. }) = runs.in_flight.remove(&self.id) {
             let run = UnfinishedRun {
                 dropped: true,
@@ -275,7 +271,7 @@ impl RunInFlight {
             let ends = runs.ends.iter();
             let concerned = ends.filter(|end| end.of.is_none_or(|of| of == ending));
             for dropped in concerned.filter_map(|end| end.dropped.upgrade()) {
-                locked(&dropped).push(run.clone());
+                dropped.lock().push(run.clone());
             }
         }
     }
@@ -283,13 +279,8 @@ impl RunInFlight {
 
 impl Drop for RunInFlight {
     fn drop(&mut self) {
-        self.tasks.runs().in_flight.remove(&self.id);
+        self.tasks.runs.lock().in_flight.remove(&self.id);
     }
-}
-
-fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while the lock is held.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits for runs up to `grace`, then tells them to stop, and drops them.

@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    sync::{Arc, OnceLock, PoisonError, atomic::Ordering},
+    sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use crate::{
     ControlError, SetupError, ShutdownReport, SingletonJob,
     pulse::{JobAlarm, Jobs, watch},
     replica::Replica,
+    state_mutex::StateMutex,
     tick::JobRunner,
 };
 
@@ -393,8 +394,7 @@ pub(super) struct Attachment(JobScheduler);
 impl Attachment {
     /// Returns the use of `scheduler`, unless it has another one in this process.
     fn of(scheduler: &JobScheduler) -> Option<Self> {
-        // Nothing panics while the lock is held.
-        let mut all = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = ATTACHED.lock();
         let address = address(scheduler);
         let is_free = !all.contains(&address);
         is_free.then(|| {
@@ -406,7 +406,7 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        let mut all = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = ATTACHED.lock();
         let address = address(&self.0);
         all.retain(|attached| *attached != address);
     }
@@ -417,7 +417,7 @@ fn address(scheduler: &JobScheduler) -> usize {
 }
 
 /// The addresses of what all handles of a tokio-cron-scheduler share, of those that are used.
-static ATTACHED: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(Vec::new());
+static ATTACHED: StateMutex<Vec<usize>> = StateMutex::new(Vec::new());
 
 /// Returns whether tokio-cron-scheduler was started.
 async fn is_running(scheduler: &JobScheduler) -> bool {

@@ -2,17 +2,14 @@
 //!
 //! The backoff keeps a tick which kills processes from killing one replica after the other.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redlock_core::{JobRecord, RunRecord, RunState};
 use tokio::time::Instant;
 
 use super::ledger::runs_of;
-use crate::Outcome;
+use crate::{Outcome, state_mutex::StateMutex};
 
 /// The numbers of a tick's runs that did not end by themselves.
 pub(super) struct UsedAttempts {
@@ -52,7 +49,7 @@ fn is_by_a_shutdown(ended: &str) -> bool {
 
 /// The run after which this replica pauses, and until when.
 #[derive(Debug, Default)]
-pub(crate) struct Backoff(Mutex<Option<Pause>>);
+pub(crate) struct Backoff(StateMutex<Option<Pause>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Pause {
@@ -74,8 +71,7 @@ impl Backoff {
         left: Duration,
     ) -> bool {
         let now = Instant::now();
-        // Nothing panics while the lock is held.
-        let mut pause = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pause = self.0.lock();
         let begun = pause.filter(|pause| (pause.tick, pause.attempt) == (tick, attempt));
         let Pause { until, .. } = begun.unwrap_or_else(|| {
             let doubled = crashes.saturating_sub(1).min(16);

@@ -1,10 +1,6 @@
 //! One job on one replica: its facts, what it may ask of the nodes, and where its reports go.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{
@@ -20,6 +16,7 @@ use crate::{
     record::{ExpectationLooks, Journal, OwnRegistration, guarded, line_of},
     replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
+    state_mutex::StateMutex,
 };
 
 /// One job on one replica, as it was added.
@@ -46,9 +43,9 @@ pub(crate) struct JobContext {
 /// The requests for runs of all replicas that this replica has seen.
 #[derive(Default)]
 pub(crate) struct Requests {
-    newest: Mutex<Option<Tick>>,
+    newest: StateMutex<Option<Tick>>,
     /// Those on which it has not begun to decide.
-    undecided: Mutex<BTreeSet<DateTime<Utc>>>,
+    undecided: StateMutex<BTreeSet<DateTime<Utc>>>,
     /// Held while it is decided on one of them.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
@@ -56,30 +53,20 @@ pub(crate) struct Requests {
 impl Requests {
     /// Adds the moment of a request.
     pub(crate) fn add(&self, moment: DateTime<Utc>) {
-        self.undecided().insert(moment);
+        self.undecided.lock().insert(moment);
     }
 
     /// Takes the first request out.
     pub(crate) fn first(&self) -> Option<DateTime<Utc>> {
-        self.undecided().pop_first()
-    }
-
-    fn undecided(&self) -> MutexGuard<'_, BTreeSet<DateTime<Utc>>> {
-        // Nothing panics while the lock is held.
-        self.undecided
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.undecided.lock().pop_first()
     }
 
     /// Returns whether the request of this moment was not seen before; the caller must ask in order.
     pub(crate) fn is_new(&self, moment: Tick) -> bool {
-        // Nothing panics while the lock is held.
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = *newest < Some(moment);
-        if is_new {
-            *newest = Some(moment);
-        }
-        is_new
+        let mut newest = self.newest.lock();
+        let before = *newest;
+        *newest = before.max(Some(moment));
+        before < *newest
     }
 }
 

@@ -9,17 +9,17 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use redlock_core::{RunRecord, Tick};
 
 use super::random_up_to;
+use crate::state_mutex::StateMutex;
 
 /// The replicas that won the last ticks of a job, as far as this replica knows.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<BTreeMap<Tick, String>>);
+pub(crate) struct Turns(StateMutex<BTreeMap<Tick, String>>);
 
 impl Turns {
     /// Notes the winner of a run of which this replica has heard.
@@ -29,7 +29,7 @@ impl Turns {
 
     /// Notes the replica that won a tick.
     pub(crate) fn won(&self, tick: Tick, replica: &str) {
-        let mut winners = self.winners();
+        let mut winners = self.0.lock();
         winners.insert(tick, replica.to_owned());
         if winners.len() > REMEMBERED {
             winners.pop_first();
@@ -47,16 +47,11 @@ impl Turns {
     }
 
     fn is_turn_of(&self, replica: &str) -> bool {
-        let winners = self.winners();
+        let winners = self.0.lock();
         let known: HashSet<_> = winners.values().collect();
         let others = known.len().saturating_sub(1);
         let mut last = winners.values().rev().take(others);
         !last.any(|winner| winner == replica)
-    }
-
-    fn winners(&self) -> MutexGuard<'_, BTreeMap<Tick, String>> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

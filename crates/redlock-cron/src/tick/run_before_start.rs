@@ -1,9 +1,6 @@
 //! The run that went on when this replica got the job: the ticks that came during it are skipped.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redlock_core::{JobRecord, Series, Tick};
@@ -13,11 +10,11 @@ use super::{
     ledger::{first_of_newest, runs_by_hand},
     missed::covered,
 };
-use crate::{clock::to_instant, job::is_made_up};
+use crate::{clock::to_instant, job::is_made_up, state_mutex::StateMutex};
 
 /// The run that went on when this replica got the job, as long as no later one is known.
 #[derive(Debug, Default)]
-pub(super) struct OpenRun(Mutex<Option<OpenRunKey>>);
+pub(super) struct OpenRun(StateMutex<Option<OpenRunKey>>);
 
 /// The run that went on when this replica got the job.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +47,7 @@ impl OpenRun {
         let open = runs.filter(|(run, _)| run.is_open());
         // All of them have one lock, which the last has.
         let newest = open.max_by_key(|(run, _)| run.token);
-        self.set(newest.map(|(_, found)| found));
+        *self.0.lock() = newest.map(|(_, found)| found);
     }
 
     /// Returns the relation of a tick to the run that went on when this replica got the job.
@@ -58,7 +55,7 @@ impl OpenRun {
     /// Ticks that came during this run are skipped.
     /// Replicas that had the job when such a tick came have skipped it, which this replica did not see.
     pub(super) async fn relation(&self, job: &JobContext, tick: DateTime<Utc>) -> TickRelation {
-        let found = *self.run();
+        let found = *self.0.lock();
         let Some(found) = found else {
             return TickRelation::Nothing;
         };
@@ -82,7 +79,7 @@ impl OpenRun {
         let ticks = record.of(Series::TICKS);
         match first_of_newest(ticks) {
             Some(run) if run.tick != found || is_made_up(run.fingerprint) => {
-                self.set(None);
+                *self.0.lock() = None;
                 TickRelation::Nothing
             }
             // Without its lock, it was cut short.
@@ -109,7 +106,7 @@ impl OpenRun {
             .into_iter()
             .find(|run| run.tick == moment)
         else {
-            self.set(None);
+            *self.0.lock() = None;
             return TickRelation::Nothing;
         };
         if run.is_open() {
@@ -124,7 +121,7 @@ impl OpenRun {
         }
         let covered = covered(job, &run);
         if ticks.watermark.map(to_instant) > Some(covered) {
-            self.set(None);
+            *self.0.lock() = None;
         }
         if tick <= covered {
             TickRelation::Skipped
@@ -135,19 +132,9 @@ impl OpenRun {
 
     /// Returns whether the tick came in a run on request that went on when this replica got the job, as far as it knows.
     pub(super) fn may_keep_off(&self, tick: DateTime<Utc>) -> bool {
-        match *self.run() {
+        match *self.0.lock() {
             Some(OpenRunKey::OnRequest(moment)) => to_instant(moment) <= tick,
             _ => false,
         }
-    }
-
-    /// Notes the run that goes on; `None` if no run goes on in which ticks are skipped.
-    fn set(&self, run: Option<OpenRunKey>) {
-        *self.run() = run;
-    }
-
-    fn run(&self) -> MutexGuard<'_, Option<OpenRunKey>> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

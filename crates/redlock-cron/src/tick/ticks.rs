@@ -1,35 +1,31 @@
 //! The ticks of a job on this replica: which are due, which are undecided, and which were missed and wait.
 
-use std::{
-    collections::BTreeSet,
-    ops::RangeInclusive,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{context::JobContext, due_ticks::Progress, run_before_start::OpenRun};
-use crate::{Missed, Overlap, clock::lag, schedule::Schedule};
+use crate::{Missed, Overlap, clock::lag, schedule::Schedule, state_mutex::StateMutex};
 
 /// The ticks of a job on this replica.
 pub(crate) struct JobTicks {
-    progress: Mutex<Progress>,
+    progress: StateMutex<Progress>,
     undecided: Arc<UndecidedTicks>,
     pub(crate) backlog: TickBacklog,
     pub(super) open_run: OpenRun,
     /// The missed tick that is made up for, up to the newest of the ticks after it that were skipped.
-    stands_for: Mutex<Option<RangeInclusive<DateTime<Utc>>>>,
+    stands_for: StateMutex<Option<RangeInclusive<DateTime<Utc>>>>,
 }
 
 impl JobTicks {
     /// Begins with the ticks after `now`.
     pub(super) fn new(now: DateTime<Utc>, schedule: &Schedule) -> Self {
         Self {
-            progress: Mutex::new(Progress::from(now, schedule)),
+            progress: StateMutex::new(Progress::from(now, schedule)),
             undecided: Arc::default(),
             backlog: TickBacklog::default(),
             open_run: OpenRun::default(),
-            stands_for: Mutex::default(),
+            stands_for: StateMutex::default(),
         }
     }
 
@@ -39,7 +35,7 @@ impl JobTicks {
         let oldest = job.added.checked_sub_signed(late);
         let oldest = oldest.unwrap_or(DateTime::<Utc>::MIN_UTC);
         // Under the lock under which `before` notes the ticks that it finds.
-        let found = before.progress();
+        let found = before.progress.lock();
         let since = before.undecided.before(found.next(), oldest, job.added);
         drop(found);
         Self::new(since, &job.schedule)
@@ -51,7 +47,7 @@ impl JobTicks {
         schedule: &Schedule,
         now: DateTime<Utc>,
     ) -> Option<(DateTime<Utc>, Vec<UndecidedTick>)> {
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         let (ticks, after) = progress.due(schedule, now)?;
         // Under the lock, so that a job that takes over finds each tick in the one place or the other.
         let undecided = ticks.iter().map(|tick| self.undecided(*tick));
@@ -65,41 +61,41 @@ impl JobTicks {
 
     /// Returns whether no tick is left.
     pub(super) fn have_ended(&self) -> bool {
-        self.progress().has_ended()
+        self.progress.lock().has_ended()
     }
 
     /// Returns the first tick that was not found yet.
     #[cfg(any(test, feature = "test-util", feature = "metrics"))]
     pub(crate) fn next(&self) -> Option<DateTime<Utc>> {
-        self.progress().next()
+        self.progress.lock().next()
     }
 
     /// Returns whether this replica has yet to ask for a tick that is due, or looks for ticks to make up for.
     pub(crate) fn are_undecided(&self, job: &JobContext) -> bool {
-        let is_due = !self.undecided.lock().is_empty();
+        let is_due = !self.undecided.0.lock().is_empty();
         is_due || matches!(job.settings.missed, Missed::All { .. }) && !self.backlog.is_idle()
     }
 
     /// Returns whether this replica has yet to ask for a tick in this range.
     #[cfg(feature = "test-util")]
     pub(super) fn has_undecided(&self, within: RangeInclusive<DateTime<Utc>>) -> bool {
-        let ticks = self.undecided.lock();
+        let ticks = self.undecided.0.lock();
         ticks.iter().any(|tick| within.contains(tick))
     }
 
     /// Returns whether a wake-up now has anything to deal with.
     pub(super) fn are_due(&self, now: DateTime<Utc>) -> bool {
-        self.progress().is_due(now)
+        self.progress.lock().is_due(now)
     }
 
     /// Notes that the clock was wrong, and that it is `now` by the nodes' clocks.
     pub(super) fn clock_was_set(&self, now: DateTime<Utc>, schedule: &Schedule) {
-        self.progress().set_right(now, schedule);
+        self.progress.lock().set_right(now, schedule);
     }
 
     /// Returns since when ticks are found by wake-ups.
     pub(super) fn found_since(&self) -> DateTime<Utc> {
-        self.progress().since()
+        self.progress.lock().since()
     }
 
     /// Returns whether it makes sense to try again to claim a tick for which there was no majority.
@@ -126,7 +122,7 @@ impl JobTicks {
 
     /// Returns whether the tick is the newest that was missed, and those after it up to `due` were skipped, or are being.
     fn is_for_skipped(&self, tick: DateTime<Utc>, due: DateTime<Utc>) -> bool {
-        let range = self.stands_for();
+        let range = self.stands_for.lock();
         let range = range.as_ref().filter(|range| *range.start() == tick);
         range.is_some_and(|range| due <= *range.end() || self.open_run.may_keep_off(due))
     }
@@ -134,18 +130,7 @@ impl JobTicks {
     /// Notes that `newest` is the missed tick that is made up for, up to `skipped`, the newest of the ticks after it that were
     /// skipped.
     pub(super) fn make_up_for(&self, newest: DateTime<Utc>, skipped: Option<DateTime<Utc>>) {
-        *self.stands_for() = skipped.map(|skipped| newest..=skipped);
-    }
-
-    fn stands_for(&self) -> MutexGuard<'_, Option<RangeInclusive<DateTime<Utc>>>> {
-        // Nothing panics while the lock is held.
-        let range = self.stands_for.lock();
-        range.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        // Nothing panics while the lock is held.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.stands_for.lock() = skipped.map(|skipped| newest..=skipped);
     }
 }
 
@@ -158,7 +143,7 @@ pub(crate) struct UndecidedTick {
 
 /// The ticks of a job that are undecided.
 #[derive(Debug, Default)]
-pub(super) struct UndecidedTicks(Mutex<Vec<DateTime<Utc>>>);
+pub(super) struct UndecidedTicks(StateMutex<Vec<DateTime<Utc>>>);
 
 impl UndecidedTicks {
     /// Returns the newest instant before all undecided ticks and `next`, but `latest` at most.
@@ -171,22 +156,17 @@ impl UndecidedTicks {
         oldest: DateTime<Utc>,
         latest: DateTime<Utc>,
     ) -> DateTime<Utc> {
-        let ticks = self.lock();
+        let ticks = self.0.lock();
         let ticks = ticks.iter().copied().chain(next);
         let ticks = ticks.filter(|tick| *tick >= oldest);
         let before = ticks.map(|tick| tick - TimeDelta::milliseconds(1));
         before.fold(latest, DateTime::min)
     }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<DateTime<Utc>>> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl UndecidedTick {
     fn new(all: &Arc<UndecidedTicks>, tick: DateTime<Utc>) -> Self {
-        all.lock().push(tick);
+        all.0.lock().push(tick);
         Self {
             all: Arc::clone(all),
             tick,
@@ -196,7 +176,7 @@ impl UndecidedTick {
 
 impl Drop for UndecidedTick {
     fn drop(&mut self) {
-        let mut ticks = self.all.lock();
+        let mut ticks = self.all.0.lock();
         if let Some(place) = ticks.iter().position(|tick| *tick == self.tick) {
             ticks.swap_remove(place);
         }
@@ -206,7 +186,7 @@ impl Drop for UndecidedTick {
 /// The ticks of a job with [`Missed::All`] that are due, and are started one after another, the oldest first.
 #[derive(Debug)]
 pub(crate) struct TickBacklog {
-    state: Mutex<BacklogState>,
+    state: StateMutex<BacklogState>,
     /// Held while a task looks for ticks to add, so that no tick is started before an older one is known.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
@@ -221,7 +201,7 @@ impl Default for TickBacklog {
     /// Makes a backlog without ticks, on which no task may begin to work: see [`open`](TickBacklog::open).
     fn default() -> Self {
         Self {
-            state: Mutex::new(BacklogState {
+            state: StateMutex::new(BacklogState {
                 ticks: BTreeSet::new(),
                 working: true,
             }),
@@ -234,7 +214,7 @@ impl TickBacklog {
     /// Adds ticks, keeps the newest `most`, and returns whether the caller must begin to work on them.
     #[must_use = "nobody works on the ticks otherwise"]
     pub(crate) fn add(&self, ticks: impl IntoIterator<Item = DateTime<Utc>>, most: usize) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.ticks.extend(ticks);
         while state.ticks.len() > most {
             state.ticks.pop_first();
@@ -245,14 +225,14 @@ impl TickBacklog {
     /// Lets work begin after the ticks missed before were added; returns whether the caller must begin it.
     #[must_use = "nobody works on the ticks otherwise"]
     pub(crate) fn open(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.working = false;
         state.begin()
     }
 
     /// Returns the oldest tick; none ends the work.
     pub(crate) fn oldest(&self) -> Option<DateTime<Utc>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let oldest = state.ticks.first().copied();
         state.working = oldest.is_some();
         oldest
@@ -260,25 +240,20 @@ impl TickBacklog {
 
     /// Takes all ticks out, in order, and ends the work.
     pub(crate) fn take(&self) -> BTreeSet<DateTime<Utc>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.working = false;
         std::mem::take(&mut state.ticks)
     }
 
     /// Returns whether it was opened, and no tick is in it.
     fn is_idle(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         !state.working && state.ticks.is_empty()
     }
 
     /// Removes a tick that was dealt with.
     pub(crate) fn remove(&self, tick: DateTime<Utc>) {
-        self.state().ticks.remove(&tick);
-    }
-
-    fn state(&self) -> MutexGuard<'_, BacklogState> {
-        // Nothing panics while the lock is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ticks.remove(&tick);
     }
 }
 
