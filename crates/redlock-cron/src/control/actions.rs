@@ -16,68 +16,37 @@ use crate::{
     Action, ControlError, Overlap, TickReport, Trigger,
     job::{
         JobId,
-        series::{CANCELS, MANUAL, PAUSES, STOPS},
+        series::{BACKFILLS, CANCELS, MANUAL, PAUSES, STOPS},
     },
+    record::{BackfillEntry, CANCELLED},
     replica::{ClaimRequest, Claims, Refusal, finish_noted},
-    tick::{JobRunner, SHORT_WAIT, Start, Switch},
+    tick::{JobRunner, PAUSED, RESUMED, SHORT_WAIT, Start},
 };
 
-/// Lets all replicas start a job, or none.
-pub(super) async fn switch(
-    claims: &Claims,
-    id: &JobId,
-    ttl: Duration,
-    switch: Switch,
-    action: &Action,
-) -> Result<(), ControlError> {
-    let until = action.until.filter(|_| switch == Switch::Paused);
-    if let Some(until) = until
-        && until <= claims.clock.now() - claims.ahead().await.unwrap_or_default()
-    {
-        let why = "the end of the pause is over, by the nodes' clocks; nothing was done";
-        return Err(ControlError::invalid_range(id.name(), why));
+/// A command of an operator about a job, whose moment the nodes remember.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Command {
+    /// Keeps all replicas from starting the job.
+    Pause,
+    /// Lets all replicas start the job.
+    Resume,
+    /// Ends the runs that go on.
+    Stop,
+    /// Ends the backfill: the nodes remember a later one, of no ticks.
+    CancelBackfill,
+}
+
+impl Command {
+    /// Returns the series of its moments, the number and the word of their records, and its verb in the log of actions.
+    fn parts(self) -> (Series, u64, &'static str, &'static str) {
+        match self {
+            Self::Pause => (PAUSES, PAUSED, "paused", "pause"),
+            Self::Resume => (PAUSES, RESUMED, "resumed", "resume"),
+            Self::Stop => (STOPS, 0, "stopped", "stop"),
+            Self::CancelBackfill => (BACKFILLS, BackfillEntry::CANCELLED, CANCELLED, "cancel"),
+        }
     }
-    let moment = Moment {
-        series: PAUSES,
-        number: switch.number(),
-        word: switch.as_str(),
-        verb: match switch {
-            Switch::Paused => "pause",
-            Switch::Resumed => "resume",
-        },
-        until,
-    };
-    moment.remember(claims, id, ttl, action).await
-}
 
-/// Asks the runs of a job that go on to end.
-pub(super) async fn stop_runs(
-    claims: &Claims,
-    id: &JobId,
-    ttl: Duration,
-    action: &Action,
-) -> Result<(), ControlError> {
-    let moment = Moment {
-        series: STOPS,
-        number: 0,
-        word: "stopped",
-        verb: "stop",
-        until: None,
-    };
-    moment.remember(claims, id, ttl, action).await
-}
-
-/// The moment of an action, for the nodes to remember.
-pub(super) struct Moment {
-    pub(super) series: Series,
-    pub(super) number: u64,
-    pub(super) word: &'static str,
-    /// As the log of actions calls it.
-    pub(super) verb: &'static str,
-    pub(super) until: Option<DateTime<Utc>>,
-}
-
-impl Moment {
     /// Makes a majority of the nodes remember the present moment, with the action's name and reason.
     pub(super) async fn remember(
         self,
@@ -86,56 +55,43 @@ impl Moment {
         ttl: Duration,
         action: &Action,
     ) -> Result<(), ControlError> {
-        let (word, number) = (self.word, self.number);
-        let ask = |now| moment_of(id, self.series, (number, ttl), CONFIRMED_WITHIN, now);
-        match claims.claim_now(None, TimeDelta::zero(), ask).await {
-            Ok((won, moment)) => {
-                let lasts = self.until.and_then(|until| (until - moment).to_std().ok());
-                let note = action.to_note();
-                let lasts = lasts.unwrap_or_default();
-                finish_noted(id, won.claim, word, lasts, note.as_deref()).await;
-                let job = id.to_string();
-                if let Err(error) = log_action(&claims.redlock, self.verb, &job, action).await {
-                    tracing::warn!(target: crate::TARGET, job, error = error.to_string(), "done, and not in the log of actions");
-                }
-                Ok(())
-            }
-            Err(refusal) => {
-                let why = refusal.detail;
-                let why = why.unwrap_or_else(|| refusal.outcome.to_string());
-                let message =
-                    format!("no majority has confirmed that it is {word}; try again: {why}");
-                Err(ControlError::unconfirmed(id.name(), message))
-            }
+        let until = action.until.filter(|_| self == Self::Pause);
+        if let Some(until) = until
+            && until <= claims.clock.now() - claims.ahead().await.unwrap_or_default()
+        {
+            let why = "the end of the pause is over, by the nodes' clocks; nothing was done";
+            return Err(ControlError::invalid_range(id.name(), why));
         }
+        let (series, number, word, verb) = self.parts();
+        let ask = |now| moment_of(id, series, (number, ttl), CONFIRMED_WITHIN, now);
+        let claimed = claims.claim_now(None, TimeDelta::zero(), ask).await;
+        let (won, moment) = claimed.map_err(|refusal| {
+            let why = refusal.why();
+            let message = format!("no majority has confirmed that it is {word}; try again: {why}");
+            ControlError::unconfirmed(id.name(), message)
+        })?;
+        let lasts = until.and_then(|until| (until - moment).to_std().ok());
+        let (lasts, note) = (lasts.unwrap_or_default(), action.to_note());
+        finish_noted(id, won.claim, word, lasts, note.as_deref()).await;
+        let job = id.to_string();
+        if let Err(error) = log_action(&claims.redlock, verb, &job, action).await {
+            tracing::warn!(target: crate::TARGET, job, error = error.to_string(), "done, and not in the log of actions");
+        }
+        Ok(())
     }
 }
 
 impl JobRunner {
-    /// Lets all replicas start the job, or none.
-    pub(crate) async fn set_paused(&self, paused: bool) -> Result<(), ControlError> {
-        self.set_paused_by(paused, &Action::default()).await
-    }
-
-    /// The same, with a name, a reason, and the end of a pause.
-    pub(crate) async fn set_paused_by(
+    /// Carries the command out, with the operator's name, a reason, and the end of a pause.
+    pub(crate) async fn command(
         &self,
-        paused: bool,
+        command: Command,
         action: &Action,
     ) -> Result<(), ControlError> {
-        let to = if paused {
-            Switch::Paused
-        } else {
-            Switch::Resumed
-        };
-        switch(
-            &self.job.replica.claims,
-            &self.job.id,
-            self.job.settings.ttl,
-            to,
-            action,
-        )
-        .await
+        let (job, claims) = (&self.job, &self.job.replica.claims);
+        command
+            .remember(claims, &job.id, job.settings.ttl, action)
+            .await
     }
 
     /// Runs the job now, paused or not.

@@ -17,20 +17,16 @@ use redlock_core::{
 };
 use tokio::time::sleep;
 
-use super::{
-    ControlError,
-    actions::Moment,
-    moment::{EARLY, moment_of},
-};
+use super::moment::{EARLY, moment_of};
 use crate::{
-    Action, MOST_BACKFILLED, Outcome, PastRun, Trigger,
+    MOST_BACKFILLED, Outcome, PastRun, Trigger,
     clock::{lag, to_instant, to_tick},
     job::{
-        JobId, early,
+        early,
         series::{BACKFILLED, BACKFILLS, REQUEST_LIFETIME},
     },
-    record::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
-    replica::{ClaimRequest, Claims, Refusal, WonClaim},
+    record::{ALREADY_OK, BackfillEntry, USED_UP, is_cancelled, moment_of_tick},
+    replica::{ClaimRequest, Refusal, WonClaim},
     schedule::Schedule,
     tick::{JobRunner, SHORT_WAIT, Start, is_paused, unless_forbidden},
 };
@@ -198,23 +194,6 @@ fn plan_of(record: &RunRecord) -> Plan {
             _ => None,
         },
     }
-}
-
-/// Ends the backfill of a job: the nodes remember a later one, of no ticks.
-pub(super) async fn cancel(
-    claims: &Claims,
-    id: &JobId,
-    ttl: Duration,
-    action: &Action,
-) -> Result<(), ControlError> {
-    let moment = Moment {
-        series: BACKFILLS,
-        number: BackfillEntry::CANCELLED,
-        word: CANCELLED,
-        verb: "cancel",
-        until: None,
-    };
-    moment.remember(claims, id, ttl, action).await
 }
 
 impl JobRunner {

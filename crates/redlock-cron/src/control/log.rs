@@ -148,8 +148,7 @@ pub async fn log_action(
         .claim_now(None, TimeDelta::zero(), ask)
         .await
         .map_err(|refusal| {
-            let why = refusal.detail;
-            let why = why.unwrap_or_else(|| refusal.outcome.to_string());
+            let why = refusal.why();
             ControlError::unconfirmed(&subject, format!("no majority has confirmed it: {why}"))
         })?;
     let operator = action.to_note().unwrap_or_default();

@@ -11,7 +11,7 @@ mod registration;
 mod remote;
 mod requests;
 
-pub(crate) use self::requests::answer_bell;
+pub(crate) use self::{actions::Command, requests::answer_bell};
 pub use self::{
     backfills::BACKFILL_LIFETIME,
     error::{ControlError, ControlErrorKind},

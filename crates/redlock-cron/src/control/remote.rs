@@ -5,8 +5,8 @@ use redlock_core::{AcquireErrorKind, Forgotten, Redlock, ResourceKey};
 
 use super::{
     ControlError,
-    actions::{stop_runs, switch},
-    backfills::{BackfillRange, cancel},
+    actions::Command,
+    backfills::BackfillRange,
     inspect,
     requests::{Request, request},
 };
@@ -14,7 +14,6 @@ use crate::{
     Action, InUse, SetupError,
     job::{JobId, JobNamespace},
     replica::{Claims, default_name},
-    tick::Switch,
 };
 
 /// Keeps all replicas from starting a job, as [`SingletonScheduler::pause`](crate::SingletonScheduler::pause) does,
@@ -83,7 +82,7 @@ pub async fn pause_with(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    set(redlock, namespace, name, Switch::Paused, action).await
+    command(redlock, namespace, name, Command::Pause, action).await
 }
 
 /// Lets all replicas start a job again, from the next tick on, without adding it to a scheduler.
@@ -140,7 +139,7 @@ pub async fn resume_with(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    set(redlock, namespace, name, Switch::Resumed, action).await
+    command(redlock, namespace, name, Command::Resume, action).await
 }
 
 /// Asks the runs of a job that go on to end, on whichever replica they are.
@@ -176,8 +175,7 @@ pub async fn stop(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
-    stop_runs(&claims(redlock), &id, redlock.ttl(), action).await
+    command(redlock, namespace, name, Command::Stop, action).await
 }
 
 /// Ends the [backfill](request_backfill) of a job: no further tick of it is started.
@@ -209,19 +207,19 @@ pub async fn cancel_backfill(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
-    cancel(&claims(redlock), &id, redlock.ttl(), action).await
+    command(redlock, namespace, name, Command::CancelBackfill, action).await
 }
 
-async fn set(
+async fn command(
     redlock: &Redlock,
     namespace: &str,
     name: &str,
-    to: Switch,
+    command: Command,
     action: &Action,
 ) -> Result<(), ControlError> {
     let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
-    switch(&claims(redlock), &id, redlock.ttl(), to, action).await
+    let (claims, ttl) = (claims(redlock), redlock.ttl());
+    command.remember(&claims, &id, ttl, action).await
 }
 
 /// Asks all replicas for a run of a job, which one of them starts, without adding the job to a scheduler.

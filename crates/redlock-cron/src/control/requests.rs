@@ -86,8 +86,7 @@ async fn waiting(claims: &Claims, id: &JobId) -> usize {
 }
 
 fn unconfirmed(id: &JobId, refusal: Refusal) -> ControlError {
-    let why = refusal.detail;
-    let why = why.unwrap_or_else(|| refusal.outcome.to_string());
+    let why = refusal.why();
     let message = format!("no majority has confirmed the request; it may be started or not: {why}");
     ControlError::unconfirmed(id.name(), message)
 }

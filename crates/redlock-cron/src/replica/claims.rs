@@ -300,6 +300,11 @@ impl Refusal {
         }
     }
 
+    /// Returns the reason in words for people.
+    pub(crate) fn why(self) -> String {
+        self.detail.unwrap_or_else(|| self.outcome.to_string())
+    }
+
     /// Tells a tick that was claimed from one before which the nodes' clocks are `now`, although it was claimed.
     fn unless_still_to_come(self, now: DateTime<Utc>) -> Self {
         let until = self.watermark.map(to_instant);

@@ -6,7 +6,9 @@ use redlock_core::Forgotten;
 use tokio::sync::oneshot;
 
 use super::singleton_scheduler::SingletonScheduler;
-use crate::{Action, ControlError, JobStatus, Schedule, TickReport, tick::JobRunner};
+use crate::{
+    Action, ControlError, JobStatus, Schedule, TickReport, control::Command, tick::JobRunner,
+};
 
 impl SingletonScheduler {
     /// Keeps all replicas from starting the job, until it is [resumed](Self::resume).
@@ -41,7 +43,7 @@ impl SingletonScheduler {
     /// # }
     /// ```
     pub async fn pause(&self, name: &str) -> Result<(), ControlError> {
-        self.runner(name)?.set_paused(true).await
+        self.pause_with(name, &Action::default()).await
     }
 
     /// Lets all replicas start the job again, from the next tick on.
@@ -70,7 +72,8 @@ impl SingletonScheduler {
     /// # }
     /// ```
     pub async fn resume(&self, name: &str) -> Result<(), ControlError> {
-        self.runner(name)?.set_paused(false).await
+        let runner = self.runner(name)?;
+        runner.command(Command::Resume, &Action::default()).await
     }
 
     /// Keeps all replicas from starting the job as [`pause`](Self::pause) does, with the operator's name, a reason, and the
@@ -99,7 +102,7 @@ impl SingletonScheduler {
     /// # }
     /// ```
     pub async fn pause_with(&self, name: &str, action: &Action) -> Result<(), ControlError> {
-        self.runner(name)?.set_paused_by(true, action).await
+        self.runner(name)?.command(Command::Pause, action).await
     }
 
     /// Runs the job now on this replica, and returns the report when the run has ended.

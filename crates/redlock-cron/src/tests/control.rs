@@ -2,7 +2,7 @@ use super::*;
 use crate::job::series::PAUSES;
 use crate::{
     ControlErrorKind, Delivery, Missed, Overlap, PastRun,
-    tick::{Switch, is_paused, unless_forbidden},
+    tick::{PAUSED, RESUMED, is_paused, unless_forbidden},
 };
 use redlock_core::Series;
 
@@ -249,11 +249,7 @@ async fn a_pause_that_was_not_confirmed_is_none() {
         let ask = crate::replica::ClaimRequest {
             lock: runner.job.id.lock_of(PAUSES),
             // What a pause has, and the end of one.
-            fingerprint: if paused {
-                Switch::Resumed.number()
-            } else {
-                Switch::Paused.number()
-            },
+            fingerprint: if paused { RESUMED } else { PAUSED },
             ..runner
                 .job
                 .ask(PAUSES, runner.job.now(), Duration::from_secs(1))

@@ -44,8 +44,9 @@ use tokio::{
 };
 
 use crate::{
-    BoxError, JobMemory, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::WallClock,
-    record::Observer, replica::Replica, tick::JobRunner,
+    Action, BoxError, ControlError, JobMemory, Outcome, Run, ShutdownReport, SingletonJob,
+    TickReport, clock::WallClock, control::Command, record::Observer, replica::Replica,
+    tick::JobRunner,
 };
 
 /// Three nodes, and a true time that all skews are relative to.
@@ -138,6 +139,18 @@ impl Fleet {
 
     async fn sleep_until(&self, millisecond: u64) {
         sleep_until(self.origin + Duration::from_millis(millisecond)).await;
+    }
+}
+
+impl JobRunner {
+    /// Pauses or resumes the job on all replicas.
+    async fn set_paused(&self, paused: bool) -> Result<(), ControlError> {
+        let command = if paused {
+            Command::Pause
+        } else {
+            Command::Resume
+        };
+        self.command(command, &Action::default()).await
     }
 }
 

@@ -27,7 +27,7 @@ use uuid::Uuid;
 pub(crate) use self::retry::Unclaimed;
 pub(crate) use self::{
     execution::Start,
-    pause::{Switch, is_paused, pause_at, unless_forbidden},
+    pause::{PAUSED, RESUMED, is_paused, pause_at, unless_forbidden},
     runner::JobRunner,
 };
 

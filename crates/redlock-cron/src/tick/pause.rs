@@ -17,42 +17,11 @@ use crate::{
     replica::{Refusal, WonClaim},
 };
 
-/// The state of a job from some moment on: paused or not.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Switch {
-    Paused,
-    Resumed,
-}
-
-impl Switch {
-    /// Returns the number for a record: the highest byte is the format, and the lowest the switch.
-    pub(crate) fn number(self) -> u64 {
-        let switch = match self {
-            Self::Paused => PAUSED,
-            Self::Resumed => RESUMED,
-        };
-        FORMAT << 56 | switch
-    }
-
-    /// Reads the number of a record.
-    ///
-    /// Versions without a format wrote the switch alone.
-    /// A number that this version does not know is a pause of some kind, because a later one wrote it for a reason.
-    pub(crate) fn of(number: u64) -> Self {
-        match number {
-            RESUMED => Self::Resumed,
-            _ if number == Self::Resumed.number() => Self::Resumed,
-            _ => Self::Paused,
-        }
-    }
-
-    /// Names it for the record of the moment, and for errors.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Paused => "paused",
-            Self::Resumed => "resumed",
-        }
-    }
+/// Returns whether the number of a record lets replicas start the job again.
+///
+/// A number that this version does not know is a pause of some kind, because a later one wrote it for a reason.
+fn is_resumed(number: u64) -> bool {
+    [RESUMED, RESUMED_EARLIER].contains(&number)
 }
 
 /// Returns whether the job is paused; `None` if too few nodes answered.
@@ -110,17 +79,18 @@ pub(crate) fn pause_at(state: &JobState, now: DateTime<Utc>) -> Option<JobPause>
     let last = state.runs.iter().find(|run| !is_unstarted(run))?;
     let pause = JobPause::of(last);
     let goes_on = pause.until.is_none_or(|until| now < until);
-    (Switch::of(last.fingerprint) == Switch::Paused && goes_on).then_some(pause)
+    (!is_resumed(last.fingerprint) && goes_on).then_some(pause)
 }
 
 /// How often a majority is asked whether the job is paused, at the least, before a run is given up.
 const PAUSE_LOOKS: u32 = 3;
 
-const PAUSED: u64 = 1;
-const RESUMED: u64 = 2;
+/// The numbers of the records: the highest byte is the format, which no fingerprint has, and the lowest the switch.
+pub(crate) const PAUSED: u64 = 2 << 56 | 1;
+pub(crate) const RESUMED: u64 = 2 << 56 | 2;
 
-/// Not the format of fingerprints, so that neither is taken for the other.
-const FORMAT: u64 = 2;
+/// Versions without a format wrote the switch alone.
+const RESUMED_EARLIER: u64 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -128,14 +98,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_so_is_what_earlier_versions_wrote() {
-        for (switch, number, earlier) in [
-            (Switch::Paused, 0x0200_0000_0000_0001, 1),
-            (Switch::Resumed, 0x0200_0000_0000_0002, 2),
-        ] {
-            assert_eq!(switch.number(), number);
-            assert_eq!(Switch::of(number), switch);
-            assert_eq!(Switch::of(earlier), switch);
-        }
-        assert_eq!(Switch::of(0x0300_0000_0000_0007), Switch::Paused);
+        assert_eq!(
+            [PAUSED, RESUMED],
+            [0x0200_0000_0000_0001, 0x0200_0000_0000_0002]
+        );
+        assert_eq!(
+            [1, PAUSED, 0x0300_0000_0000_0007].map(is_resumed),
+            [false; 3]
+        );
+        assert_eq!([2, RESUMED].map(is_resumed), [true; 2]);
     }
 }
