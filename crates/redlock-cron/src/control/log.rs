@@ -5,10 +5,7 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use redlock_core::{Note, Printable, Redlock, ResourceKey, RunRecord, Series, Word};
 
-use super::{
-    ControlError,
-    moment::{CONFIRMED_WITHIN, moment_under},
-};
+use super::{ControlError, moment::moment_under};
 use crate::{
     Action,
     clock::to_instant,
@@ -134,16 +131,7 @@ pub async fn log_action(
     let subject = Note::new(subject).map_or_else(String::new, |it| it.to_string());
     let length = subject.len() as u64;
     let ttl = redlock.ttl();
-    let ask = |now| {
-        moment_under(
-            log(),
-            log(),
-            Series::TICKS,
-            (length, ttl),
-            CONFIRMED_WITHIN,
-            now,
-        )
-    };
+    let ask = |now| moment_under(log(), (length, ttl), now);
     let (won, _) = claims
         .claim_now(None, TimeDelta::zero(), ask)
         .await

@@ -22,28 +22,30 @@ pub(super) fn moment_of(
     wait: Duration,
     now: DateTime<Utc>,
 ) -> ClaimRequest {
-    moment_under(id.job_key(), id.lock_of(series), series, terms, wait, now)
+    ClaimRequest {
+        series,
+        lock: id.lock_of(series),
+        wait,
+        ..moment_under(id.job_key(), terms, now)
+    }
 }
 
-/// The same, in a record and under a lock that need not be a job's.
+/// Returns the request of a moment in the record of this key, under the lock of the same key.
 pub(super) fn moment_under(
-    job: ResourceKey,
-    lock: ResourceKey,
-    series: Series,
+    key: ResourceKey,
     (number, ttl): (u64, Duration),
-    wait: Duration,
     now: DateTime<Utc>,
 ) -> ClaimRequest {
     ClaimRequest {
-        job,
-        series,
+        job: key.clone(),
+        series: Series::TICKS,
         attempt: 1,
-        lock,
+        lock: key,
         tick: now,
         early: EARLY,
         start_within: LATE,
         ttl,
-        wait,
+        wait: CONFIRMED_WITHIN,
         fingerprint: number,
         after: After::Whatever,
         slots: None,

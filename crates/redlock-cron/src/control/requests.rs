@@ -107,18 +107,7 @@ async fn claim_moment(
         let terms = (request.number(), ttl);
         match series {
             Some(series) => moment_of(id, series, terms, CONFIRMED_WITHIN, moment),
-            None => {
-                let bell = id.namespace().bell_key();
-                let terms = (id.number(), ttl);
-                moment_under(
-                    bell.clone(),
-                    bell,
-                    Series::TICKS,
-                    terms,
-                    CONFIRMED_WITHIN,
-                    moment,
-                )
-            }
+            None => moment_under(id.namespace().bell_key(), (id.number(), ttl), moment),
         }
     };
     let ahead = claims.ahead().await.unwrap_or_default();
