@@ -72,7 +72,7 @@ impl Command {
         })?;
         let lasts = until.and_then(|until| (until - moment).to_std().ok());
         let (lasts, note) = (lasts.unwrap_or_default(), action.to_note());
-        finish_noted(id, won.claim, word, lasts, note.as_deref()).await;
+        finish_noted(id.name(), won.claim, word, lasts, note.as_deref()).await;
         let job = id.to_string();
         if let Err(error) = log_action(&claims.redlock, verb, &job, action).await {
             tracing::warn!(target: crate::TARGET, job, error = error.to_string(), "done, and not in the log of actions");

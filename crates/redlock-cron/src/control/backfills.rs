@@ -284,7 +284,7 @@ impl JobRunner {
                         ..=MOST_BACKFILLED => word_of(done),
                         _ => "too-many".to_owned(),
                     };
-                    job.finish(won.claim, &word, Duration::ZERO).await;
+                    job.finish(won.claim, &word).await;
                     return Ok(BackfillPlan { ticks, done });
                 }
                 Err(refusal) if is_final(&refusal) => return Err(refusal),
@@ -441,7 +441,7 @@ impl JobRunner {
             BackfillDecision::Start => None,
         };
         if let Some(word) = word {
-            job.finish(won.claim, word, Duration::ZERO).await;
+            job.finish(won.claim, word).await;
             return Ok(None);
         }
         Ok(Some(Start {
@@ -475,7 +475,7 @@ impl JobRunner {
             Ok(won) => {
                 // Those before it can no longer be claimed, and the next claim does not see them.
                 self.tell_missed(won.claim.last(), tick).await;
-                job.finish(won.claim, USED_UP, Duration::ZERO).await;
+                job.finish(won.claim, USED_UP).await;
                 true
             }
             Err(refusal) => match refusal.outcome {

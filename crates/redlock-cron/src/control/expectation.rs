@@ -88,7 +88,7 @@ impl JobRunner {
         if is_so && concluded == Conclusion::Changed(state) {
             self.say(within, state);
         }
-        finish(id, won.claim, word, Duration::ZERO).await;
+        finish(id.name(), won.claim, word).await;
     }
 
     fn say(&self, within: Duration, state: SwitchState) {

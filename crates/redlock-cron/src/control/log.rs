@@ -10,7 +10,7 @@ use crate::{
     Action,
     clock::to_instant,
     record::{is_unstarted, operator_of},
-    replica::{Claims, default_name},
+    replica::{Claims, default_name, finish_noted},
 };
 
 /// An action of an operator, as the nodes remember it.
@@ -140,13 +140,8 @@ pub async fn log_action(
             ControlError::unconfirmed(&subject, format!("no majority has confirmed it: {why}"))
         })?;
     let operator = action.to_note().unwrap_or_default();
-    let note = Note::new(&format!("{subject} {operator}"));
-    if let Some(done) = Word::new("done") {
-        let ended = won.claim.with_note(note).finish(done, Duration::ZERO).await;
-        if let Err(error) = ended {
-            tracing::debug!(target: crate::TARGET, error = error.to_string(), "release");
-        }
-    }
+    let note = format!("{subject} {operator}");
+    finish_noted(&subject, won.claim, "done", Duration::ZERO, Some(&note)).await;
     Ok(())
 }
 

@@ -49,7 +49,7 @@ impl JobRunner {
             Ok(won) => {
                 let next = job.schedule.next_after(now).map(|next| lag(now, next));
                 let (next, text) = (next.unwrap_or_default(), job.registration.text());
-                finish_noted(&job.id, won.claim, REGISTERED, next, Some(text)).await;
+                finish_noted(job.id.name(), won.claim, REGISTERED, next, Some(text)).await;
                 true
             }
             Err(refusal) => {

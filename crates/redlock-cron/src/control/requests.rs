@@ -113,7 +113,7 @@ async fn claim_moment(
     let ahead = claims.ahead().await.unwrap_or_default();
     let (won, _) = claims.claim_now(None, ahead, ask).await?;
     let moment = to_instant(won.claim.tick());
-    finish(id, won.claim, "asked", Duration::ZERO).await;
+    finish(id.name(), won.claim, "asked").await;
     Ok(moment)
 }
 
@@ -294,7 +294,7 @@ impl JobRunner {
         match job.replica.claims.claim(ask).await {
             Ok(won) => {
                 let word = Outcome::Overlapping.as_str();
-                job.finish(won.claim, word, Duration::ZERO).await;
+                job.finish(won.claim, word).await;
                 Refusal {
                     measured: refusal.measured,
                     ..Refusal::new(Outcome::Overlapping, "a run of the job went on")

@@ -23,7 +23,6 @@ use tokio::{
 use crate::{
     Outcome,
     clock::{SystemClock, WallClock, lag, to_instant, to_tick},
-    job::JobId,
     record::{Measured, cut_short_outcomes},
 };
 
@@ -393,14 +392,14 @@ const FAR_AHEAD: Duration = Duration::from_secs(10);
 /// The longest wait of a claim that counts among these.
 const BRIEF: Duration = Duration::from_secs(1);
 
-/// Records the outcome of a claim, and releases its lock.
-pub(crate) async fn finish(job: &JobId, claim: Claim, outcome: &str, took: Duration) {
-    finish_noted(job, claim, outcome, took, None).await;
+/// Records the outcome of a claim that no run has followed, and releases its lock.
+pub(crate) async fn finish(job: &str, claim: Claim, outcome: &str) {
+    finish_noted(job, claim, outcome, Duration::ZERO, None).await;
 }
 
-/// The same, with a note for people.
+/// Records the outcome of a claim, with a note for people, and releases its lock.
 pub(crate) async fn finish_noted(
-    job: &JobId,
+    job: &str,
     claim: Claim,
     outcome: &str,
     took: Duration,
@@ -412,7 +411,7 @@ pub(crate) async fn finish_noted(
     let claim = claim.with_note(note.and_then(Note::new));
     if let Err(error) = claim.finish(outcome, took).await {
         // The run is over, and its lease ends by itself.
-        tracing::debug!(target: crate::TARGET, job = &**job.name(), error = error.to_string(), "release");
+        tracing::debug!(target: crate::TARGET, job, error = error.to_string(), "release");
     }
 }
 

@@ -255,10 +255,7 @@ async fn a_pause_that_was_not_confirmed_is_none() {
                 .ask(PAUSES, runner.job.now(), Duration::from_secs(1))
         };
         let won = runner.job.replica.claims.claim(ask).await.unwrap();
-        runner
-            .job
-            .finish(won.claim, "unstarted", Duration::ZERO)
-            .await;
+        runner.job.finish(won.claim, "unstarted").await;
         assert_eq!(is_paused(&runner.job).await, Some(expected));
     }
 }

@@ -148,11 +148,7 @@ async fn a_replica_that_declines_starts_no_attempt_of_a_tick_either() {
         .job
         .ask(Series::TICKS, tick(3), Duration::from_secs(1));
     let won = first.runner.job.replica.claims.claim(ask).await.unwrap();
-    first
-        .runner
-        .job
-        .finish(won.claim, "aborted", Duration::ZERO)
-        .await;
+    first.runner.job.finish(won.claim, "aborted").await;
     let unready = fleet.member(0, job().only_if(|_| false)).await;
     unready.begin();
     fleet.sleep_until(20_000).await;
@@ -177,10 +173,7 @@ async fn a_run_cut_short_that_a_replica_declines_does_not_stop_the_job_for_good(
         .job
         .ask(Series::TICKS, tick(3), Duration::from_secs(1));
     let won = runner.job.replica.claims.claim(ask).await.unwrap();
-    runner
-        .job
-        .finish(won.claim, "aborted", Duration::ZERO)
-        .await;
+    runner.job.finish(won.claim, "aborted").await;
     host.until(20).await;
     assert!(starts.list().is_empty());
     host.until(40).await;

@@ -88,10 +88,7 @@ async fn an_instant_whose_run_was_cut_short_is_started_again() {
         .job
         .ask(Series::TICKS, tick(10), Duration::from_secs(1));
     let won = runner.job.replica.claims.claim(ask).await.unwrap();
-    runner
-        .job
-        .finish(won.claim, "aborted", Duration::ZERO)
-        .await;
+    runner.job.finish(won.claim, "aborted").await;
     let second = fleet.member(0, starts.once(10).delivery(again)).await;
     second.begin();
     tokio::time::sleep(Duration::from_secs(20)).await;

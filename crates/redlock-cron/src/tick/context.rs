@@ -269,7 +269,7 @@ impl JobContext {
             ..ask
         };
         match self.replica.claims.claim(ask).await {
-            Ok(won) => self.finish(won.claim, "asked", Duration::ZERO).await,
+            Ok(won) => self.finish(won.claim, "asked").await,
             Err(refusal) if refusal.outcome == Outcome::NotWinner => {}
             Err(refusal) => {
                 let (outcome, detail) = (refusal.outcome, refusal.detail.as_deref());
@@ -284,9 +284,9 @@ impl JobContext {
         (self.settings.ttl / 3).min(longest)
     }
 
-    /// Records the outcome of a claim, and releases its lock.
-    pub(crate) async fn finish(&self, claim: Claim, outcome: &str, took: Duration) {
-        finish(&self.id, claim, outcome, took).await;
+    /// Records the outcome of a claim that no run has followed, and releases its lock.
+    pub(crate) async fn finish(&self, claim: Claim, outcome: &str) {
+        finish(self.id.name(), claim, outcome).await;
     }
 
     pub(crate) fn refused(

@@ -116,7 +116,7 @@ async fn let_go(
     took: Duration,
     note: Option<&str>,
 ) {
-    let claim = finish_noted(&job.id, won.claim, outcome.as_str(), took, note);
+    let claim = finish_noted(job.id.name(), won.claim, outcome.as_str(), took, note);
     match won.slot {
         // The nodes report a failure, and the slot's time to live ends it.
         Some(slot) => drop(tokio::join!(claim, slot.release())),

@@ -53,7 +53,7 @@ pub(crate) async fn unless_forbidden(
             None => (None, RunRecord::UNSTARTED),
         };
         if let Some(outcome) = outcome {
-            job.finish(won.claim, word, Duration::ZERO).await;
+            job.finish(won.claim, word).await;
             return Err(Refusal {
                 measured: Some(won.measured),
                 ..Refusal::bare(outcome)
@@ -65,8 +65,7 @@ pub(crate) async fn unless_forbidden(
         }
         sleep(SHORT_WAIT).await;
     }
-    job.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
-        .await;
+    job.finish(won.claim, RunRecord::UNSTARTED).await;
     let why = "too few nodes said whether the job is paused or the tick was started again";
     Err(Refusal {
         measured: Some(won.measured),

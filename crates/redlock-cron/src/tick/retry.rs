@@ -209,14 +209,11 @@ impl<'a> TickRetry<'a> {
         match self.job.replica.claims.claim(ask).await {
             Ok(won) => {
                 if let Some(not_so) = self.not_after().await {
-                    self.job
-                        .finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
-                        .await;
+                    self.job.finish(won.claim, RunRecord::UNSTARTED).await;
                     return not_so;
                 }
-                self.job
-                    .finish(won.claim, Outcome::GivenUp.as_str(), Duration::ZERO)
-                    .await;
+                let word = Outcome::GivenUp.as_str();
+                self.job.finish(won.claim, word).await;
                 RetryLook::Over(Box::new(given_up()))
             }
             Err(refusal) => match refusal.outcome {
@@ -247,9 +244,7 @@ impl<'a> TickRetry<'a> {
     /// Starts the run after the `attempt`-th, which was claimed, unless it may not start any more.
     async fn next_run(&self, won: WonClaim) -> RetryLook {
         if let Some(not_again) = self.not_after().await {
-            self.job
-                .finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
-                .await;
+            self.job.finish(won.claim, RunRecord::UNSTARTED).await;
             return not_again;
         }
         let (limit, attempt) = (self.job.settings.retry_within(), self.attempt + 1);
