@@ -37,15 +37,8 @@ pub(crate) struct Start {
     pub(crate) attempt: u32,
 }
 
-/// How a run ended.
-struct RunEnd {
-    outcome: Outcome,
-    detail: Option<String>,
-    /// How often the job was called.
-    tries: u32,
-    /// The words of the operator that asked for it.
-    note: Option<String>,
-}
+/// How a run ended, with the details.
+type RunEnd = (Outcome, Option<String>);
 
 /// A run that goes on: the signal for it to stop, its reason, and the number of its tries so far.
 struct Execution<'a> {
@@ -73,12 +66,16 @@ impl Start {
         };
         let late = lag(tick, job.replica.clock.now());
         let started = Instant::now();
-        let RunEnd {
-            outcome,
-            detail,
-            tries,
-            note,
-        } = Execution::new(job, &self).run(late).await;
+        let execution = Execution {
+            job,
+            start: &self,
+            stop: CancellationToken::new(),
+            why: OnceLock::new(),
+            note: OnceLock::new(),
+            tries: AtomicU32::new(0),
+        };
+        let (outcome, detail) = execution.run(late).await;
+        let (tries, note) = (execution.tries.into_inner(), execution.note.into_inner());
         match outcome {
             Outcome::Aborted => in_flight.dropped(),
             _ => drop(in_flight),
@@ -124,18 +121,7 @@ async fn let_go(
     }
 }
 
-impl<'a> Execution<'a> {
-    fn new(job: &'a JobContext, start: &'a Start) -> Self {
-        Self {
-            job,
-            start,
-            stop: CancellationToken::new(),
-            why: OnceLock::new(),
-            note: OnceLock::new(),
-            tries: AtomicU32::new(0),
-        }
-    }
-
+impl Execution<'_> {
     /// Runs the job for as long as its lease is valid and it is not told to stop.
     async fn run(&self, lag: Duration) -> RunEnd {
         let start = self.start;
@@ -169,24 +155,17 @@ impl<'a> Execution<'a> {
         let course = async {
             select! {
                 biased;
-                () = self.job.ending.dropping() => RunEnd::by(Outcome::Aborted),
+                () = self.job.ending.dropping() => dropped(Outcome::Aborted),
                 reason = self.lost() => {
-                    RunEnd::new(Outcome::Lost, format!("its lease is over: {reason}"))
+                    (Outcome::Lost, Some(format!("its lease is over: {reason}")))
                 }
-                outcome = self.stopped() => RunEnd::by(outcome),
+                outcome = self.stopped() => dropped(outcome),
                 done = work => self.ended(done),
             }
         };
         // The job's state is dropped with its future, or is the job's own to keep whole.
-        let ended = match AssertUnwindSafe(course).catch_unwind().await {
-            Ok(ended) => ended,
-            Err(panic) => RunEnd::new(Outcome::Panicked, message(&*panic)),
-        };
-        RunEnd {
-            tries: self.tries.load(Ordering::Relaxed),
-            note: self.note.get().cloned(),
-            ..ended
-        }
+        let ended = AssertUnwindSafe(course).catch_unwind().await;
+        ended.unwrap_or_else(|panic| (Outcome::Panicked, Some(message(&*panic))))
     }
 
     /// Calls the job, and again as long as it fails, may be tried again, is not told to stop, and its job goes on.
@@ -334,40 +313,25 @@ impl<'a> Execution<'a> {
         match self.why.get() {
             Some(why) => {
                 let how = error.unwrap_or_else(|| "ok".into());
-                RunEnd::new(*why, format!("it ended when it was told to stop: {how}"))
+                (
+                    *why,
+                    Some(format!("it ended when it was told to stop: {how}")),
+                )
             }
-            None => RunEnd {
-                outcome: match error {
-                    None => Outcome::Ok,
-                    Some(_) => Outcome::Failed,
-                },
-                detail: error,
-                tries: 0,
-                note: None,
-            },
+            None if error.is_some() => (Outcome::Failed, error),
+            None => (Outcome::Ok, None),
         }
     }
 }
 
-impl RunEnd {
-    /// Returns the end of a run that was dropped, with the reason.
-    fn by(outcome: Outcome) -> Self {
-        let why = match outcome {
-            Outcome::TimedOut => "it took longer than max_runtime",
-            Outcome::Cancelled => "a later tick was due, or an operator asked for its end",
-            _ => "the scheduler ended before the run did, or its job was removed",
-        };
-        Self::new(outcome, why)
-    }
-
-    fn new(outcome: Outcome, detail: impl Into<String>) -> Self {
-        Self {
-            outcome,
-            detail: Some(detail.into()),
-            tries: 0,
-            note: None,
-        }
-    }
+/// Returns the end of a run that was dropped, with the reason.
+fn dropped(outcome: Outcome) -> RunEnd {
+    let why = match outcome {
+        Outcome::TimedOut => "it took longer than max_runtime",
+        Outcome::Cancelled => "a later tick was due, or an operator asked for its end",
+        _ => "the scheduler ended before the run did, or its job was removed",
+    };
+    (outcome, Some(why.to_owned()))
 }
 
 /// Writes an error and its sources in a line.
