@@ -131,12 +131,7 @@ impl JobRunner {
             }
         };
         let (won, tick) = claimed?;
-        Ok(Start {
-            won,
-            tick,
-            trigger: Trigger::Manual,
-            attempt: 1,
-        })
+        Ok(Start::first(won, tick, Trigger::Manual))
     }
 
     /// Returns the present moment by the nodes' clocks, however far this replica's is off; by its own if they disagree.

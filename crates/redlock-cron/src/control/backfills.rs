@@ -444,12 +444,7 @@ impl JobRunner {
             job.finish(won.claim, word).await;
             return Ok(None);
         }
-        Ok(Some(Start {
-            won,
-            tick,
-            trigger: Trigger::Backfill,
-            attempt: 1,
-        }))
+        Ok(Some(Start::first(won, tick, Trigger::Backfill)))
     }
 
     /// Sees to it that no replica starts the tick as one that was due or missed; returns whether that is sure.

@@ -230,14 +230,7 @@ impl JobRunner {
                 ..self.requested(moment, wait)
             };
             last = match job.replica.claims.claim(ask).await {
-                Ok(won) => {
-                    return Ok(Start {
-                        won,
-                        tick: moment,
-                        trigger: Trigger::Manual,
-                        attempt: 1,
-                    });
-                }
+                Ok(won) => return Ok(Start::first(won, moment, Trigger::Manual)),
                 Err(refusal) => refusal,
             };
             overlapped |= last.outcome == Outcome::Overlapping;

@@ -100,13 +100,9 @@ impl JobRunner {
                     self.turns
                         .won(won.claim.tick(), &self.job.replica.claims.replica);
                     self.tell_missed(won.claim.last(), tick).await;
-                    return Ok(Start {
-                        won: unless_forbidden(&self.job, won, 1, self.job.settings.catch_up_window)
-                            .await?,
-                        tick,
-                        trigger,
-                        attempt: 1,
-                    });
+                    let limit = self.job.settings.catch_up_window;
+                    let won = unless_forbidden(&self.job, won, 1, limit).await?;
+                    return Ok(Start::first(won, tick, trigger));
                 }
                 Err(refusal) => refusal,
             };

@@ -52,6 +52,16 @@ struct Execution<'a> {
 }
 
 impl Start {
+    /// Makes the start of the first run of a tick or request.
+    pub(crate) fn first(won: WonClaim, tick: DateTime<Utc>, trigger: Trigger) -> Self {
+        Self {
+            won,
+            tick,
+            trigger,
+            attempt: 1,
+        }
+    }
+
     /// Runs the tick that was claimed, unless a shutdown has begun, and reports.
     pub(crate) async fn run(self, job: &JobContext) -> TickReport {
         let (tick, trigger, attempt) = (self.tick, self.trigger, self.attempt);
