@@ -194,7 +194,7 @@ async fn a_tick_whose_task_ends_while_its_job_is_replaced_is_the_successor_s() {
     *deciding.0.lock().unwrap() = Some(task);
     after.take_over(&before);
     assert!(deciding.0.lock().unwrap().is_none());
-    assert_eq!(after.ticks.next(), Some(tick(3)));
+    assert_eq!(after.ticks.progress.lock().next(), Some(tick(3)));
 }
 
 /// A job's closure has captured values of the application's, whose drop does what it likes.

@@ -56,7 +56,7 @@ impl JobRunner {
     /// Returns the first tick that was not found yet.
     #[cfg(feature = "test-util")]
     pub(crate) fn next_tick(&self) -> Option<DateTime<Utc>> {
-        self.ticks.next()
+        self.ticks.progress.lock().next()
     }
 
     /// Returns whether this replica has yet to ask for a tick that is due at `instant` or was before, `now`.
@@ -72,7 +72,7 @@ impl JobRunner {
     #[cfg(feature = "metrics")]
     pub(crate) fn tell_next(&self) {
         let (observer, job) = (&self.job.replica.observer, self.job.id.name());
-        let next = self.ticks.next();
+        let next = self.ticks.progress.lock().next();
         observer.tell_next(job, next);
         // Checked last, so that a job that is removed meanwhile leaves no such tick in the metric.
         if self.job.ending.is_draining() {
@@ -91,13 +91,16 @@ impl JobRunner {
 
     /// Returns whether a wake-up now has anything to deal with.
     pub(crate) fn is_due(&self) -> bool {
-        self.ticks.are_due(self.job.nodes_now())
+        self.ticks.progress.lock().is_due(self.job.nodes_now())
     }
 
     /// Notes that the nodes' time is not the expected one.
     pub(crate) fn clock_was_set(&self) {
         let now = self.job.nodes_now();
-        self.ticks.clock_was_set(now, &self.job.schedule);
+        self.ticks
+            .progress
+            .lock()
+            .set_right(now, &self.job.schedule);
     }
 
     /// Deals with a wake-up; what it starts goes on in a task.
@@ -166,7 +169,7 @@ impl JobRunner {
 
     /// Logs it if no tick is left, unless the scheduler ends.
     pub(crate) fn say_if_it_ended(&self) {
-        if !self.job.ending.is_draining() && self.ticks.have_ended() {
+        if !self.job.ending.is_draining() && self.ticks.progress.lock().has_ended() {
             let job = &**self.job.id.name();
             if self.job.schedule.is_once() {
                 tracing::debug!(target: crate::TARGET, job, "its one instant has come");
@@ -218,7 +221,8 @@ impl JobRunner {
             Missed::Latest => self.make_up_for_latest(since, until).await,
             Missed::All { max } => {
                 // Wake-ups find those that come later, and add them.
-                let until = until.min(self.ticks.found_since() + TimeDelta::milliseconds(1));
+                let until =
+                    until.min(self.ticks.progress.lock().since() + TimeDelta::milliseconds(1));
                 let missed = not_skipped(&self.job, since, until, max).await;
                 let begins = self.ticks.backlog.add(missed, max) | self.ticks.backlog.open();
                 self.work_off(begins).await;
@@ -233,7 +237,7 @@ impl JobRunner {
         while let Some(newest) = not_skipped(&self.job, since, until, 1).await.pop()
             && Some(newest) != dealt_with
             // A wake-up finds it.
-            && newest <= self.ticks.found_since()
+            && newest <= self.ticks.progress.lock().since()
         {
             // Those after it were skipped, and do not take its place.
             let present = self.job.nodes_now().max(until);

@@ -9,7 +9,7 @@ use crate::{Missed, Overlap, clock::lag, schedule::Schedule, state_mutex::StateM
 
 /// The ticks of a job on this replica.
 pub(crate) struct JobTicks {
-    progress: StateMutex<Progress>,
+    pub(crate) progress: StateMutex<Progress>,
     undecided: Arc<UndecidedTicks>,
     pub(crate) backlog: TickBacklog,
     pub(super) open_run: OpenRun,
@@ -59,17 +59,6 @@ impl JobTicks {
         UndecidedTick::new(&self.undecided, tick)
     }
 
-    /// Returns whether no tick is left.
-    pub(super) fn have_ended(&self) -> bool {
-        self.progress.lock().has_ended()
-    }
-
-    /// Returns the first tick that was not found yet.
-    #[cfg(any(test, feature = "test-util", feature = "metrics"))]
-    pub(crate) fn next(&self) -> Option<DateTime<Utc>> {
-        self.progress.lock().next()
-    }
-
     /// Returns whether this replica has yet to ask for a tick that is due, or looks for ticks to make up for.
     pub(crate) fn are_undecided(&self, job: &JobContext) -> bool {
         let is_due = !self.undecided.0.lock().is_empty();
@@ -81,21 +70,6 @@ impl JobTicks {
     pub(super) fn has_undecided(&self, within: RangeInclusive<DateTime<Utc>>) -> bool {
         let ticks = self.undecided.0.lock();
         ticks.iter().any(|tick| within.contains(tick))
-    }
-
-    /// Returns whether a wake-up now has anything to deal with.
-    pub(super) fn are_due(&self, now: DateTime<Utc>) -> bool {
-        self.progress.lock().is_due(now)
-    }
-
-    /// Notes that the clock was wrong, and that it is `now` by the nodes' clocks.
-    pub(super) fn clock_was_set(&self, now: DateTime<Utc>, schedule: &Schedule) {
-        self.progress.lock().set_right(now, schedule);
-    }
-
-    /// Returns since when ticks are found by wake-ups.
-    pub(super) fn found_since(&self) -> DateTime<Utc> {
-        self.progress.lock().since()
     }
 
     /// Returns whether it makes sense to try again to claim a tick for which there was no majority.
