@@ -115,7 +115,7 @@ pub(crate) async fn watch(alarm: Option<JobAlarm>, replica: Arc<Replica>, jobs: 
     let mut at_work = Instant::now();
     loop {
         select! {
-            () = replica.tasks.draining() => return,
+            () = replica.tasks.draining.cancelled() => return,
             () = sleep(EVERY) => {}
         }
         replica.look_at_clocks().await;

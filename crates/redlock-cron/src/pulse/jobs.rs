@@ -9,10 +9,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use redlock_core::Tick;
-use tokio::{
-    select,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     clock::lag,
@@ -162,10 +159,8 @@ impl Jobs {
                     }
                 }
             };
-            select! {
-                () = replica.tasks.draining() => {}
-                () = registering => {}
-            }
+            let draining = &replica.tasks.draining;
+            draining.run_until_cancelled(registering).await;
             is_registering.store(false, Ordering::Relaxed);
         });
     }

@@ -22,7 +22,8 @@ use crate::{ShutdownReport, Trigger, UnfinishedRun, state_mutex::StateMutex};
 #[derive(Default)]
 pub(crate) struct Tasks {
     tracker: TaskTracker,
-    draining: CancellationToken,
+    /// Cancelled when nothing may be started any more.
+    pub(crate) draining: CancellationToken,
     stopping: CancellationToken,
     dropping: CancellationToken,
     runs: StateMutex<Runs>,
@@ -63,11 +64,14 @@ impl Runs {
 #[derive(Clone)]
 pub(crate) struct Ending {
     id: u64,
-    draining: CancellationToken,
-    /// Cancelled with `draining`, but not when another job takes the place.
-    leaving: CancellationToken,
-    stopping: CancellationToken,
-    dropping: CancellationToken,
+    /// Cancelled when nothing may be started any more.
+    pub(crate) draining: CancellationToken,
+    /// Cancelled with `draining`, but not when another job takes the place: runs in flight should end soon.
+    pub(crate) leaving: CancellationToken,
+    /// Cancelled when runs in flight must stop.
+    pub(crate) stopping: CancellationToken,
+    /// Cancelled when runs in flight must be dropped.
+    pub(crate) dropping: CancellationToken,
     /// The runs in flight, until their leases are given back.
     runs: TaskTracker,
 }
@@ -162,11 +166,6 @@ impl Tasks {
         self.draining.is_cancelled()
     }
 
-    /// Resolves when nothing may be started any more.
-    pub(crate) async fn draining(&self) {
-        self.draining.cancelled().await;
-    }
-
     pub(crate) fn drain(&self) {
         let _runs = self.runs.lock();
         self.draining.cancel();
@@ -231,26 +230,6 @@ impl Ending {
     /// Returns whether nothing may be started any more.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
-    }
-
-    /// Resolves when nothing may be started any more.
-    pub(crate) async fn draining(&self) {
-        self.draining.cancelled().await;
-    }
-
-    /// Resolves when a shutdown or a removal begins to wait for runs in flight, which should end soon.
-    pub(crate) async fn leaving(&self) {
-        self.leaving.cancelled().await;
-    }
-
-    /// Resolves when runs in flight must stop.
-    pub(crate) async fn stopping(&self) {
-        self.stopping.cancelled().await;
-    }
-
-    /// Resolves when runs in flight must be dropped.
-    pub(crate) async fn dropping(&self) {
-        self.dropping.cancelled().await;
     }
 
     /// Returns the token of a run: the end of the job waits until it is dropped.

@@ -81,7 +81,7 @@ impl SingletonScheduler {
         select! {
             biased;
             Some(report) = dealt_with => Ok(report),
-            () = runner.job.ending.draining() => Err(never("the job or its scheduler has ended")),
+            () = runner.job.ending.draining.cancelled() => Err(never("the job or its scheduler has ended")),
             () = clock.advance_to(tick + PATIENCE) => Err(never("it was not dealt with in six hours")),
         }
     }

@@ -182,7 +182,7 @@ impl JobContext {
     ) -> Result<T, Refusal> {
         select! {
             biased;
-            () = self.ending.draining() => Err(self.ended()),
+            () = self.ending.draining.cancelled() => Err(self.ended()),
             decided = deciding => decided,
         }
     }

@@ -165,7 +165,7 @@ impl Execution<'_> {
         let course = async {
             select! {
                 biased;
-                () = self.job.ending.dropping() => dropped(Outcome::Aborted),
+                () = self.job.ending.dropping.cancelled() => dropped(Outcome::Aborted),
                 reason = self.lost() => {
                     (Outcome::Lost, Some(format!("its lease is over: {reason}")))
                 }
@@ -205,7 +205,7 @@ impl Execution<'_> {
             select! {
                 biased;
                 () = run.stop.cancelled() => return Err(error),
-                () = self.job.ending.leaving() => {
+                () = self.job.ending.leaving.cancelled() => {
                     if self.job.settings.max_attempts() > 1 {
                         // It was cut short, so that another replica may go on with it.
                         self.tell_to_stop(Outcome::Aborted);
@@ -239,7 +239,7 @@ impl Execution<'_> {
             }
         };
         let outcome = select! {
-            () = self.job.ending.stopping() => Outcome::Aborted,
+            () = self.job.ending.stopping.cancelled() => Outcome::Aborted,
             () = too_long => Outcome::TimedOut,
             () = self.cancelled() => Outcome::Cancelled,
             () = self.stopped_by_operator() => Outcome::Cancelled,
