@@ -111,34 +111,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All there are, in their order.
-    #[cfg(feature = "metrics")]
-    pub(crate) const ALL: [Self; Self::Removed as usize + 1] = [
-        Self::Ok,
-        Self::Failed,
-        Self::Panicked,
-        Self::TimedOut,
-        Self::Cancelled,
-        Self::Lost,
-        Self::Aborted,
-        Self::NotWinner,
-        Self::Overlapping,
-        Self::NoPlace,
-        Self::Declined,
-        Self::TooEarly,
-        Self::ClockWasAhead,
-        Self::TooLate,
-        Self::Paused,
-        Self::Missed,
-        Self::GivenUp,
-        Self::Forgotten,
-        Self::Unconfirmed,
-        Self::NoQuorum,
-        Self::Refused,
-        Self::Draining,
-        Self::Removed,
-    ];
-
     /// Returns whether the tick was started on this replica.
     pub fn was_started(self) -> bool {
         matches!(
@@ -169,31 +141,7 @@ impl Outcome {
 
     /// Returns the outcome as a word for logs and as a label of metrics, such as `not_winner`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::Panicked => "panicked",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-            Self::Lost => "lost",
-            Self::Aborted => "aborted",
-            Self::NotWinner => "not_winner",
-            Self::Overlapping => "overlapping",
-            Self::NoPlace => "no_place",
-            Self::Declined => "declined",
-            Self::TooEarly => "too_early",
-            Self::ClockWasAhead => "clock_was_ahead",
-            Self::Paused => "paused",
-            Self::Missed => "missed",
-            Self::GivenUp => "given_up",
-            Self::Forgotten => "forgotten",
-            Self::Unconfirmed => "unconfirmed",
-            Self::TooLate => "too_late",
-            Self::NoQuorum => "no_quorum",
-            Self::Refused => "refused",
-            Self::Draining => "draining",
-            Self::Removed => "removed",
-        }
+        WORDS[self as usize].1
     }
 }
 
@@ -224,3 +172,39 @@ impl fmt::Display for Outcome {
         f.write_str(self.as_str())
     }
 }
+
+/// All outcomes in their order, and the word of each.
+pub(crate) const WORDS: [(Outcome, &str); Outcome::Removed as usize + 1] = [
+    (Outcome::Ok, "ok"),
+    (Outcome::Failed, "failed"),
+    (Outcome::Panicked, "panicked"),
+    (Outcome::TimedOut, "timed_out"),
+    (Outcome::Cancelled, "cancelled"),
+    (Outcome::Lost, "lost"),
+    (Outcome::Aborted, "aborted"),
+    (Outcome::NotWinner, "not_winner"),
+    (Outcome::Overlapping, "overlapping"),
+    (Outcome::NoPlace, "no_place"),
+    (Outcome::Declined, "declined"),
+    (Outcome::TooEarly, "too_early"),
+    (Outcome::ClockWasAhead, "clock_was_ahead"),
+    (Outcome::TooLate, "too_late"),
+    (Outcome::Paused, "paused"),
+    (Outcome::Missed, "missed"),
+    (Outcome::GivenUp, "given_up"),
+    (Outcome::Forgotten, "forgotten"),
+    (Outcome::Unconfirmed, "unconfirmed"),
+    (Outcome::NoQuorum, "no_quorum"),
+    (Outcome::Refused, "refused"),
+    (Outcome::Draining, "draining"),
+    (Outcome::Removed, "removed"),
+];
+
+// The place of each is its number.
+const _: () = {
+    let mut place = 0;
+    while place < WORDS.len() {
+        assert!(WORDS[place].0 as usize == place);
+        place += 1;
+    }
+};
