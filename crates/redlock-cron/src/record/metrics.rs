@@ -58,11 +58,6 @@ pub const ALL: &[Metric] = &[
     ),
 ];
 
-/// Tells the recorder what the metrics mean.
-pub(crate) fn describe() {
-    redlock_core::metrics::describe(ALL);
-}
-
 const BY_JOB: &[&str] = &["namespace", "job_namespace", "job_name"];
 
 /// The metrics of one scheduler's jobs, with the labels that distinguish them from the jobs of other schedulers.

@@ -5,13 +5,13 @@ use std::{
     sync::Arc,
 };
 
-#[cfg(feature = "metrics")]
-use chrono::{DateTime, Utc};
 use redlock_core::Redlock;
 #[cfg(feature = "test-util")]
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, info, warn};
 
+#[cfg(feature = "metrics")]
+use super::metrics::JobMeter;
 #[cfg(feature = "test-util")]
 use crate::state_mutex::StateMutex;
 use crate::{Outcome, Run, TickReport, job::JobNamespace};
@@ -28,7 +28,7 @@ pub(crate) struct Observer {
     client: Option<u64>,
     namespace: Option<Arc<str>>,
     #[cfg(feature = "metrics")]
-    meter: Option<super::metrics::JobMeter>,
+    meter: Option<JobMeter>,
     #[cfg(feature = "test-util")]
     listeners: Listeners,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Observer {
 impl Observer {
     pub(crate) fn new(hook: Option<OutcomeHook>) -> Self {
         #[cfg(feature = "metrics")]
-        super::metrics::describe();
+        redlock_core::metrics::describe(super::METRICS);
         Self {
             hook,
             ..Self::default()
@@ -58,35 +58,16 @@ impl Observer {
             client: Some(redlock.id()),
             namespace: Some(redlock.namespace()),
             #[cfg(feature = "metrics")]
-            meter: Some(super::metrics::JobMeter::new(
-                redlock.namespace(),
-                Arc::clone(jobs.name()),
-            )),
+            meter: Some(JobMeter::new(redlock.namespace(), Arc::clone(jobs.name()))),
             ..self
         }
     }
 
-    /// Registers the counters of a job's ticks.
+    /// Calls the meter; a recorder is the application's code, and may panic.
     #[cfg(feature = "metrics")]
-    pub(crate) fn expect(&self, job: &str) {
+    pub(crate) fn measure(&self, measure: impl FnOnce(&JobMeter)) {
         if let Some(meter) = &self.meter {
-            let _: Result<(), _> = guarded(|| meter.register(job));
-        }
-    }
-
-    /// Sets the metric of a job's next tick.
-    #[cfg(feature = "metrics")]
-    pub(crate) fn tell_next(&self, job: &Arc<str>, next: Option<DateTime<Utc>>) {
-        if let Some(meter) = &self.meter {
-            let _: Result<(), _> = guarded(|| meter.tell_next(job, next));
-        }
-    }
-
-    /// Sets the metric of a job's dead-man's switch.
-    #[cfg(feature = "metrics")]
-    pub(crate) fn tell_overdue(&self, job: &Arc<str>, is_overdue: bool) {
-        if let Some(meter) = &self.meter {
-            let _: Result<(), _> = guarded(|| meter.tell_overdue(job, is_overdue));
+            let _: Result<(), _> = guarded(|| measure(meter));
         }
     }
 
@@ -114,9 +95,7 @@ impl Observer {
     pub(crate) fn tell(&self, report: &TickReport) {
         self.log(report);
         #[cfg(feature = "metrics")]
-        if let Some(meter) = &self.meter {
-            let _: Result<(), _> = guarded(|| meter.tell(report));
-        }
+        self.measure(|meter| meter.tell(report));
         if let Some(hook) = &self.hook
             && guarded(|| hook(report)).is_err()
         {

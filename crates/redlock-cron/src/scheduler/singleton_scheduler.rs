@@ -207,7 +207,7 @@ impl SingletonScheduler {
         runner.say_if_it_ended();
         runner.job.say_doubts();
         #[cfg(feature = "metrics")]
-        self.replica.observer.expect(&name);
+        self.replica.observer.measure(|meter| meter.register(&name));
         let runner = self.jobs.insert(name, runner);
         #[cfg(feature = "metrics")]
         {

@@ -73,10 +73,10 @@ impl JobRunner {
     pub(crate) fn tell_next(&self) {
         let (observer, job) = (&self.job.replica.observer, self.job.id.name());
         let next = self.ticks.progress.lock().next();
-        observer.tell_next(job, next);
+        observer.measure(|meter| meter.tell_next(job, next));
         // Checked last, so that a job that is removed meanwhile leaves no such tick in the metric.
         if self.job.ending.is_draining() {
-            observer.tell_next(job, None);
+            observer.measure(|meter| meter.tell_next(job, None));
         }
     }
 
@@ -85,7 +85,7 @@ impl JobRunner {
     pub(crate) fn tell_not_overdue(&self) {
         if self.job.settings.expect_success_within.is_some() {
             let observer = &self.job.replica.observer;
-            observer.tell_overdue(self.job.id.name(), false);
+            observer.measure(|meter| meter.tell_overdue(self.job.id.name(), false));
         }
     }
 
