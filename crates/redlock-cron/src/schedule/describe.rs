@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use chrono::{Month, SecondsFormat, Weekday};
+use chrono::{Month, SecondsFormat};
 
 use super::{
     calendar::{Schedule, ScheduleKind},
@@ -190,18 +190,7 @@ fn list(mut items: Vec<String>) -> String {
 
 /// Returns the name of a weekday, of which Sunday is 0.
 fn name(day: u32) -> String {
-    let after_monday = u8::try_from(day + 6).unwrap_or(0) % 7;
-    let day = Weekday::try_from(after_monday).unwrap_or(Weekday::Mon);
-    let name = match day {
-        Weekday::Mon => "Monday",
-        Weekday::Tue => "Tuesday",
-        Weekday::Wed => "Wednesday",
-        Weekday::Thu => "Thursday",
-        Weekday::Fri => "Friday",
-        Weekday::Sat => "Saturday",
-        Weekday::Sun => "Sunday",
-    };
-    name.to_owned()
+    WEEKDAYS[day as usize % 7].to_owned()
 }
 
 /// Writes an interval in the largest unit that it is whole in.
@@ -214,6 +203,16 @@ fn interval(seconds: i64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         units => write!(f, "Every {units} {name}s"),
     }
 }
+
+const WEEKDAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
 
 #[cfg(test)]
 mod tests {
