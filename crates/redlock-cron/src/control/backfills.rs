@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Datelike as _, NaiveDate, SubsecRound, TimeDelta, Utc};
 use redlock_core::{
-    JobState, RunRecord, RunState, Series, Tick,
+    JobState, RunRecord, Series, Tick,
     ledger::{self, BackfillDecision, DoneTicks, Plan, PlanStep, RunsBefore},
 };
 use tokio::time::sleep;
@@ -25,7 +25,7 @@ use crate::{
         early,
         series::{BACKFILLED, BACKFILLS, REQUEST_LIFETIME},
     },
-    record::{ALREADY_OK, BackfillEntry, USED_UP, is_cancelled, moment_of_tick},
+    record::{ALREADY_OK, BackfillEntry, USED_UP, end_of, is_cancelled, moment_of_tick},
     replica::{ClaimRequest, Refusal, WonClaim},
     schedule::Schedule,
     tick::{JobRunner, SHORT_WAIT, Start, is_paused, unless_forbidden},
@@ -189,10 +189,7 @@ fn plan_of(record: &RunRecord) -> Plan {
     };
     Plan {
         moment: record.tick,
-        done: match &record.state {
-            RunState::Ended { outcome, .. } => Some(done(outcome.as_str())),
-            _ => None,
-        },
+        done: end_of(record).map(|(word, _)| done(word)),
     }
 }
 

@@ -1,8 +1,9 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use redlock_core::{Note, Printable, RunRecord, RunState};
+use redlock_core::{Note, Printable, RunRecord};
 
+use super::outcome::end_of;
 use crate::clock::to_instant;
 
 /// An action of an operator on a job: the operator's name and reason, and the end of a pause.
@@ -93,12 +94,9 @@ pub struct JobPause {
 impl JobPause {
     pub(crate) fn of(record: &RunRecord) -> Self {
         let since = to_instant(record.tick);
-        let lasts = match &record.state {
-            RunState::Ended { took, .. } if *took > Duration::ZERO => {
-                TimeDelta::from_std(*took).ok()
-            }
-            _ => None,
-        };
+        let lasts = end_of(record).map(|(_, lasts)| lasts);
+        let lasts = lasts.filter(|lasts| *lasts > Duration::ZERO);
+        let lasts = lasts.and_then(|lasts| TimeDelta::from_std(lasts).ok());
         Self {
             since,
             until: lasts.and_then(|lasts| since.checked_add_signed(lasts)),

@@ -20,7 +20,7 @@ pub(crate) use self::{
     backfill::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
     expectation::{Conclusion, ExpectationLooks, KeptRuns, SwitchState, ended_at},
     observer::{Observer, OutcomeHook, StartHook, guarded},
-    outcome::{cut_short_outcomes, is_outcome},
+    outcome::{cut_short_outcomes, end_of, is_outcome},
     past_run::{is_unstarted, line_of},
     registration::{OwnRegistration, REGISTERED},
     report::Measured,

@@ -1,6 +1,7 @@
 use std::{
     fmt,
     sync::{Arc, LazyLock},
+    time::Duration,
 };
 
 use redlock_core::{RunRecord, RunState, Word};
@@ -154,17 +155,23 @@ pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
             Outcome::Draining,
             Outcome::Removed,
         ];
-        let words = outcomes
-            .iter()
-            .filter_map(|outcome| Word::new(outcome.as_str()));
-        words.collect()
+        let words = outcomes.map(Outcome::as_str).into_iter();
+        words.filter_map(Word::new).collect()
     });
     Arc::clone(&WORDS)
 }
 
+/// Returns the recorded outcome of a run and the time that it took; `None` if its end is not recorded.
+pub(crate) fn end_of(run: &RunRecord) -> Option<(&str, Duration)> {
+    match &run.state {
+        RunState::Ended { outcome, took } => Some((outcome.as_str(), *took)),
+        _ => None,
+    }
+}
+
 /// Returns whether a run has ended with this outcome.
 pub(crate) fn is_outcome(run: &RunRecord, word: &str) -> bool {
-    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == word)
+    end_of(run).is_some_and(|(outcome, _)| outcome == word)
 }
 
 impl fmt::Display for Outcome {

@@ -2,12 +2,12 @@ use std::{fmt, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use redlock_core::{
-    FencingToken, Note, Printable, Rounded, RunRecord, RunState, Series, Tick, ledger::TickLine,
+    FencingToken, Note, Printable, Rounded, RunRecord, Series, Tick, ledger::TickLine,
 };
 
 use super::{
     backfill::{ALREADY_OK, BackfillEntry, USED_UP},
-    outcome::{cut_short_outcomes, is_outcome},
+    outcome::{cut_short_outcomes, end_of, is_outcome},
 };
 use crate::{
     Outcome,
@@ -89,10 +89,7 @@ impl PastRun {
     /// Returns how the run ended, as [`Outcome::as_str`](crate::Outcome::as_str) names it, or `dropped` or `unstarted`;
     /// `None` if its end is not recorded.
     pub fn outcome(&self) -> Option<&str> {
-        match &self.record.state {
-            RunState::Ended { outcome, .. } => Some(outcome.as_str()),
-            _ => None,
-        }
+        end_of(&self.record).map(|(outcome, _)| outcome)
     }
 
     /// Returns what is remembered of its end besides the outcome: the text of its error if the job
@@ -150,10 +147,7 @@ impl PastRun {
 
     /// Returns the duration of the run, if it has ended.
     pub fn took(&self) -> Option<Duration> {
-        match &self.record.state {
-            RunState::Ended { took, .. } => Some(*took),
-            _ => None,
-        }
+        end_of(&self.record).map(|(_, took)| took)
     }
 }
 

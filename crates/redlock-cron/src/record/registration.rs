@@ -6,9 +6,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
-use redlock_core::{JobState, Note, RunRecord, RunState};
+use redlock_core::{JobState, Note, RunRecord};
 use tokio::time::Instant;
 
+use super::outcome::{end_of, is_outcome};
 use crate::{
     Delivery, Missed, Overlap, Schedule,
     clock::{lag, to_instant},
@@ -47,7 +48,7 @@ impl JobRegistration {
     /// Reads the newest registration; `None` if there was none.
     pub(crate) fn newest(state: &JobState, now: DateTime<Utc>) -> Option<Self> {
         let mut runs = state.runs.iter();
-        let record = runs.find(|record| is_registered(record))?.clone();
+        let record = runs.find(|run| is_outcome(run, REGISTERED))?.clone();
         let mut newest = Self {
             record,
             schedule: None,
@@ -93,10 +94,8 @@ impl JobRegistration {
         if let Some(schedule) = &self.schedule {
             return schedule.next_after(self.now);
         }
-        let RunState::Ended { took, .. } = &self.record.state else {
-            return None;
-        };
-        let next = self.registered_at() + TimeDelta::from_std(*took).ok()?;
+        let (_, left) = end_of(&self.record)?;
+        let next = self.registered_at() + TimeDelta::from_std(left).ok()?;
         (next > self.now).then_some(next)
     }
 
@@ -204,10 +203,6 @@ impl OwnRegistration {
     pub(crate) fn look_after(&self, pause: Duration) {
         *self.next.lock() = Some(Instant::now() + pause);
     }
-}
-
-fn is_registered(record: &RunRecord) -> bool {
-    matches!(&record.state, RunState::Ended { outcome, .. } if outcome.as_str() == REGISTERED)
 }
 
 fn text(plan: &Plan, except: &BTreeSet<NaiveDate>, settings: &JobSettings<Duration>) -> String {

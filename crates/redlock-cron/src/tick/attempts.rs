@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use redlock_core::{JobRecord, RunRecord, RunState};
+use redlock_core::{JobRecord, RunRecord};
 use tokio::time::Instant;
 
 use super::ledger::runs_of;
-use crate::{Outcome, state_mutex::StateMutex};
+use crate::{Outcome, record::end_of, state_mutex::StateMutex};
 
 /// The numbers of a tick's runs that did not end by themselves.
 pub(super) struct UsedAttempts {
@@ -28,10 +28,7 @@ impl UsedAttempts {
             is_last_a_crash: false,
         };
         for run in runs_of(record, tick).rev() {
-            let ended = match &run.state {
-                RunState::Ended { outcome, .. } => outcome.as_str(),
-                _ => RunRecord::DROPPED,
-            };
+            let ended = end_of(run).map_or(RunRecord::DROPPED, |(outcome, _)| outcome);
             used.is_last_a_crash = ended == RunRecord::DROPPED;
             used.crashes += u32::from(used.is_last_a_crash);
             used.attempts += u32::from(!is_by_a_shutdown(ended));

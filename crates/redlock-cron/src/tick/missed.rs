@@ -8,10 +8,10 @@
 use std::ops::RangeInclusive;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{RunRecord, RunState, Series};
+use redlock_core::{RunRecord, Series};
 
 use super::{context::JobContext, ledger::runs_by_hand};
-use crate::{Missed, Overlap, clock::to_instant, job::is_made_up};
+use crate::{Missed, Overlap, clock::to_instant, job::is_made_up, record};
 
 /// Returns since when ticks of this replica's schedule count as missed if no replica has started them.
 ///
@@ -120,10 +120,8 @@ pub(super) fn covered(job: &JobContext, last: &RunRecord) -> DateTime<Utc> {
 
 /// Returns when a run ended if it began at its tick; `None` if that is not known.
 fn end_of(run: &RunRecord) -> Option<DateTime<Utc>> {
-    let RunState::Ended { took, .. } = &run.state else {
-        return None;
-    };
-    let took = TimeDelta::from_std(*took).ok()?;
+    let (_, took) = record::end_of(run)?;
+    let took = TimeDelta::from_std(took).ok()?;
     to_instant(run.tick).checked_add_signed(took)
 }
 
