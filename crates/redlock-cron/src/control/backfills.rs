@@ -12,23 +12,26 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Datelike as _, NaiveDate, SubsecRound, TimeDelta, Utc};
 use redlock_core::{
-    JobState, RunRecord, Series, Tick,
+    JobRecord, JobState, RunRecord, Series, Tick,
     ledger::{self, BackfillDecision, DoneTicks, Plan, PlanStep, RunsBefore},
 };
 use tokio::time::sleep;
 
-use super::moment::{EARLY, moment_of};
+use super::{
+    inspect::runs_of,
+    moment::{EARLY, moment_of},
+};
 use crate::{
     MOST_BACKFILLED, Outcome, PastRun, Trigger,
     clock::{lag, to_instant, to_tick},
     job::{
         early,
-        series::{BACKFILLED, BACKFILLS, REQUEST_LIFETIME},
+        series::{BACKFILLED, BACKFILLS, PAUSES, REQUEST_LIFETIME},
     },
     record::{ALREADY_OK, BackfillEntry, USED_UP, end_of, is_cancelled, moment_of_tick},
     replica::{ClaimRequest, Refusal, WonClaim},
     schedule::Schedule,
-    tick::{JobRunner, SHORT_WAIT, Start, is_paused, unless_forbidden},
+    tick::{JobRunner, SHORT_WAIT, Start, lines_of_ticks, pause_at, unless_forbidden},
 };
 
 /// The ticks of a backfill, by their instants or by the days of their zone.
@@ -292,12 +295,12 @@ impl JobRunner {
 
     /// Returns which of these ticks are known to have ended well.
     async fn done(&self, ticks: &[DateTime<Utc>]) -> DoneTicks {
-        let mut memory = self.memory().await;
-        while !memory.is_known() && !self.job.ending.is_draining() {
+        let mut record = self.job.record().await;
+        while record.is_none() && !self.job.ending.is_draining() {
             sleep(SHORT_WAIT).await;
-            memory = self.memory().await;
+            record = self.job.record().await;
         }
-        let lines = memory.lines();
+        let lines = record.as_ref().map_or_else(Vec::new, lines_of_ticks);
         let ticks = ticks.iter().filter_map(|tick| to_tick(*tick));
         DoneTicks::among(ticks, &lines.iter().copied())
     }
@@ -348,17 +351,18 @@ impl JobRunner {
                 continue;
             }
             // The same for one that would come during the run.
-            if let Some(pause) = self.wait_before_a_run(&mut waited_for).await {
+            if let Some(pause) = self.wait_before_a_run(&record, &mut waited_for) {
                 sleep(pause).await;
                 continue;
             }
             // A claim in a pause would use the tick up.
-            if !job.wants(tick) || is_paused(job).await == Some(true) {
+            let is_paused = pause_at(record.of(PAUSES), job.nodes_now()).is_some();
+            if !job.wants(tick) || is_paused {
                 sleep(SHORT_WAIT).await;
                 continue;
             }
             // A run that goes on may be cut short, and comes first then: a claim of a later tick would end its attempts.
-            if let Some(before) = job.undone_before(tick, settled).await {
+            if let Some(before) = job.undone_before(&record, tick, settled) {
                 if self.settle(before).await {
                     settled = to_tick(before);
                 } else {
@@ -386,19 +390,23 @@ impl JobRunner {
     /// own run ends, if that takes as long as the last one and the last one of a backfill.
     ///
     /// Nothing waits for a second tick after the one in `waited_for`, because runs may always take that long.
-    async fn wait_before_a_run(&self, waited_for: &mut Option<DateTime<Utc>>) -> Option<Duration> {
+    fn wait_before_a_run(
+        &self,
+        record: &JobRecord,
+        waited_for: &mut Option<DateTime<Utc>>,
+    ) -> Option<Duration> {
         if !self.has_shared_lock() {
             return None;
         }
-        let memory = self.memory().await;
-        if memory.free_in() != Some(Duration::ZERO) {
+        if record.of(Series::TICKS).free_in != Some(Duration::ZERO) {
             return Some(SHORT_WAIT);
         }
         let now = self.job.nodes_now();
         let due = self.job.schedule.next_after(now)?;
         let left = lag(now, due);
         let was_started = |run: &&PastRun| run.why_not_started().is_none();
-        let mut runs = memory.runs().iter().filter(was_started);
+        let runs = runs_of(record, Some(true));
+        let mut runs = runs.iter().filter(was_started);
         let backfilled = runs.clone().find(|run| run.is_backfill());
         let longest = runs.next().into_iter().chain(backfilled);
         let longest = longest.filter_map(PastRun::took).max()?;
@@ -428,10 +436,9 @@ impl JobRunner {
         };
         let is_used_up = self.is_used_up(tick, settled).await;
         // Under the lock of the tick's run, so that no run of the tick ends after this.
-        let memory = self.memory().await;
-        let has_ended_well =
-            to_tick(tick).is_some_and(|tick| ledger::has_ended_well(memory.lines(), tick));
-        let has_ended_well = (has_ended_well || memory.is_known()).then_some(has_ended_well);
+        let lines = job.record().await.as_ref().map(lines_of_ticks);
+        let has_ended_well = lines
+            .map(|lines| to_tick(tick).is_some_and(|tick| ledger::has_ended_well(lines, tick)));
         let word = match BackfillDecision::of(runs, is_used_up, has_ended_well) {
             BackfillDecision::AlreadyWell => Some(ALREADY_OK),
             BackfillDecision::Unstarted => Some(RunRecord::UNSTARTED),

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
-use redlock_core::{JobReading, NodeReport, Redlock, Series};
+use redlock_core::{JobReading, JobRecord, NodeReport, Redlock, Series};
 
 use crate::{
     Backfill, JobMemory, JobRegistration, JobStatus, Overlap, PastRun, SetupError,
@@ -66,10 +66,11 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, have_one_lock: Option<bo
     let nodes = nodes.map_or_else(Vec::new, <[NodeReport]>::to_vec);
     let record = reading.as_ref().and_then(JobReading::record).cloned();
     let pause = record.as_ref().map(|it| pause_at(it.of(PAUSES), now));
-    let started = |series| [Series::TICKS, MANUAL, REQUESTED, BACKFILLED].contains(&series);
-    let runs = record.iter().flat_map(|record| record.runs(started));
-    let runs = runs.cloned().map(|record| PastRun { record });
+    let runs = record
+        .as_ref()
+        .map_or_else(Vec::new, |record| runs_of(record, have_one_lock));
     let registrations = record.as_ref().map(|record| record.of(KNOWN));
+    let plans = record.as_ref().map(|record| record.of(BACKFILLS));
     let mut memory = JobMemory {
         is_known: record.is_some(),
         registration: registrations.and_then(|state| JobRegistration::newest(state, now)),
@@ -77,17 +78,23 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, have_one_lock: Option<bo
         is_paused: pause.as_ref().map(Option::is_some),
         pause: pause.flatten(),
         running: None,
-        runs: runs.collect(),
-        backfill: None,
+        backfill: plans.and_then(|plans| Backfill::newest(plans, &runs)),
+        runs,
         nodes,
         record,
         have_own_locks: false,
     };
-    let plans = memory.record.as_ref().map(|record| record.of(BACKFILLS));
-    memory.backfill = plans.and_then(|plans| Backfill::newest(plans, &memory.runs));
-    newest_first(&mut memory.runs, have_one_lock);
     memory.find_running(redlock, id).await;
     memory
+}
+
+/// Returns the runs of a record in the order of [`newest_first`].
+pub(super) fn runs_of(record: &JobRecord, have_one_lock: Option<bool>) -> Vec<PastRun> {
+    let started = |series| [Series::TICKS, MANUAL, REQUESTED, BACKFILLED].contains(&series);
+    let runs = record.runs(started).cloned();
+    let mut runs: Vec<_> = runs.map(|record| PastRun { record }).collect();
+    newest_first(&mut runs, have_one_lock);
+    runs
 }
 
 /// Sorts runs, the newest first: by their tokens if they have one lock, and by their ticks if each has its own.

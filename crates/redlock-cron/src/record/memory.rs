@@ -1,13 +1,12 @@
 use std::{cmp::Reverse, fmt, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series, ledger::TickLine};
+use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series};
 
 use super::{
     JobPause, JobRegistration, PastRun,
     backfill::{BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
     expectation::ended_at,
-    past_run::line_of,
 };
 use crate::clock::to_instant;
 
@@ -377,13 +376,6 @@ impl JobMemory {
         }
         let is_locked = self.free_in().is_none_or(|left| !left.is_zero());
         is_locked.then_some(InUse::Locked)
-    }
-
-    /// Returns the lines of ticks' runs, also in backfills.
-    pub(crate) fn lines(&self) -> Vec<TickLine> {
-        let is_of_tick = |run: &&PastRun| run.is_backfill() || !run.is_manual();
-        let runs = self.runs.iter().filter(is_of_tick);
-        runs.map(|run| line_of(&run.record)).collect()
     }
 
     /// Returns whether a majority remembers the same runs as in `before`.

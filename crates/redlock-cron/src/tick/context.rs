@@ -8,12 +8,12 @@ use redlock_core::{
 };
 use tokio::{select, time::sleep};
 
-use super::SHORT_WAIT;
+use super::{SHORT_WAIT, ledger::lines};
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, TickReport, Trigger,
     clock::{LONGEST_AHEAD, lag, to_instant, to_tick},
     job::{Condition, Fingerprint, JobId, JobSettings, Work, early, series::CANCELS},
-    record::{ExpectationLooks, Journal, OwnRegistration, guarded, line_of},
+    record::{ExpectationLooks, Journal, OwnRegistration, guarded},
     replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
     state_mutex::StateMutex,
@@ -136,16 +136,16 @@ impl JobContext {
 
     /// Returns the newest tick that was claimed if it is before this one, and its run goes on or was cut short, and may be
     /// started again.
-    pub(crate) async fn undone_before(
+    pub(crate) fn undone_before(
         &self,
+        record: &JobRecord,
         tick: DateTime<Utc>,
         settled: Option<Tick>,
     ) -> Option<DateTime<Utc>> {
         let After::Settled(settled) = self.after(settled) else {
             return None;
         };
-        let state = self.read(Series::TICKS).await?;
-        let newest = state.runs.first().map(line_of);
+        let newest = lines(record, Series::TICKS).next();
         undone_before(newest, to_tick(tick)?, settled).map(to_instant)
     }
 

@@ -71,6 +71,12 @@ pub(super) fn runs_backfill_after(record: &JobRecord, token: Option<FencingToken
     newest.is_some_and(|run| run.is_open() && Some(run.token) > token)
 }
 
+/// Returns the lines of ticks and of the ticks of backfills.
+pub(crate) fn lines_of_ticks(record: &JobRecord) -> Vec<TickLine> {
+    let ticks = lines(record, Series::TICKS);
+    ticks.chain(lines(record, BACKFILLED)).collect()
+}
+
 /// Returns the lines of a series of ticks, the newest first.
 pub(super) fn lines(record: &JobRecord, series: Series) -> impl Iterator<Item = TickLine> {
     record.of(series).runs.iter().map(line_of)

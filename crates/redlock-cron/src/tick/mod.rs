@@ -27,7 +27,8 @@ use uuid::Uuid;
 pub(crate) use self::retry::Unclaimed;
 pub(crate) use self::{
     execution::Start,
-    pause::{PAUSED, RESUMED, is_paused, pause_at, unless_forbidden},
+    ledger::lines_of_ticks,
+    pause::{PAUSED, RESUMED, pause_at, unless_forbidden},
     runner::JobRunner,
 };
 

@@ -24,12 +24,6 @@ fn is_resumed(number: u64) -> bool {
     [RESUMED, RESUMED_EARLIER].contains(&number)
 }
 
-/// Returns whether the job is paused; `None` if too few nodes answered.
-pub(crate) async fn is_paused(job: &JobContext) -> Option<bool> {
-    let state = job.read(PAUSES).await?;
-    Some(pause_at(&state, job.nodes_now()).is_some())
-}
-
 /// Keeps the claim of a tick's `attempt`-th run, unless a pause or a further run forbids it to start.
 ///
 /// If too few nodes answer, the claim is given up once its tick is older than `limit`.
