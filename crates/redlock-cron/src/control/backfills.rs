@@ -111,29 +111,26 @@ impl BackfillRange {
 
     /// Returns how many ticks of a schedule are in it and were due at `now`, and these ticks unless there are too many.
     async fn ticks(&self, schedule: &Schedule, now: DateTime<Utc>) -> (u64, Vec<DateTime<Utc>>) {
-        let (after, before) = match &self.times {
-            BackfillTimes::Instants(from, to) => (*from - MILLISECOND, *to + MILLISECOND),
+        let mut ticks = Vec::new();
+        let count = match &self.times {
+            BackfillTimes::Instants(from, to) => {
+                let (after, before) = (*from - MILLISECOND, *to + MILLISECOND);
+                let count = schedule.count(after, before, MOST_COUNTED).await;
+                if count <= MOST_BACKFILLED {
+                    ticks = schedule.between(after, before, usize::MAX).await;
+                }
+                count
+            }
             BackfillTimes::Days(days) => {
-                let mut ticks = Vec::new();
                 for day in days {
                     ticks.extend(schedule.of_day(*day, now, MOST_COUNTED as usize).await);
                 }
-                let count = ticks.len() as u64;
-                return (
-                    count,
-                    if count > MOST_BACKFILLED {
-                        Vec::new()
-                    } else {
-                        ticks
-                    },
-                );
+                ticks.len() as u64
             }
         };
-        let count = schedule.count(after, before, MOST_COUNTED).await;
-        let ticks = match count {
-            ..=MOST_BACKFILLED => schedule.between(after, before, usize::MAX).await,
-            _ => Vec::new(),
-        };
+        if count > MOST_BACKFILLED {
+            ticks.clear();
+        }
         (count, ticks)
     }
 
@@ -171,12 +168,8 @@ impl fmt::Display for BackfillRange {
     }
 }
 
-/// The ticks of a backfill in which this replica has a part.
-#[derive(Debug, Default)]
-struct BackfillPlan {
-    ticks: Vec<DateTime<Utc>>,
-    done: DoneTicks,
-}
+/// The ticks of a backfill in which this replica has a part, and those among them that had ended well.
+type BackfillPlan = (Vec<DateTime<Utc>>, DoneTicks);
 
 /// Returns the word for these ticks that the nodes keep.
 fn word_of(done: DoneTicks) -> String {
@@ -200,7 +193,7 @@ impl JobRunner {
     /// Claims and runs the ticks of a backfill that was requested at this moment, each if no other replica has.
     pub(super) async fn backfill(self: Arc<Self>, moment: DateTime<Utc>, range: BackfillRange) {
         let planned = self.job.unless_draining(self.plan(moment, &range)).await;
-        let BackfillPlan { ticks, done } = match planned {
+        let (ticks, done) = match planned {
             Ok(plan) => plan,
             Err(refusal) => return drop(self.job.refused(moment, Trigger::Backfill, refusal)),
         };
@@ -244,8 +237,9 @@ impl JobRunner {
             let begun = job.read(BACKFILLS).await;
             let newest = begun.as_ref().and_then(|plans| plans.runs.first());
             let step = PlanStep::of(newest.map(plan_of), own, is_locked);
-            if let Some(newest) =
-                newest.filter(|plan| plan.tick == own && plan.fingerprint != number)
+            if let Some(newest) = newest
+                && newest.tick == own
+                && newest.fingerprint != number
             {
                 self.say_other_schedule(moment, newest);
                 return Ok(BackfillPlan::default());
@@ -253,10 +247,10 @@ impl JobRunner {
             match step {
                 PlanStep::Claim => {}
                 PlanStep::Leave => return Ok(BackfillPlan::default()),
-                PlanStep::Go(done) => return Ok(BackfillPlan { ticks, done }),
+                PlanStep::Go(done) => return Ok((ticks, done)),
                 PlanStep::Count => {
                     let done = self.done(&ticks).await;
-                    return Ok(BackfillPlan { ticks, done });
+                    return Ok((ticks, done));
                 }
                 PlanStep::Wait => {
                     sleep(SHORT_WAIT).await;
@@ -267,15 +261,10 @@ impl JobRunner {
             if begun.is_some() && lag(moment, job.nodes_now()) > REQUEST_LIFETIME {
                 return Ok(BackfillPlan::default());
             }
+            let terms = (number, job.settings.ttl);
             let ask = ClaimRequest {
                 start_within: REQUEST_LIFETIME,
-                ..moment_of(
-                    &job.id,
-                    BACKFILLS,
-                    (number, job.settings.ttl),
-                    SHORT_WAIT,
-                    moment,
-                )
+                ..moment_of(&job.id, BACKFILLS, terms, SHORT_WAIT, moment)
             };
             match job.replica.claims.claim(ask).await {
                 Ok(won) => {
@@ -285,7 +274,7 @@ impl JobRunner {
                         _ => "too-many".to_owned(),
                     };
                     job.finish(won.claim, &word).await;
-                    return Ok(BackfillPlan { ticks, done });
+                    return Ok((ticks, done));
                 }
                 Err(refusal) if is_final(&refusal) => return Err(refusal),
                 Err(_) => sleep(SHORT_WAIT).await,
