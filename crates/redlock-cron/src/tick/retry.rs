@@ -176,17 +176,23 @@ impl<'a> TickRetry<'a> {
         };
         match self.job.replica.claims.claim(ask).await {
             Ok(won) => self.next_run(won).await,
-            Err(refusal) => match refusal.outcome {
-                Outcome::NotWinner => {
-                    self.attempt += 1;
-                    RetryLook::Open
-                }
-                // By the nodes' clocks, which this replica may not know so well.
-                Outcome::TooLate => self.give_up(TOO_LATE).await,
-                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(Box::new(refusal)),
-                // It is looked at again whether that matters.
-                _ => RetryLook::Open,
-            },
+            // By the nodes' clocks, which this replica may not know so well.
+            Err(refusal) if refusal.outcome == Outcome::TooLate => self.give_up(TOO_LATE).await,
+            Err(refusal) => self.refused(refusal),
+        }
+    }
+
+    /// Returns what a refusal of the next claim tells.
+    fn refused(&mut self, refusal: Refusal) -> RetryLook {
+        match refusal.outcome {
+            Outcome::NotWinner => {
+                self.attempt += 1;
+                RetryLook::Open
+            }
+            // Each replica would say that it has given the tick up.
+            Outcome::Forgotten if !refusal.is_open => RetryLook::Over(Box::new(refusal)),
+            // It is looked at again whether that matters.
+            _ => RetryLook::Open,
         }
     }
 
@@ -216,16 +222,10 @@ impl<'a> TickRetry<'a> {
                 self.job.finish(won.claim, word).await;
                 RetryLook::Over(Box::new(given_up()))
             }
-            Err(refusal) => match refusal.outcome {
-                Outcome::NotWinner => {
-                    self.attempt += 1;
-                    RetryLook::Open
-                }
-                Outcome::TooLate => RetryLook::Over(Box::new(given_up())),
-                // Each replica would say that it has given the tick up.
-                Outcome::Forgotten if !refusal.is_open => RetryLook::Over(Box::new(refusal)),
-                _ => RetryLook::Open,
-            },
+            Err(refusal) if refusal.outcome == Outcome::TooLate => {
+                RetryLook::Over(Box::new(given_up()))
+            }
+            Err(refusal) => self.refused(refusal),
         }
     }
 
