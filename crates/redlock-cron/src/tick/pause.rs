@@ -34,36 +34,30 @@ pub(crate) async fn unless_forbidden(
     limit: Duration,
 ) -> Result<WonClaim, Refusal> {
     let tick = to_instant(won.claim.tick());
-    for look in 1.. {
-        let record = job.record().await;
-        let (outcome, word) = match &record {
-            Some(record) if is_started_again(record, tick, attempt) => {
-                (Some(Outcome::NotWinner), RunRecord::UNSTARTED)
+    let mut looks = 0;
+    let (word, refusal) = loop {
+        looks += 1;
+        match job.record().await {
+            Some(record) if is_started_again(&record, tick, attempt) => {
+                break (RunRecord::UNSTARTED, Refusal::bare(Outcome::NotWinner));
             }
             Some(record) if pause_at(record.of(PAUSES), job.nodes_now()).is_some() => {
-                (Some(Outcome::Paused), Outcome::Paused.as_str())
+                break (Outcome::Paused.as_str(), Refusal::bare(Outcome::Paused));
             }
             Some(_) => return Ok(won),
-            None => (None, RunRecord::UNSTARTED),
-        };
-        if let Some(outcome) = outcome {
-            job.finish(won.claim, word).await;
-            return Err(Refusal {
-                measured: Some(won.measured),
-                ..Refusal::bare(outcome)
-            });
+            None => {}
         }
-        let is_late = look >= PAUSE_LOOKS && lag(tick, job.nodes_now()) > limit;
+        let is_late = looks >= PAUSE_LOOKS && lag(tick, job.nodes_now()) > limit;
         if is_late || !won.claim.lease().is_held() {
-            break;
+            let why = "too few nodes said whether the job is paused or the tick was started again";
+            break (RunRecord::UNSTARTED, Refusal::new(Outcome::NoQuorum, why));
         }
         sleep(SHORT_WAIT).await;
-    }
-    job.finish(won.claim, RunRecord::UNSTARTED).await;
-    let why = "too few nodes said whether the job is paused or the tick was started again";
+    };
+    job.finish(won.claim, word).await;
     Err(Refusal {
         measured: Some(won.measured),
-        ..Refusal::new(Outcome::NoQuorum, why)
+        ..refusal
     })
 }
 
