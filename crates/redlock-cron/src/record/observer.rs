@@ -23,7 +23,8 @@ pub(crate) type StartHook = Box<dyn Fn(&Run) + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Observer {
     hook: Option<OutcomeHook>,
-    start: Option<StartHook>,
+    /// Called before each run begins.
+    pub(crate) start: Option<StartHook>,
     /// The number and the namespace of the client of the nodes.
     client: Option<u64>,
     namespace: Option<Arc<str>>,
@@ -41,11 +42,6 @@ impl Observer {
             hook,
             ..Self::default()
         }
-    }
-
-    /// Sets the hook that is called before each run begins.
-    pub(crate) fn on_start(self, start: Option<StartHook>) -> Self {
-        Self { start, ..self }
     }
 
     /// Sets the client that each event names, and the namespace of the jobs.

@@ -369,7 +369,8 @@ impl SingletonSchedulerBuilder {
                 return Err(SetupError::misuse("clock", message));
             }
         };
-        let observer = Observer::new(self.hook).on_start(self.start);
+        let mut observer = Observer::new(self.hook);
+        observer.start = self.start;
         let replica = Replica::new(
             self.redlock,
             &self.namespace,

@@ -11,12 +11,12 @@ async fn a_run_is_told_of_before_it_begins_and_after_it_has_ended() {
         move || told.lock().unwrap().push(what)
     };
     let (starts, works, ends) = (tell("start"), tell("work"), tell("end"));
-    let observer = Observer::new(Some(Box::new(move |_| ends())));
-    let observer = observer.on_start(Some(Box::new(move |run: &Run| {
+    let mut observer = Observer::new(Some(Box::new(move |_| ends())));
+    observer.start = Some(Box::new(move |run: &Run| {
         assert!(run.lease().is_held());
         assert_eq!((run.name(), run.trigger()), ("job", Trigger::Manual));
         starts();
-    })));
+    }));
     let clock = Arc::new(fleet.clock(0));
     let replica = Replica::new(fleet.client().await, "tests", None, observer, clock, None).unwrap();
     let job = Starts::default().job(EVERY_FIVE_SECONDS, move |run: Run| {
@@ -33,7 +33,8 @@ async fn a_run_is_told_of_before_it_begins_and_after_it_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_start_hook_that_panics_harms_nothing() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let observer = Observer::new(None).on_start(Some(Box::new(|_| panic!("in the hook"))));
+    let mut observer = Observer::new(None);
+    observer.start = Some(Box::new(|_| panic!("in the hook")));
     let clock = Arc::new(fleet.clock(0));
     let replica = Replica::new(fleet.client().await, "tests", None, observer, clock, None).unwrap();
     let runner = JobRunner::new(&replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
