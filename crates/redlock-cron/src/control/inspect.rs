@@ -65,7 +65,7 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, have_one_lock: Option<bo
     let nodes = reading.as_ref().map(JobReading::reports);
     let nodes = nodes.map_or_else(Vec::new, <[NodeReport]>::to_vec);
     let record = reading.as_ref().and_then(JobReading::record).cloned();
-    let pause = record.as_ref().map(|it| pause_at(it.of(PAUSES), now));
+    let pauses = record.as_ref().map(|record| record.of(PAUSES));
     let runs = record
         .as_ref()
         .map_or_else(Vec::new, |record| runs_of(record, have_one_lock));
@@ -75,8 +75,7 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, have_one_lock: Option<bo
         is_known: record.is_some(),
         registration: registrations.and_then(|state| JobRegistration::newest(state, now)),
         now,
-        is_paused: pause.as_ref().map(Option::is_some),
-        pause: pause.flatten(),
+        pause: pauses.and_then(|pauses| pause_at(pauses, now)),
         running: None,
         backfill: plans.and_then(|plans| Backfill::newest(plans, &runs)),
         runs,

@@ -43,7 +43,6 @@ pub struct JobMemory {
     pub(crate) record: Option<JobRecord>,
     /// Whether runs may overlap, so that the job's lock says nothing of them.
     pub(crate) have_own_locks: bool,
-    pub(crate) is_paused: Option<bool>,
     /// The pause that goes on.
     pub(crate) pause: Option<JobPause>,
     /// The run that goes on.
@@ -276,7 +275,7 @@ impl JobMemory {
 
     /// Returns whether the job is paused; `None` if too few nodes have said so.
     pub fn is_paused(&self) -> Option<bool> {
-        self.is_paused
+        self.record.as_ref().map(|_| self.pause.is_some())
     }
 
     /// Returns the pause of the job that goes on; `None` also if too few nodes have said so.
@@ -302,10 +301,9 @@ impl JobMemory {
     /// # }
     /// ```
     pub async fn unclaimed(&self) -> Vec<UnclaimedTicks> {
-        let Some(registration) = &self.registration else {
-            return Vec::new();
-        };
-        let Some(schedule) = registration.schedule() else {
+        let registration = self.registration.as_ref();
+        let Some((registration, schedule)) = registration.and_then(|it| Some((it, it.schedule()?)))
+        else {
             return Vec::new();
         };
         let is_due = |run: &&PastRun| run.record.series == Series::TICKS;

@@ -90,7 +90,7 @@ impl fmt::Display for JobStatus {
             None if is_lock_known => f.write_str("idle")?,
             None => f.write_str("unknown: too few nodes answered")?,
         }
-        if !self.is_known() && (is_lock_known || is_paused || self.running().is_some()) {
+        if !self.is_known() && is_lock_known {
             f.write_str(", and a part is missing")?;
         }
         if let Some(left) = self.free_in().filter(|left| !left.is_zero()) {
