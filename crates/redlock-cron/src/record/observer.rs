@@ -31,7 +31,7 @@ pub(crate) struct Observer {
     #[cfg(feature = "metrics")]
     meter: Option<JobMeter>,
     #[cfg(feature = "test-util")]
-    listeners: Listeners,
+    listeners: StateMutex<Vec<UnboundedSender<TickReport>>>,
 }
 
 impl Observer {
@@ -79,13 +79,16 @@ impl Observer {
     /// Returns the reports, from now on, of ticks that this replica has dealt with to the end.
     #[cfg(feature = "test-util")]
     pub(crate) fn listen(&self) -> UnboundedReceiver<TickReport> {
-        self.listeners.add()
+        let (tell, heard) = unbounded_channel();
+        self.listeners.lock().push(tell);
+        heard
     }
 
     /// Sends a report to the listeners when nothing of its tick remains to be done: a run has released its lease.
     #[cfg(feature = "test-util")]
     pub(crate) fn over(&self, report: &TickReport) {
-        self.listeners.tell(report);
+        let mut listeners = self.listeners.lock();
+        listeners.retain(|listener| listener.send(report.clone()).is_ok());
     }
 
     pub(crate) fn tell(&self, report: &TickReport) {
@@ -150,26 +153,6 @@ impl Observer {
             | Outcome::Lost
             | Outcome::GivenUp => event!(error),
         }
-    }
-}
-
-/// Tests that wait for a replica to have dealt with a tick.
-#[cfg(feature = "test-util")]
-#[derive(Default)]
-struct Listeners(StateMutex<Vec<UnboundedSender<TickReport>>>);
-
-#[cfg(feature = "test-util")]
-impl Listeners {
-    fn add(&self) -> UnboundedReceiver<TickReport> {
-        let (tell, heard) = unbounded_channel();
-        self.0.lock().push(tell);
-        heard
-    }
-
-    /// Sends a report to the listeners that are left.
-    fn tell(&self, report: &TickReport) {
-        let mut all = self.0.lock();
-        all.retain(|listener| listener.send(report.clone()).is_ok());
     }
 }
 
