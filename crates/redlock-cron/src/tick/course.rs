@@ -147,7 +147,13 @@ impl JobRunner {
 
     /// Returns the retry of a tick of which one run is known.
     pub(crate) fn retry(&self, tick: DateTime<Utc>) -> TickRetry<'_> {
-        TickRetry::new(&self.job, &self.ticks, &self.backoff, tick)
+        TickRetry {
+            job: &self.job,
+            ticks: &self.ticks,
+            backoff: &self.backoff,
+            tick,
+            attempt: 1,
+        }
     }
 
     /// Runs the tick that was claimed, and again if the run was cut short and may be started again.
@@ -234,7 +240,7 @@ impl JobRunner {
     /// Warns if a run was claimed under another configuration.
     pub(super) fn compare(&self, run: Option<&RunRecord>) {
         let Some(run) = run else { return };
-        self.turns.heard_of(run);
+        self.turns.won(run.tick, run.replica.as_str());
         if self.job.journal.differs(run, self.job.fingerprint) {
             tracing::warn!(
                 target: crate::TARGET, job = &**self.job.id.name(),

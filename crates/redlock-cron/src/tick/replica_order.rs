@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{RunRecord, Tick};
+use redlock_core::Tick;
 
 use super::random_up_to;
 use crate::state_mutex::StateMutex;
@@ -22,11 +22,6 @@ use crate::state_mutex::StateMutex;
 pub(crate) struct Turns(StateMutex<BTreeMap<Tick, String>>);
 
 impl Turns {
-    /// Notes the winner of a run of which this replica has heard.
-    pub(crate) fn heard_of(&self, run: &RunRecord) {
-        self.won(run.tick, run.replica.as_str());
-    }
-
     /// Notes the replica that won a tick.
     pub(crate) fn won(&self, tick: Tick, replica: &str) {
         let mut winners = self.0.lock();

@@ -38,12 +38,12 @@ use crate::{
 
 /// The retry of a tick whose run may have been cut short.
 pub(crate) struct TickRetry<'a> {
-    job: &'a JobContext,
-    ticks: &'a JobTicks,
-    backoff: &'a Backoff,
-    tick: DateTime<Utc>,
+    pub(super) job: &'a JobContext,
+    pub(super) ticks: &'a JobTicks,
+    pub(super) backoff: &'a Backoff,
+    pub(super) tick: DateTime<Utc>,
     /// The number of the last run that is known.
-    attempt: u32,
+    pub(super) attempt: u32,
 }
 
 /// What to do when no replica has claimed a tick that was looked for.
@@ -67,22 +67,7 @@ pub(super) enum RetryLook {
     Over(Box<Refusal>),
 }
 
-impl<'a> TickRetry<'a> {
-    pub(super) fn new(
-        job: &'a JobContext,
-        ticks: &'a JobTicks,
-        backoff: &'a Backoff,
-        tick: DateTime<Utc>,
-    ) -> Self {
-        Self {
-            job,
-            ticks,
-            backoff,
-            tick,
-            attempt: 1,
-        }
-    }
-
+impl TickRetry<'_> {
     /// Waits for the end of the tick's run on another replica, and starts the tick again if the run is cut short.
     ///
     /// The first look is after `pause`.

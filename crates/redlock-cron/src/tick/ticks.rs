@@ -56,7 +56,11 @@ impl JobTicks {
 
     /// Notes that this replica has not decided yet whether it starts a tick.
     pub(crate) fn undecided(&self, tick: DateTime<Utc>) -> UndecidedTick {
-        UndecidedTick::new(&self.undecided, tick)
+        self.undecided.0.lock().push(tick);
+        UndecidedTick {
+            all: Arc::clone(&self.undecided),
+            tick,
+        }
     }
 
     /// Returns whether this replica has yet to ask for a tick that is due, or looks for ticks to make up for.
@@ -135,16 +139,6 @@ impl UndecidedTicks {
         let ticks = ticks.filter(|tick| *tick >= oldest);
         let before = ticks.map(|tick| tick - TimeDelta::milliseconds(1));
         before.fold(latest, DateTime::min)
-    }
-}
-
-impl UndecidedTick {
-    fn new(all: &Arc<UndecidedTicks>, tick: DateTime<Utc>) -> Self {
-        all.0.lock().push(tick);
-        Self {
-            all: Arc::clone(all),
-            tick,
-        }
     }
 }
 

@@ -132,7 +132,8 @@ impl Pattern {
         while first <= end.date() {
             let days = self.days_of_month(first).from(first.day());
             if let Some(day) = days.first() {
-                let time = first.with_day(day)?.and_time(self.first_time()?);
+                let time = self.first_time_from(NaiveTime::MIN)?;
+                let time = first.with_day(day)?.and_time(time);
                 return Some(time).filter(|time| *time < end);
             }
             first = first.with_day(1)?.checked_add_months(Months::new(1))?;
@@ -156,7 +157,8 @@ impl Pattern {
         while last >= start.date() {
             let days = self.days_of_month(last).before(last.day() + 1);
             if let Some(day) = days.last() {
-                let time = last.with_day(day)?.and_time(self.last_time()?);
+                let time = self.last_time_until(NaiveTime::from_hms_opt(23, 59, 59)?)?;
+                let time = last.with_day(day)?.and_time(time);
                 return Some(time).filter(|time| *time >= start);
             }
             last = last.with_day(1)?.pred_opt()?;
@@ -177,14 +179,6 @@ impl Pattern {
             return Set::default();
         }
         self.days.of_month(day)
-    }
-
-    fn first_time(&self) -> Option<NaiveTime> {
-        self.first_time_from(NaiveTime::MIN)
-    }
-
-    fn last_time(&self) -> Option<NaiveTime> {
-        self.last_time_until(NaiveTime::from_hms_opt(23, 59, 59)?)
     }
 
     fn first_time_from(&self, from: NaiveTime) -> Option<NaiveTime> {
