@@ -284,12 +284,7 @@ impl JobRunner {
 
     /// Returns which of these ticks are known to have ended well.
     async fn done(&self, ticks: &[DateTime<Utc>]) -> DoneTicks {
-        let mut record = self.job.record().await;
-        while record.is_none() && !self.job.ending.is_draining() {
-            sleep(SHORT_WAIT).await;
-            record = self.job.record().await;
-        }
-        let lines = record.as_ref().map_or_else(Vec::new, lines_of_ticks);
+        let lines = lines_of_ticks(&self.job.record_at_last(SHORT_WAIT).await);
         let ticks = ticks.iter().filter_map(|tick| to_tick(*tick));
         DoneTicks::among(ticks, &lines.iter().copied())
     }

@@ -118,6 +118,16 @@ impl JobContext {
         self.replica.claims.record(self.id.job_key()).await
     }
 
+    /// Returns the same once a majority has answered; it is asked again after each `pause`.
+    pub(crate) async fn record_at_last(&self, pause: Duration) -> JobRecord {
+        loop {
+            if let Some(record) = self.record().await {
+                return record;
+            }
+            sleep(pause).await;
+        }
+    }
+
     /// Returns what a majority of the nodes remembers of a series of the job; `None` if too few answered.
     pub(crate) async fn read(&self, series: Series) -> Option<JobState> {
         Some(self.record().await?.of(series).clone())

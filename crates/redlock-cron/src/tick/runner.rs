@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{JobRecord, RunRecord, Series};
-use tokio::time::sleep;
+use redlock_core::{RunRecord, Series};
 
 use super::{
     PATIENCE,
@@ -184,7 +183,8 @@ impl JobRunner {
 
     /// Resumes the last tick and makes up for missed ticks, before the first wake-up.
     pub(crate) async fn begin(self: Arc<Self>) {
-        let record = self.job.unless_draining(self.first_reading()).await.ok();
+        let first_reading = async { Ok(self.job.record_at_last(PATIENCE).await) };
+        let record = self.job.unless_draining(first_reading).await.ok();
         let last = record
             .as_ref()
             .and_then(|record| first_of_newest(record.of(Series::TICKS)));
@@ -247,16 +247,6 @@ impl JobRunner {
             self.ticks.make_up_for(newest, skipped);
             self.deal_with(newest).await;
             dealt_with = Some(newest);
-        }
-    }
-
-    /// Returns what the nodes remember of the job, as soon as a majority has said it.
-    async fn first_reading(&self) -> Result<JobRecord, Refusal> {
-        loop {
-            if let Some(record) = self.job.record().await {
-                return Ok(record);
-            }
-            sleep(PATIENCE).await;
         }
     }
 
