@@ -11,7 +11,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{Datelike as _, NaiveDate};
-use chrono_tz::IANA_TZDB_VERSION;
 use sha2::{Digest, Sha256};
 
 use super::settings::JobSettings;
@@ -28,15 +27,6 @@ pub(crate) struct Fingerprint {
 impl Fingerprint {
     /// Computes the fingerprint, which is the same on all replicas with the same configuration and zones.
     pub(crate) fn of(
-        plan: &Plan,
-        except: &BTreeSet<NaiveDate>,
-        settings: &JobSettings<Duration>,
-        early: Duration,
-    ) -> Self {
-        Self::with_zones(plan, except, settings, early, IANA_TZDB_VERSION)
-    }
-
-    fn with_zones(
         plan: &Plan,
         except: &BTreeSet<NaiveDate>,
         settings: &JobSettings<Duration>,
@@ -240,7 +230,7 @@ mod tests {
         let schedule = plan.schedule().unwrap();
         let settings = settings.in_force(&schedule, &redlock).unwrap();
         let except = BTreeSet::new();
-        Fingerprint::with_zones(plan, &except, &settings, early(&redlock), "2026a")
+        Fingerprint::of(plan, &except, &settings, early(&redlock), "2026a")
     }
 
     fn settings() -> Vec<Settings> {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::IANA_TZDB_VERSION;
 use redlock_core::{
     Claim, JobRecord, JobState, Redlock, RunRecord, Series, Slots, Tick, ledger::undone_before,
 };
@@ -90,7 +91,13 @@ impl JobContext {
             ending: replica.tasks.ending(),
             id,
             schedule,
-            fingerprint: Fingerprint::of(&job.plan, &job.except, &settings, early(redlock)),
+            fingerprint: Fingerprint::of(
+                &job.plan,
+                &job.except,
+                &settings,
+                early(redlock),
+                IANA_TZDB_VERSION,
+            ),
             slots,
             settings,
             work: job.work,
