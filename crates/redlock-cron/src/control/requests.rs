@@ -30,7 +30,7 @@ use crate::{
     clock::{lag, to_instant},
     job::{
         JobId,
-        series::{CANCELS, REQUEST_LIFETIME, REQUESTED, REQUESTS},
+        series::{REQUEST_LIFETIME, REQUESTED, REQUESTS},
     },
     record::is_unstarted,
     replica::{ClaimRequest, Claims, Refusal, finish},
@@ -242,10 +242,7 @@ impl JobRunner {
                     if job.is_in_its_own_way(&last) =>
                 {
                     if !std::mem::replace(&mut has_cancelled, true) {
-                        let cancel = ClaimRequest {
-                            series: CANCELS,
-                            ..self.requested(moment, SHORT_WAIT)
-                        };
+                        let cancel = self.requested(moment, SHORT_WAIT);
                         job.cancel_others(cancel).await;
                     }
                 }
