@@ -12,6 +12,7 @@ use super::ledger::runs_of;
 use crate::{Outcome, record::end_of, state_mutex::StateMutex};
 
 /// The numbers of a tick's runs that did not end by themselves.
+#[derive(Default)]
 pub(super) struct UsedAttempts {
     pub(super) attempts: u32,
     /// How many were dropped without a recorded outcome, for example in a crash.
@@ -22,11 +23,7 @@ pub(super) struct UsedAttempts {
 impl UsedAttempts {
     /// Returns the numbers of a tick's runs, all of which were cut short.
     pub(super) fn of(record: &JobRecord, tick: DateTime<Utc>) -> Self {
-        let mut used = Self {
-            attempts: 0,
-            crashes: 0,
-            is_last_a_crash: false,
-        };
+        let mut used = Self::default();
         for run in runs_of(record, tick).rev() {
             let ended = end_of(run).map_or(RunRecord::DROPPED, |(outcome, _)| outcome);
             used.is_last_a_crash = ended == RunRecord::DROPPED;

@@ -152,30 +152,20 @@ impl Drop for UndecidedTick {
 }
 
 /// The ticks of a job with [`Missed::All`] that are due, and are started one after another, the oldest first.
-#[derive(Debug)]
+///
+/// No task may begin to work on them before it is [opened](Self::open).
+#[derive(Debug, Default)]
 pub(crate) struct TickBacklog {
     state: StateMutex<BacklogState>,
     /// Held while a task looks for ticks to add, so that no tick is started before an older one is known.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct BacklogState {
     ticks: BTreeSet<DateTime<Utc>>,
-    working: bool,
-}
-
-impl Default for TickBacklog {
-    /// Makes a backlog without ticks, on which no task may begin to work: see [`open`](TickBacklog::open).
-    fn default() -> Self {
-        Self {
-            state: StateMutex::new(BacklogState {
-                ticks: BTreeSet::new(),
-                working: true,
-            }),
-            turn: tokio::sync::Mutex::default(),
-        }
-    }
+    /// Whether a task may begin to work on them, because none does.
+    is_free: bool,
 }
 
 impl TickBacklog {
@@ -194,7 +184,7 @@ impl TickBacklog {
     #[must_use = "nobody works on the ticks otherwise"]
     pub(crate) fn open(&self) -> bool {
         let mut state = self.state.lock();
-        state.working = false;
+        state.is_free = true;
         state.begin()
     }
 
@@ -202,21 +192,21 @@ impl TickBacklog {
     pub(crate) fn oldest(&self) -> Option<DateTime<Utc>> {
         let mut state = self.state.lock();
         let oldest = state.ticks.first().copied();
-        state.working = oldest.is_some();
+        state.is_free = oldest.is_none();
         oldest
     }
 
     /// Takes all ticks out, in order, and ends the work.
     pub(crate) fn take(&self) -> BTreeSet<DateTime<Utc>> {
         let mut state = self.state.lock();
-        state.working = false;
+        state.is_free = true;
         std::mem::take(&mut state.ticks)
     }
 
     /// Returns whether it was opened, and no tick is in it.
     fn is_idle(&self) -> bool {
         let state = self.state.lock();
-        !state.working && state.ticks.is_empty()
+        state.is_free && state.ticks.is_empty()
     }
 
     /// Removes a tick that was dealt with.
@@ -227,8 +217,8 @@ impl TickBacklog {
 
 impl BacklogState {
     fn begin(&mut self) -> bool {
-        let begins = !self.working && !self.ticks.is_empty();
-        self.working |= begins;
+        let begins = self.is_free && !self.ticks.is_empty();
+        self.is_free &= !begins;
         begins
     }
 }
