@@ -5,7 +5,7 @@ mod job_clock;
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use redlock_core::Tick;
 
 #[cfg(feature = "test-util")]
@@ -57,6 +57,11 @@ pub(crate) fn to_tick(instant: DateTime<Utc>) -> Option<Tick> {
 pub(crate) fn to_instant(tick: Tick) -> DateTime<Utc> {
     let millis = i64::try_from(tick.as_millis()).unwrap_or(i64::MAX);
     DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+/// Writes an instant in whole seconds, such as `2026-12-24T18:00:00Z`.
+pub(crate) fn written(instant: DateTime<Utc>) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// A replica whose clock is ahead by at most this time waits for the nodes' clocks.

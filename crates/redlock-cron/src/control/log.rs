@@ -2,13 +2,13 @@
 
 use std::{fmt, time::Duration};
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Note, Printable, Redlock, ResourceKey, RunRecord, Series, Word};
 
 use super::{ControlError, moment::moment_under};
 use crate::{
     Action,
-    clock::to_instant,
+    clock::{to_instant, written},
     record::{is_unstarted, operator_of},
     replica::{Claims, default_name, finish_noted},
 };
@@ -81,7 +81,7 @@ impl LoggedAction {
 /// One line: the moment, the verb, the subject, the operator and the reason.
 impl fmt::Display for LoggedAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.at.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let at = written(self.at);
         let (verb, subject) = (Printable::new(self.verb()), Printable::new(&self.subject));
         write!(f, "{at} {verb} {subject}")?;
         if let Some(by) = self.by() {

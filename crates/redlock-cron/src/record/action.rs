@@ -1,10 +1,10 @@
 use std::{fmt, time::Duration};
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Note, Printable, RunRecord};
 
 use super::outcome::end_of;
-use crate::clock::to_instant;
+use crate::clock::{to_instant, written};
 
 /// An action of an operator on a job: the operator's name and reason, and the end of a pause.
 ///
@@ -128,13 +128,12 @@ impl JobPause {
 /// One line: the beginning, the operator, the end and the reason.
 impl fmt::Display for JobPause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
-        write!(f, "paused since {}", time(self.since))?;
+        write!(f, "paused since {}", written(self.since))?;
         if let Some(by) = self.by() {
             write!(f, " by {}", Printable::new(by))?;
         }
         if let Some(until) = self.until {
-            write!(f, ", until {}", time(until))?;
+            write!(f, ", until {}", written(until))?;
         }
         match self.reason() {
             Some(reason) => write!(f, ": {}", Printable::new(reason)),

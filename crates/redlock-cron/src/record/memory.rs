@@ -1,6 +1,6 @@
 use std::{cmp::Reverse, fmt, time::Duration};
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{JobRecord, JobState, NodeReport, RunRecord, Series};
 
 use super::{
@@ -8,7 +8,7 @@ use super::{
     backfill::{BackfillEntry, MOST_BACKFILLED, is_cancelled, moment_of_tick},
     expectation::ended_at,
 };
-use crate::clock::to_instant;
+use crate::clock::{to_instant, written};
 
 /// The nodes' memory of a job, as [`inspect`](crate::inspect) reads it.
 ///
@@ -134,8 +134,7 @@ impl UnclaimedTicks {
 /// One line: the ticks, and why they were not started.
 impl fmt::Display for UnclaimedTicks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [first, last] =
-            [self.first, self.last].map(|tick| tick.to_rfc3339_opts(SecondsFormat::Secs, true));
+        let [first, last] = [self.first, self.last].map(written);
         match self.ticks {
             1 => write!(f, "tick {first}: ")?,
             ticks => write!(f, "{ticks} ticks from {first} to {last}: ")?,

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use redlock_core::{
     FencingToken, Note, Printable, Rounded, RunRecord, Series, Tick, ledger::TickLine,
 };
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Outcome,
-    clock::{to_instant, to_tick},
+    clock::{to_instant, to_tick, written},
 };
 
 /// A run as the nodes remember it.
@@ -154,7 +154,7 @@ impl PastRun {
 /// One line: the tick, where it ran, and how it ended; or why it was not started.
 impl fmt::Display for PastRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tick = self.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
+        let tick = written(self.tick());
         if let Some(why) = self.why_not_started() {
             let what = match self.is_manual() && !self.is_backfill() {
                 true => "request",

@@ -5,14 +5,14 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use redlock_core::{JobState, Note, RunRecord};
 use tokio::time::Instant;
 
 use super::outcome::{end_of, is_outcome};
 use crate::{
     Delivery, Missed, Overlap, Schedule,
-    clock::{lag, to_instant},
+    clock::{lag, to_instant, written},
     job::{Fingerprint, JobSettings},
     schedule::Plan,
     state_mutex::StateMutex,
@@ -209,10 +209,7 @@ fn text(plan: &Plan, except: &BTreeSet<NaiveDate>, settings: &JobSettings<Durati
     let schedule = match plan {
         Plan::Cron { pattern, zone } => format!("{pattern}{DIVIDER}{zone}"),
         Plan::Every(interval) => format!("every {} s", interval.as_secs()),
-        Plan::Once(instant) => {
-            let instant = instant.to_rfc3339_opts(SecondsFormat::Secs, true);
-            format!("once {instant}")
-        }
+        Plan::Once(instant) => format!("once {}", written(*instant)),
     };
     let overlap = match settings.overlap {
         Overlap::Skip => "skip".to_owned(),

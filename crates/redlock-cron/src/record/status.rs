@@ -4,10 +4,12 @@ use std::{
     ops::Deref,
 };
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Printable, Rounded, RunRecord};
 
-use crate::{JobMemory, Outcome, TickReport, job::Fingerprint, state_mutex::StateMutex};
+use crate::{
+    JobMemory, Outcome, TickReport, clock::written, job::Fingerprint, state_mutex::StateMutex,
+};
 
 /// The status of a job: the nodes' memory of it, and what this replica has seen of it.
 ///
@@ -100,8 +102,7 @@ impl fmt::Display for JobStatus {
             f.write_str(", and paused from its end on")?;
         }
         if let Some(next) = self.next_tick() {
-            let next = next.to_rfc3339_opts(SecondsFormat::Secs, true);
-            write!(f, "\n  next tick     {next}")?;
+            write!(f, "\n  next tick     {}", written(next))?;
         } else {
             f.write_str("\n  next tick     none: the schedule has ended")?;
         }
@@ -114,12 +115,9 @@ impl fmt::Display for JobStatus {
             write!(f, "\n  last success  {run}")?;
         }
         for skipped in self.skipped() {
-            let tick = skipped.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
-            write!(f, "\n  skipped here  {tick}")?;
+            write!(f, "\n  skipped here  {}", written(skipped.tick()))?;
             if skipped.ticks() > 1 {
-                let last = skipped
-                    .last_tick()
-                    .to_rfc3339_opts(SecondsFormat::Secs, true);
+                let last = written(skipped.last_tick());
                 write!(f, " to {last}, {} ticks", skipped.ticks())?;
             }
             write!(f, ": {}", skipped.outcome())?;

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use chrono::{Month, SecondsFormat};
+use chrono::Month;
 
 use super::{
     calendar::{Schedule, ScheduleKind},
     pattern::{Days, Item, Pattern, Set},
 };
+use crate::clock::written;
 
 /// The schedule in English words.
 impl fmt::Display for Schedule {
@@ -24,10 +25,7 @@ impl fmt::Display for Schedule {
                 write!(f, "{}, in the zone {}", words.join(", "), zone.name())?;
             }
             ScheduleKind::Every(seconds) => interval(*seconds, f)?,
-            ScheduleKind::Once(at) => {
-                let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
-                write!(f, "Once, at {at}")?;
-            }
+            ScheduleKind::Once(at) => write!(f, "Once, at {}", written(*at))?,
         }
         match self.1.len() {
             0 => Ok(()),
