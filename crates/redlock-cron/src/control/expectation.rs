@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_core::{RunRecord, Tick};
 
-use super::moment::moment_of;
+use super::{inspect::runs_of, moment::moment_of};
 use crate::{
     clock::{lag, to_instant},
     job::series::SUCCESSES,
@@ -117,15 +117,12 @@ impl JobRunner {
         own: Option<Tick>,
     ) -> Option<(Conclusion, KeptRuns)> {
         let job = &self.job;
-        let memory = self.memory().await;
-        let state = memory.record.as_ref()?.of(SUCCESSES);
-        let good = memory
-            .runs()
-            .iter()
-            .filter(|run| run.outcome() == Some("ok"));
+        let record = job.record().await?;
+        let (runs, state) = (runs_of(&record, Some(true)), record.of(SUCCESSES));
+        let good = runs.iter().filter(|run| run.outcome() == Some("ok"));
         let success = good.map(ended_at).max();
         let now = job.nodes_now();
-        let kept = KeptRuns::of(memory.runs(), now);
+        let kept = KeptRuns::of(&runs, now);
         let state = SwitchState::newest(state, own);
         let last = job.looks.last_success(success, state, kept, now);
         Some((Conclusion::of(last, state, kept, within, now), kept))
