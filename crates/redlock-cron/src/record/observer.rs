@@ -30,6 +30,7 @@ pub(crate) struct Observer {
     namespace: Option<Arc<str>>,
     #[cfg(feature = "metrics")]
     meter: Option<JobMeter>,
+    /// Tests that wait for a replica to have dealt with a tick.
     #[cfg(feature = "test-util")]
     listeners: StateMutex<Vec<UnboundedSender<TickReport>>>,
 }
