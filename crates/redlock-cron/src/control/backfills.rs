@@ -171,11 +171,6 @@ impl fmt::Display for BackfillRange {
 /// The ticks of a backfill in which this replica has a part, and those among them that had ended well.
 type BackfillPlan = (Vec<DateTime<Utc>>, DoneTicks);
 
-/// Returns the word for these ticks that the nodes keep.
-fn word_of(done: DoneTicks) -> String {
-    format!("{COUNTED}{:x}", done.0)
-}
-
 /// Reads the plan of a backfill; a word that is not its own names no tick.
 fn plan_of(record: &RunRecord) -> Plan {
     let done = |word: &str| {
@@ -270,7 +265,7 @@ impl JobRunner {
                 Ok(won) => {
                     let done = self.done(&ticks).await;
                     let word = match count {
-                        ..=MOST_BACKFILLED => word_of(done),
+                        ..=MOST_BACKFILLED => format!("{COUNTED}{:x}", done.0),
                         _ => "too-many".to_owned(),
                     };
                     job.finish(won.claim, &word).await;

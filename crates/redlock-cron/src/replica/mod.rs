@@ -97,7 +97,7 @@ impl Replica {
 
     /// Returns whether the nodes' time has differed from the expected one since the last call.
     pub(crate) fn has_time_jumped(&self) -> bool {
-        self.nodes_time.lock().has_jumped()
+        std::mem::take(&mut self.nodes_time.lock().has_jumped)
     }
 }
 
@@ -160,11 +160,6 @@ impl NodesTime {
         let now = before.clamp(shown, latest);
         self.has_jumped |= (now - before).abs() > NEGLIGIBLE;
         self.known = Some((now, answered));
-    }
-
-    /// Returns whether the time has differed from the expected one since the last call.
-    fn has_jumped(&mut self) -> bool {
-        std::mem::take(&mut self.has_jumped)
     }
 }
 
