@@ -37,6 +37,11 @@ impl Check {
         }
     }
 
+    /// Returns how large a world is explored.
+    pub const fn scope(&self) -> Scope {
+        self.scope
+    }
+
     /// Breaks a rule.
     pub const fn mutation(mut self, mutation: Mutation) -> Self {
         self.mutation = Some(mutation);

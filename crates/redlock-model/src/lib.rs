@@ -126,21 +126,23 @@ mod step;
 mod symmetry;
 mod three_nodes;
 pub mod ticks;
-mod told;
 mod trace;
 mod valid_scope;
+mod variants;
 
 pub use crate::{
     breach::Breach,
     check::Check,
-    leases::{LeaseCheck, LeaseMutation, LeaseReport, Role},
-    ledger::{LedgerCheck, LedgerMutation, LedgerReport, LedgerRole},
-    lines::{LineCheck, LineMutation, LineReport},
-    mutation::{Mutation, UnknownMutation},
-    named::{NamedCheck, NamedMutation, NamedReport, NamedRules, NamedWorld},
+    leases::{LeaseCheck, LeaseCounts, LeaseMutation, Role},
+    ledger::{LedgerCheck, LedgerCounts, LedgerMutation, LedgerRole},
+    lines::{LineCheck, LineCounts, LineMutation},
+    mutation::Mutation,
+    named::{NamedCheck, NamedCounts, NamedMutation, NamedRules, NamedWorld},
     report::{Report, Verdict},
     scope::Scope,
-    ticks::{TickCheck, TickMutation, TickReport},
+    search::TokenCounts,
+    ticks::{TickCheck, TickCounts, TickMutation},
     trace::Trace,
     valid_scope::InvalidScope,
+    variants::UnknownName,
 };

@@ -1,63 +1,38 @@
-//! What a check came to.
+//! The outcome of a check.
 
-use crate::{Scope, Trace, step::Step};
+use std::fmt::{Display, Write as _};
 
-/// What a [`Check`](crate::Check) came to.
+use crate::{
+    explore::{End, Taken, World, explore, walk},
+    liveness::{Live, first_stuck},
+    seen::Seen,
+};
+
+/// The outcome of a check: the size of its world, and whether something can go wrong in it.
+///
+/// `C` says how often steps of some kinds were taken.
 #[derive(Clone, Debug)]
-pub struct Report {
-    pub(crate) scope: Scope,
-    pub(crate) states: usize,
-    pub(crate) transitions: u64,
-    pub(crate) bytes: usize,
-    pub(crate) verdict: Verdict,
-    agreed: u64,
-    written_back: u64,
-    opened: u64,
+pub struct Report<C, T = String> {
+    states: usize,
+    transitions: u64,
+    bytes: usize,
+    counts: C,
+    verdict: Verdict<T>,
 }
 
-/// Whether tokens keep their order.
+/// The answer of a search: whether its world keeps to what is checked.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Verdict {
-    /// They do, in all states that can be reached.
+pub enum Verdict<T = String> {
+    /// It keeps to it, in all states that can be reached.
     Holds,
-    /// They do not; this is one of the shortest ways to a breach.
-    Violated(Trace),
-    /// There are more states than the limit, and they do in those that were reached.
+    /// It does not; this is one of the shortest ways to a breach.
+    Violated(T),
+    /// There are more states than the limit, and it does in those that were reached.
     Unfinished,
 }
 
-impl Report {
-    pub(crate) fn new(scope: Scope) -> Self {
-        Self {
-            scope,
-            states: 0,
-            transitions: 0,
-            bytes: 0,
-            verdict: Verdict::Holds,
-            agreed: 0,
-            written_back: 0,
-            opened: 0,
-        }
-    }
-
-    pub(crate) fn count(&mut self, step: &Step) {
-        self.transitions += 1;
-        match step {
-            Step::Settle {
-                write_back: None, ..
-            } => self.agreed += 1,
-            Step::Finish { .. } => self.written_back += 1,
-            Step::Open { .. } => self.opened += 1,
-            _ => {}
-        }
-    }
-
-    /// What was explored.
-    pub const fn scope(&self) -> Scope {
-        self.scope
-    }
-
+impl<C, T> Report<C, T> {
     /// The number of states that were reached.
     pub const fn states(&self) -> usize {
         self.states
@@ -68,41 +43,102 @@ impl Report {
         self.transitions
     }
 
-    /// How many of the steps gave a client a token that a majority had voted for.
-    pub const fn agreed(&self) -> u64 {
-        self.agreed
-    }
-
-    /// How many of the steps gave a client a token that it had to write back.
-    pub const fn written_back(&self) -> u64 {
-        self.written_back
-    }
-
-    /// How many of the steps let a node vote again that had lost its counters.
-    pub const fn opened(&self) -> u64 {
-        self.opened
-    }
-
     /// The memory that the states take, in bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether tokens keep their order.
-    pub const fn verdict(&self) -> &Verdict {
+    /// How many of the steps were of some kinds.
+    pub const fn counts(&self) -> &C {
+        &self.counts
+    }
+
+    /// Returns whether the world keeps to what is checked.
+    pub const fn verdict(&self) -> &Verdict<T> {
         &self.verdict
     }
 
-    /// Whether tokens keep their order in every state that can be reached.
+    /// Returns whether nothing goes wrong in any state that can be reached.
     pub const fn holds(&self) -> bool {
         matches!(self.verdict, Verdict::Holds)
     }
 
-    /// The way to a breach, if there is one.
-    pub const fn trace(&self) -> Option<&Trace> {
+    /// One of the shortest ways to a breach, if there is one.
+    ///
+    /// A text has a line for each step and one for the breach, and everything in it has the name that it had at first.
+    pub const fn trace(&self) -> Option<&T> {
         match &self.verdict {
             Verdict::Violated(trace) => Some(trace),
             _ => None,
         }
     }
+}
+
+impl<C: Default, T> Report<C, T> {
+    /// Explores a world, up to the first breach or `limit` states; also returns the states that were reached.
+    pub(crate) fn up_to<W: World>(
+        world: &W,
+        limit: usize,
+        mut count: impl FnMut(&mut C, &W::Step),
+        tell: impl FnOnce(Vec<Taken<W>>) -> T,
+    ) -> (Self, Seen) {
+        let (mut transitions, mut counts) = (0, C::default());
+        let explored = explore(world, limit, |step| {
+            transitions += 1;
+            count(&mut counts, step);
+        });
+        let report = Self {
+            states: explored.seen.len(),
+            transitions,
+            bytes: explored.seen.bytes(),
+            counts,
+            verdict: match explored.end {
+                End::All => Verdict::Holds,
+                End::Breach(way) => Verdict::Violated(tell(walk(world, &way, true))),
+                End::Limit => Verdict::Unfinished,
+            },
+        };
+        (report, explored.seen)
+    }
+}
+
+impl<C: Default> Report<C> {
+    /// Explores all of a world, up to the first breach; `count` is called with each step that is taken.
+    pub(crate) fn of<W>(world: &W, count: impl FnMut(&mut C, &W::Step)) -> Self
+    where
+        W: World<Step: Display, Breach: Display>,
+    {
+        Self::up_to(world, usize::MAX, count, |way| text(way, None)).0
+    }
+
+    /// Does the same, and then looks for a way on from every state.
+    pub(crate) fn of_live<W>(world: &W, count: impl FnMut(&mut C, &W::Step)) -> Self
+    where
+        W: Live<Step: Display, Breach: Display>,
+    {
+        let (mut report, seen) = Self::up_to(world, usize::MAX, count, |way| text(way, None));
+        if report.holds()
+            && let Some((place, breach)) = first_stuck(world, &seen)
+        {
+            let way = walk(world, &seen.path(place), false);
+            report.verdict = Verdict::Violated(text(way, Some(breach)));
+        }
+        report
+    }
+}
+
+/// Returns a line for each step of a way, and one for the breach, which is that of the last step unless it is given.
+fn text<W>(way: Vec<Taken<W>>, mut breach: Option<W::Breach>) -> String
+where
+    W: World<Step: Display, Breach: Display>,
+{
+    let mut text = String::new();
+    for (taken, number) in way.into_iter().zip(1..) {
+        writeln!(text, "{number:>3}. {}", taken.step).unwrap_or_default();
+        breach = taken.breach.or(breach);
+    }
+    if let Some(breach) = breach {
+        text += &format!("     {breach}");
+    }
+    text
 }

@@ -1,8 +1,8 @@
 //! The search: every state that can be reached, the nearest first.
 
 use crate::{
-    Breach, Check, Mutation, Report, Trace, Verdict,
-    explore::{End, World, explore},
+    Breach, Check, Mutation, Report, Trace,
+    explore::{Taken, World},
     layout::Layout,
     rules::Rules,
     state::State,
@@ -10,10 +10,31 @@ use crate::{
     symmetry::Symmetry,
 };
 
+/// How often a [`Check`] took steps of some kinds.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct TokenCounts {
+    /// How many of the steps gave a client a token that a majority had voted for.
+    pub agreed: u64,
+    /// How many of the steps gave a client a token that it had to write back.
+    pub written_back: u64,
+    /// How many of the steps let a node vote again that had lost its counters.
+    pub opened: u64,
+}
+
 impl Check {
     /// Explores all that can happen, up to the first breach.
-    pub fn run(&self) -> Report {
-        Search::new(self).run()
+    pub fn run(&self) -> Report<TokenCounts, Trace> {
+        let search = Search::new(self);
+        let count = |counts: &mut TokenCounts, step: &Step| match step {
+            Step::Settle {
+                write_back: None, ..
+            } => counts.agreed += 1,
+            Step::Finish { .. } => counts.written_back += 1,
+            Step::Open { .. } => counts.opened += 1,
+            _ => {}
+        };
+        Report::up_to(&search, self.limit, count, |way| search.trace(way)).0
     }
 }
 
@@ -23,7 +44,6 @@ pub(crate) struct Search {
     rules: Rules,
     layout: Layout,
     symmetry: Option<Symmetry>,
-    limit: usize,
 }
 
 impl Search {
@@ -33,62 +53,15 @@ impl Search {
             rules: Rules::new(check.scope, check.mutation, check.pruning),
             layout: Layout::new(check.scope, early),
             symmetry: check.symmetry.then(|| Symmetry::new(check.scope)),
-            limit: check.limit,
         }
     }
 
-    pub(crate) fn run(&self) -> Report {
-        let mut report = Report::new(self.rules.scope);
-        let explored = explore(self, self.limit, |step| report.count(step));
-        report.states = explored.seen.len();
-        report.bytes = explored.seen.bytes();
-        report.verdict = match explored.end {
-            End::All => Verdict::Holds,
-            End::Breach { way, .. } => Verdict::Violated(self.trace(&way)),
-            End::Limit => Verdict::Unfinished,
-        };
-        report
-    }
-
-    /// What happened on this way, and then the breach.
-    ///
-    /// Each state on the way may have other names than the one before it; the steps are told with the names
-    /// that the clients and nodes had at first.
-    /// Only if a decision depends on names, which is a defect, they change on the way.
-    fn trace(&self, way: &[u128]) -> Trace {
+    fn trace(&self, way: Vec<Taken<Self>>) -> Trace {
         let mut trace = Trace::new(self.rules.scope);
-        let mut state = State::default();
-        for (place, number) in way.iter().enumerate() {
-            let goal = way.get(place + 1);
-            let leads_there = |next: &State, breach: Option<Breach>| match goal {
-                Some(goal) => breach.is_none() && self.number(next) == *goal,
-                None => breach.is_some(),
-            };
-            let found = self.first(&state, leads_there).or_else(|| {
-                state = self.state(*number);
-                self.first(&state, leads_there)
-            });
-            let (step, next, breach) = found.expect("the search took this way");
-            trace.push(step, &state, &next, breach);
-            state = next;
+        for taken in way {
+            trace.push(taken.step, &taken.before, &taken.after, taken.breach);
         }
         trace
-    }
-
-    /// The first step whose consequences are such.
-    fn first(
-        &self,
-        state: &State,
-        is_such: impl Fn(&State, Option<Breach>) -> bool,
-    ) -> Option<(Step, State, Option<Breach>)> {
-        let mut found = None;
-        self.steps(state, |step| {
-            if found.is_none() {
-                let (next, breach) = self.apply(state, step);
-                found = is_such(&next, breach).then_some((step, next, breach));
-            }
-        });
-        found
     }
 }
 
@@ -120,11 +93,11 @@ impl World for Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scope;
+    use crate::{Scope, explore::explore};
     use std::collections::HashSet;
 
     fn reached(search: &Search) -> HashSet<u128> {
-        let explored = explore(search, search.limit, |_| {});
+        let explored = explore(search, usize::MAX, |_| {});
         (0..).map_while(|place| explored.seen.get(place)).collect()
     }
 

@@ -5,20 +5,20 @@ use std::fmt;
 use redlock_proto::LockMode;
 
 use super::{LeaseMutation, node::owner, state::CLIENTS};
-use crate::InvalidScope;
+use crate::{InvalidScope, variants::variants};
 
-/// How a client of the model has the key.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub enum Role {
-    /// Alone.
-    Writer,
-    /// Alone at first; it may share the key from any moment on.
-    WriterThenReader,
-    /// Shared with others.
-    Reader,
-    /// The reader before it, once it has a lease: it tries to have the key alone, beside its shared lease.
-    Upgrade,
+variants! {
+    /// How a client of the model has the key.
+    pub enum Role: "role" {
+        /// Alone.
+        Writer => "writer",
+        /// Alone at first; it may share the key from any moment on.
+        WriterThenReader => "writer-then-reader",
+        /// Shared with others.
+        Reader => "reader",
+        /// The reader before it, once it has a lease: it tries to have the key alone, beside its shared lease.
+        Upgrade => "upgrade",
+    }
 }
 
 /// A check of leases in a world of three nodes.
@@ -101,24 +101,6 @@ impl LeaseCheck {
 }
 
 impl Role {
-    /// All there are.
-    pub const ALL: [Self; 4] = [
-        Self::Writer,
-        Self::WriterThenReader,
-        Self::Reader,
-        Self::Upgrade,
-    ];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Writer => "writer",
-            Self::WriterThenReader => "writer-then-reader",
-            Self::Reader => "reader",
-            Self::Upgrade => "upgrade",
-        }
-    }
-
     /// Returns the mode in which client `by` acquires that is this.
     pub(super) fn mode(self, by: usize) -> LockMode {
         match self {
@@ -135,7 +117,7 @@ impl fmt::Display for LeaseCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("leases: 3 nodes")?;
         for role in self.roles.iter().flatten() {
-            write!(f, ", {}", role.name())?;
+            write!(f, ", {role}")?;
         }
         write!(f, ", {} crashes", self.crashes)?;
         match self.mutation {

@@ -68,5 +68,5 @@ mod step;
 pub use self::{
     check::{LeaseCheck, Role},
     mutation::LeaseMutation,
-    search::LeaseReport,
+    search::LeaseCounts,
 };

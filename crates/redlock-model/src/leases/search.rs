@@ -1,76 +1,31 @@
 //! The search: every state that can be reached, up to the first breach.
 
 use super::{LeaseCheck, rules::Rules, step::Step};
-use crate::told::Told;
+use crate::Report;
 
-/// What a [`LeaseCheck`] came to.
-#[derive(Clone, Debug)]
-pub struct LeaseReport {
-    told: Told,
-    settled: u64,
-    downgraded: u64,
-    opened: u64,
+/// How often a [`LeaseCheck`] took steps of some kinds.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct LeaseCounts {
+    /// How many of the steps gave a client its token.
+    pub settled: u64,
+    /// How many of the steps made a writer a reader.
+    pub downgraded: u64,
+    /// How many of the steps let a node vote again.
+    pub opened: u64,
 }
 
 impl LeaseCheck {
     /// Explores all that can happen, up to the first breach.
-    pub fn run(&self) -> LeaseReport {
-        let (mut settled, mut downgraded, mut opened) = (0, 0, 0);
-        let told = Told::of(&Rules::new(*self), |step| match step {
-            Step::Settle { .. } => settled += 1,
-            Step::Downgrade { .. } => downgraded += 1,
-            Step::Open { .. } => opened += 1,
-            _ => {}
-        });
-        LeaseReport {
-            told,
-            settled,
-            downgraded,
-            opened,
-        }
-    }
-}
-
-impl LeaseReport {
-    /// The number of states that were reached.
-    pub const fn states(&self) -> usize {
-        self.told.states
-    }
-
-    /// The number of steps that were taken, from all of these states.
-    pub const fn transitions(&self) -> u64 {
-        self.told.transitions
-    }
-
-    /// The memory that the states take, in bytes.
-    pub const fn bytes(&self) -> usize {
-        self.told.bytes
-    }
-
-    /// How many of the steps gave a client its token.
-    pub const fn settled(&self) -> u64 {
-        self.settled
-    }
-
-    /// How many of the steps made a writer a reader.
-    pub const fn downgraded(&self) -> u64 {
-        self.downgraded
-    }
-
-    /// How many of the steps let a node vote again.
-    pub const fn opened(&self) -> u64 {
-        self.opened
-    }
-
-    /// Whether nothing goes wrong in any state that can be reached.
-    pub const fn holds(&self) -> bool {
-        self.told.trace.is_none()
-    }
-
-    /// One of the shortest ways to a breach, in lines.
-    ///
-    /// Worlds that differ only in which node is which are one, so a node may have another number in the next line.
-    pub fn trace(&self) -> Option<&str> {
-        self.told.trace.as_deref()
+    pub fn run(&self) -> Report<LeaseCounts> {
+        Report::of(
+            &Rules::new(*self),
+            |counts: &mut LeaseCounts, step| match step {
+                Step::Settle { .. } => counts.settled += 1,
+                Step::Downgrade { .. } => counts.downgraded += 1,
+                Step::Open { .. } => counts.opened += 1,
+                _ => {}
+            },
+        )
     }
 }

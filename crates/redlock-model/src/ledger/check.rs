@@ -7,7 +7,7 @@ use super::{
     record::{RANGE, TICKS},
     state::ACTORS,
 };
-use crate::InvalidScope;
+use crate::{InvalidScope, variants::variants};
 
 /// A check of the decisions about one job's ticks.
 ///
@@ -32,32 +32,17 @@ pub struct LedgerCheck {
     pub(super) mutation: Option<LedgerMutation>,
 }
 
-/// What a replica does.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum LedgerRole {
-    /// It claims ticks that are due or were missed, and runs them.
-    Schedule,
-    /// It runs the newest tick again if a run was cut short.
-    Retry,
-    /// It runs the ticks of backfills.
-    Backfill,
-    /// It runs the job as it was requested.
-    Request,
-}
-
-impl LedgerRole {
-    /// All there are.
-    pub const ALL: [Self; 4] = [Self::Schedule, Self::Retry, Self::Backfill, Self::Request];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Schedule => "schedule",
-            Self::Retry => "retry",
-            Self::Backfill => "backfill",
-            Self::Request => "request",
-        }
+variants! {
+    /// The work of a replica.
+    pub enum LedgerRole: "role" {
+        /// It claims ticks that are due or were missed, and runs them.
+        Schedule => "schedule",
+        /// It runs the newest tick again if a run was cut short.
+        Retry => "retry",
+        /// It runs the ticks of backfills.
+        Backfill => "backfill",
+        /// It runs the job as it was requested.
+        Request => "request",
     }
 }
 
@@ -166,12 +151,8 @@ impl LedgerCheck {
 
 impl fmt::Display for LedgerCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self
-            .roles
-            .iter()
-            .flatten()
-            .map(|role| role.name())
-            .collect();
+        let roles = self.roles.iter().flatten();
+        let names: Vec<_> = roles.map(|role| role.name()).collect();
         let (names, cuts, requests) = (names.join(", "), self.cuts, self.requests);
         write!(f, "ledger: {names}, {cuts} cut short")?;
         for (first, last) in self.ranges.iter().flatten() {

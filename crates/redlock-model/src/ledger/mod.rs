@@ -63,5 +63,5 @@ mod world;
 pub use self::{
     check::{LedgerCheck, LedgerRole},
     mutation::LedgerMutation,
-    search::LedgerReport,
+    search::LedgerCounts,
 };

@@ -1,101 +1,47 @@
 //! Rules about a job's ticks above their claims, each broken on purpose.
 
-use std::{fmt, str::FromStr};
+use crate::variants::variants;
 
-use crate::UnknownMutation;
-
-/// A rule about a job's ticks that the model breaks on purpose, to show that the check would notice.
-///
-/// The first six are rules of earlier versions.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub enum LedgerMutation {
-    /// A backfill looks for runs that ended well only once it has claimed a tick.
-    CountedLate,
-    /// The series of backfills keeps only as many lines as a backfill has ticks.
-    NoLineToSpare,
-    /// A retry does not look at backfills.
-    BackfillUnseen,
-    /// A backfill claims a tick after one whose run was cut short.
-    CutShortPassed,
-    /// A backfill does not report the missed ticks that its claim of a tick passes.
-    MissedUntold,
-    /// A replica that looks again under the lock takes its own lock for that of the run before.
-    OwnLockMistaken,
-    /// A schedule claims a tick after one whose run was cut short.
-    CutShortPassedOnTime,
-    /// A replica that has claimed a further run of a tick does not look again under the lock.
-    RunsNotReadAgain,
-    /// A replica that has claimed a tick of a backfill goes by what was counted before.
-    BackfillByCountAlone,
-    /// A backfill runs a tick without a claim of the tick itself.
-    TickNotUsedUp,
-    /// A replica decides on the newest request first.
-    NewestRequestFirst,
-    /// Any number of requests may wait.
-    RequestsUnlimited,
-}
-
-impl LedgerMutation {
-    /// All there are.
-    pub const ALL: [Self; 12] = [
-        Self::CountedLate,
-        Self::NoLineToSpare,
-        Self::BackfillUnseen,
-        Self::CutShortPassed,
-        Self::MissedUntold,
-        Self::OwnLockMistaken,
-        Self::CutShortPassedOnTime,
-        Self::RunsNotReadAgain,
-        Self::BackfillByCountAlone,
-        Self::TickNotUsedUp,
-        Self::NewestRequestFirst,
-        Self::RequestsUnlimited,
-    ];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            // Shows: R6.5.
-            Self::CountedLate => "counted-late",
-            // Shows: R6.5.
-            Self::NoLineToSpare => "no-line-to-spare",
-            // Shows: R6.5.
-            Self::BackfillUnseen => "backfill-unseen",
-            // Shows: R6.5.
-            Self::CutShortPassed => "cut-short-passed",
-            // Shows: R6.6.
-            Self::MissedUntold => "missed-untold",
-            // Shows: R6.5.
-            Self::OwnLockMistaken => "own-lock-mistaken",
-            // Shows: R6.2.
-            Self::CutShortPassedOnTime => "cut-short-passed-on-time",
-            // Shows: R6.1.
-            Self::RunsNotReadAgain => "runs-not-read-again",
-            // Shows: R6.5.
-            Self::BackfillByCountAlone => "backfill-by-count-alone",
-            // Shows: R6.1.
-            Self::TickNotUsedUp => "tick-not-used-up",
-            // Shows: R6.7.
-            Self::NewestRequestFirst => "newest-request-first",
-            // Shows: R6.7.
-            Self::RequestsUnlimited => "requests-unlimited",
-        }
-    }
-}
-
-impl fmt::Display for LedgerMutation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for LedgerMutation {
-    type Err = UnknownMutation;
-
-    fn from_str(name: &str) -> Result<Self, UnknownMutation> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|mutation| mutation.name() == name)
-            .ok_or_else(|| UnknownMutation::new(name))
+variants! {
+    /// A rule about a job's ticks that the model breaks on purpose, to show that the check would notice.
+    ///
+    /// The first six are rules of earlier versions.
+    pub enum LedgerMutation: "mutation" {
+        /// A backfill looks for runs that ended well only once it has claimed a tick.
+        // Shows: R6.5.
+        CountedLate => "counted-late",
+        /// The series of backfills keeps only as many lines as a backfill has ticks.
+        // Shows: R6.5.
+        NoLineToSpare => "no-line-to-spare",
+        /// A retry does not look at backfills.
+        // Shows: R6.5.
+        BackfillUnseen => "backfill-unseen",
+        /// A backfill claims a tick after one whose run was cut short.
+        // Shows: R6.5.
+        CutShortPassed => "cut-short-passed",
+        /// A backfill does not report the missed ticks that its claim of a tick passes.
+        // Shows: R6.6.
+        MissedUntold => "missed-untold",
+        /// A replica that looks again under the lock takes its own lock for that of the run before.
+        // Shows: R6.5.
+        OwnLockMistaken => "own-lock-mistaken",
+        /// A schedule claims a tick after one whose run was cut short.
+        // Shows: R6.2.
+        CutShortPassedOnTime => "cut-short-passed-on-time",
+        /// A replica that has claimed a further run of a tick does not look again under the lock.
+        // Shows: R6.1.
+        RunsNotReadAgain => "runs-not-read-again",
+        /// A replica that has claimed a tick of a backfill goes by what was counted before.
+        // Shows: R6.5.
+        BackfillByCountAlone => "backfill-by-count-alone",
+        /// A backfill runs a tick without a claim of the tick itself.
+        // Shows: R6.1.
+        TickNotUsedUp => "tick-not-used-up",
+        /// A replica decides on the newest request first.
+        // Shows: R6.7.
+        NewestRequestFirst => "newest-request-first",
+        /// Any number of requests may wait.
+        // Shows: R6.7.
+        RequestsUnlimited => "requests-unlimited",
     }
 }

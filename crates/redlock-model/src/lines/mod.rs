@@ -64,4 +64,4 @@ mod state;
 mod step;
 mod way;
 
-pub use self::{check::LineCheck, mutation::LineMutation, search::LineReport};
+pub use self::{check::LineCheck, mutation::LineMutation, search::LineCounts};

@@ -68,5 +68,5 @@ mod valid_world;
 pub use self::{
     check::{NamedCheck, NamedRules, NamedWorld},
     mutation::NamedMutation,
-    search::NamedReport,
+    search::NamedCounts,
 };

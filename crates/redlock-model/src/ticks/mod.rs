@@ -46,4 +46,4 @@ mod search;
 mod state;
 mod step;
 
-pub use self::{check::TickCheck, mutation::TickMutation, search::TickReport};
+pub use self::{check::TickCheck, mutation::TickMutation, search::TickCounts};

@@ -1,14 +1,17 @@
 //! Callers in line have a key alone, in order, and each in the end; each rule that this needs is broken once.
 
-use redlock_model::{InvalidScope, LineCheck, LineMutation, LineReport};
+use redlock_model::{InvalidScope, LineCheck, LineCounts, LineMutation, Report};
 
-fn run(check: Result<LineCheck, InvalidScope>) -> LineReport {
+fn run(check: Result<LineCheck, InvalidScope>) -> Report<LineCounts> {
     let check = check.expect("the world is small");
     let report = check.run();
     if let Some(trace) = report.trace() {
         panic!("{check}:\n{trace}");
     }
-    assert!(report.settled() > 0 && report.heard() > 0, "{check}");
+    assert!(
+        report.counts().settled > 0 && report.counts().heard > 0,
+        "{check}"
+    );
     report
 }
 
@@ -23,7 +26,7 @@ fn callers_in_line_have_the_key_alone_and_the_first_can_be_the_next() {
 #[test]
 fn callers_in_line_have_the_key_alone_when_nodes_lose_their_data() {
     let report = run(LineCheck::new(2, 1).map(LineCheck::plain));
-    assert!(report.opened() > 0);
+    assert!(report.counts().opened > 0);
 }
 
 // Shows: R9.1, R9.4.
@@ -32,7 +35,7 @@ fn tokens_of_callers_in_line_are_in_order() {
     let report = run(LineCheck::of_tokens(2, 0));
     assert!(report.states() > 100_000, "{}", report.states());
     let report = run(LineCheck::of_tokens(1, 1).map(LineCheck::plain));
-    assert!(report.opened() > 0);
+    assert!(report.counts().opened > 0);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Each rule that the protocol needs is broken once, and that is noticed.
 
-use redlock_model::{Breach, Check, Mutation, Report, Scope};
+use redlock_model::{Breach, Check, Mutation, Report, Scope, TokenCounts, Trace};
 
-fn run(crashes: u8, mutation: Mutation) -> Report {
+fn run(crashes: u8, mutation: Mutation) -> Report<TokenCounts, Trace> {
     let scope = Scope::new(3, 2, crashes, 1).expect("the scope is small");
     Check::new(scope).mutation(mutation).run()
 }

@@ -1,14 +1,17 @@
 //! A node whose server others name gives no two leases at a time; each rule that this needs is broken once.
 
-use redlock_model::{NamedCheck, NamedMutation, NamedReport, NamedRules, NamedWorld};
+use redlock_model::{NamedCheck, NamedCounts, NamedMutation, NamedRules, NamedWorld, Report};
 
-fn run(world: NamedWorld) -> NamedReport {
+fn run(world: NamedWorld) -> Report<NamedCounts> {
     let check = NamedCheck::new(NamedRules::Term, world).expect("the world is small");
     let report = check.run();
     if let Some(trace) = report.trace() {
         panic!("{check}:\n{trace}");
     }
-    assert!(report.granted() > 0 && report.quarantines() > 0, "{check}");
+    assert!(
+        report.counts().granted > 0 && report.counts().quarantines > 0,
+        "{check}"
+    );
     report
 }
 
@@ -39,7 +42,7 @@ fn informants_that_lose_their_files_give_no_two_leases() {
         NamedWorld::of(1).lost(1).slow_answers().plain(),
     ] {
         let report = run(world);
-        assert!(report.relisted() > 0 && report.extended() > 0);
+        assert!(report.counts().relisted > 0 && report.counts().extended > 0);
     }
 }
 
@@ -76,7 +79,7 @@ fn every_broken_rule_of_named_servers_is_noticed() {
 fn everything_keeps_its_name_in_a_trace() {
     let check = NamedCheck::that_notices(NamedMutation::NoEpochInMark);
     let report = check.run();
-    let trace = report.trace().unwrap_or_default();
+    let trace = report.trace().unwrap();
     assert!(trace.contains("S1 is elected by S1 S2 for epoch 1, and promotes B"));
     assert!(trace.contains("S1 is elected by S1 S2 for epoch 2, and promotes A"));
 }

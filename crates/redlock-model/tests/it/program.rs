@@ -123,6 +123,10 @@ fn arguments_that_make_no_sense_are_named() {
         ("--clients 9", "clients must be from 1 to 4, not 9"),
         ("--crashes 300", "--crashes needs a whole number, not '300'"),
         ("--mutation none", "there is no mutation 'none'"),
+        (
+            "--lines --mutation none",
+            "only window-from-the-message, given-in-quarantine",
+        ),
         ("--fast", "there is no option '--fast'"),
         ("--leases --roles king", "there is no role 'king'"),
         ("--leases --fast", "no option '--fast' of --leases"),

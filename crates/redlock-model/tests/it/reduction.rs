@@ -1,6 +1,6 @@
 //! What is left out of the search changes no verdict.
 
-use redlock_model::{Check, Mutation, Report, Scope};
+use redlock_model::{Check, Mutation, Report, Scope, TokenCounts, Trace};
 
 /// The protocol, and each mutation of it.
 fn all(nodes: usize, clients: usize, crashes: u8, proposals: u8) -> impl Iterator<Item = Check> {
@@ -10,7 +10,7 @@ fn all(nodes: usize, clients: usize, crashes: u8, proposals: u8) -> impl Iterato
     std::iter::once(check).chain(mutations.map(move |mutation| check.mutation(mutation)))
 }
 
-fn steps(report: &Report) -> Option<usize> {
+fn steps(report: &Report<TokenCounts, Trace>) -> Option<usize> {
     report.trace().map(|trace| trace.steps())
 }
 

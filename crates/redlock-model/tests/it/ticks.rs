@@ -7,7 +7,7 @@ use redlock_model::{TickCheck, TickMutation};
 fn no_tick_starts_twice_when_a_node_loses_its_data_between_claim_and_commit() {
     let report = TickCheck::new(2, 1).unwrap().run();
     assert!(report.holds(), "{:?}", report.trace());
-    assert!(report.states() > 100_000 && report.started() > 0 && report.opened() > 0);
+    assert!(report.states() > 100_000 && report.counts().started > 0 && report.counts().opened > 0);
 }
 
 #[test]

@@ -1,25 +1,23 @@
 //! What the command line asks for.
 
-use std::{ffi::OsString, fmt};
+use std::{ffi::OsString, fmt, slice::Iter, str::FromStr};
 
 use redlock_model::{
     Check, InvalidScope, LeaseCheck, LeaseMutation, LedgerCheck, LedgerMutation, LedgerRole,
     LineCheck, LineMutation, Mutation, NamedCheck, NamedMutation, NamedRules, NamedWorld, Role,
-    Scope, TickCheck, TickMutation,
+    Scope, TickCheck, TickMutation, UnknownName,
 };
 
-use crate::suite::{self, Case};
+use crate::{
+    any::AnyCheck,
+    suite::{self, Case},
+};
 
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Command {
     Help,
-    One(Check),
-    Claims(TickCheck),
-    Ledger(LedgerCheck),
-    Leases(LeaseCheck),
-    Lines(LineCheck),
-    Named(NamedCheck),
+    One(Box<dyn AnyCheck>),
     Suite(Vec<Case>),
 }
 
@@ -33,6 +31,18 @@ impl fmt::Display for BadArguments {
     }
 }
 
+impl From<InvalidScope> for BadArguments {
+    fn from(error: InvalidScope) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<UnknownName> for BadArguments {
+    fn from(error: UnknownName) -> Self {
+        Self(error.to_string())
+    }
+}
+
 /// Reads the arguments.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, BadArguments> {
     let arguments: Vec<String> = arguments
@@ -43,297 +53,236 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         })
         .collect::<Result<_, _>>()?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words[..] {
-        ["--help" | "-h"] => Ok(Command::Help),
-        ["--ci"] => Ok(Command::Suite(suite::ci())),
-        ["--nightly"] => Ok(Command::Suite(suite::nightly())),
-        ["--claims", ref words @ ..] => claims(words).map(Command::Claims),
-        ["--ledger", ref words @ ..] => ledger(words).map(Command::Ledger),
-        ["--leases", ref words @ ..] => leases(words).map(Command::Leases),
-        ["--lines", ref words @ ..] => lines(words).map(Command::Lines),
-        ["--named", ref words @ ..] => named(words).map(Command::Named),
-        _ => one(&words).map(Command::One),
+    let check: Box<dyn AnyCheck> = match words[..] {
+        ["--help" | "-h"] => return Ok(Command::Help),
+        ["--ci"] => return Ok(Command::Suite(suite::ci())),
+        ["--nightly"] => return Ok(Command::Suite(suite::nightly())),
+        [world @ "--claims", ref words @ ..] => Box::new(claims(Words::new(world, words))?),
+        [world @ "--ledger", ref words @ ..] => Box::new(ledger(Words::new(world, words))?),
+        [world @ "--leases", ref words @ ..] => Box::new(leases(Words::new(world, words))?),
+        [world @ "--lines", ref words @ ..] => Box::new(lines(Words::new(world, words))?),
+        [world @ "--named", ref words @ ..] => Box::new(named(Words::new(world, words))?),
+        _ => Box::new(tokens(Words::new("", &words))?),
+    };
+    Ok(Command::One(check))
+}
+
+/// The options of a world, and their values.
+struct Words<'a> {
+    /// The word that begins them, if one does.
+    world: &'a str,
+    words: Iter<'a, &'a str>,
+    option: &'a str,
+}
+
+impl<'a> Words<'a> {
+    fn new(world: &'a str, words: &'a [&'a str]) -> Self {
+        Self {
+            world,
+            words: words.iter(),
+            option: world,
+        }
+    }
+
+    /// Returns the next option.
+    fn next(&mut self) -> Option<&'a str> {
+        self.option = self.words.next().copied()?;
+        Some(self.option)
+    }
+
+    /// Returns the value of the option.
+    fn value(&mut self) -> Result<&'a str, BadArguments> {
+        let value = self.words.next().copied();
+        value.ok_or_else(|| BadArguments(format!("{} needs a value", self.option)))
+    }
+
+    fn number<N: FromStr>(&mut self) -> Result<N, BadArguments> {
+        let value = self.value()?;
+        self.number_of(value)
+    }
+
+    /// Returns the number in a part of the value.
+    fn number_of<N: FromStr>(&self, part: &str) -> Result<N, BadArguments> {
+        let option = self.option;
+        part.parse()
+            .map_err(|_| BadArguments(format!("{option} needs a whole number, not '{part}'")))
+    }
+
+    fn name<N: FromStr<Err = UnknownName>>(&mut self) -> Result<N, BadArguments> {
+        Ok(self.value()?.parse()?)
+    }
+
+    fn names<N: FromStr<Err = UnknownName>>(&mut self) -> Result<Vec<N>, BadArguments> {
+        let names = self.value()?.split(',').map(str::parse::<N>);
+        Ok(names.collect::<Result<Vec<N>, _>>()?)
+    }
+
+    /// Returns the error of an option that there is not.
+    fn unknown(&self) -> BadArguments {
+        let (option, world) = (self.option, self.world);
+        let of = if world.is_empty() { "" } else { " of " };
+        BadArguments(format!("there is no option '{option}'{of}{world}"))
     }
 }
 
-/// The check that these options describe.
-fn one(words: &[&str]) -> Result<Check, BadArguments> {
+/// The check of tokens that these options describe.
+fn tokens(mut options: Words<'_>) -> Result<Check, BadArguments> {
     let (mut nodes, mut clients, mut crashes, mut proposals) = (3, 2, 0, 3);
     let (mut mutation, mut limit) = (None, usize::MAX);
     let (mut symmetry, mut pruning) = (true, true);
-    let mut words = words.iter();
-    while let Some(option) = words.next() {
-        let mut value = || {
-            let value = words.next().copied();
-            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
-        };
-        match *option {
-            "--nodes" => nodes = number(option, value()?)?,
-            "--clients" => clients = number(option, value()?)?,
-            "--crashes" => crashes = number(option, value()?)?,
-            "--proposals" => proposals = number(option, value()?)?,
-            "--max-states" => limit = number(option, value()?)?,
-            "--mutation" => {
-                let name = value()?;
-                let known: Result<Mutation, _> = name.parse();
-                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
-            }
+    while let Some(option) = options.next() {
+        match option {
+            "--nodes" => nodes = options.number()?,
+            "--clients" => clients = options.number()?,
+            "--crashes" => crashes = options.number()?,
+            "--proposals" => proposals = options.number()?,
+            "--max-states" => limit = options.number()?,
+            "--mutation" => mutation = Some(options.name::<Mutation>()?),
             "--no-symmetry" => symmetry = false,
             "--no-pruning" => pruning = false,
             "--ci" | "--nightly" | "--help" | "-h" => {
                 return Err(BadArguments(format!("{option} stands alone")));
             }
-            _ => return Err(BadArguments(format!("there is no option '{option}'"))),
+            _ => return Err(options.unknown()),
         }
     }
-    let scope = Scope::new(nodes, clients, crashes, proposals)
-        .map_err(|error| BadArguments(error.to_string()))?;
-    let mut check = Check::new(scope).limit(limit);
-    if let Some(mutation) = mutation {
-        check = check.mutation(mutation);
-    }
+    let mut check = Check::new(Scope::new(nodes, clients, crashes, proposals)?).limit(limit);
     if !symmetry {
         check = check.without_symmetry();
     }
     if !pruning {
         check = check.without_pruning();
     }
-    Ok(check)
+    Ok(mutation.map_or(check, |it| check.mutation(it)))
 }
 
 /// The check of claims that these options describe.
-fn claims(words: &[&str]) -> Result<TickCheck, BadArguments> {
+fn claims(mut options: Words<'_>) -> Result<TickCheck, BadArguments> {
     let (mut claimants, mut crashes, mut mutation) = (2, 1, None);
     let mut larger: Vec<fn(TickCheck) -> TickCheck> = Vec::new();
-    let mut words = words.iter();
-    while let Some(option) = words.next() {
-        let mut value = || {
-            let value = words.next().copied();
-            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
-        };
-        match *option {
-            "--claimants" => claimants = number(option, value()?)?,
-            "--crashes" => crashes = number(option, value()?)?,
-            "--mutation" => {
-                let known: Result<TickMutation, _> = value()?.parse();
-                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
-            }
+    while let Some(option) = options.next() {
+        match option {
+            "--claimants" => claimants = options.number()?,
+            "--crashes" => crashes = options.number()?,
+            "--mutation" => mutation = Some(options.name::<TickMutation>()?),
             "--two-ticks" => larger.push(TickCheck::two_ticks),
             "--longer" => larger.push(TickCheck::longer),
             "--strays" => larger.push(TickCheck::with_strays),
-            _ => {
-                let message = format!("there is no option '{option}' of --claims");
-                return Err(BadArguments(message));
-            }
+            _ => return Err(options.unknown()),
         }
     }
-    let check =
-        TickCheck::new(claimants, crashes).map_err(|error| BadArguments(error.to_string()))?;
+    let check = TickCheck::new(claimants, crashes)?;
     let check = larger
         .into_iter()
         .fold(check, |check, enlarge| enlarge(check));
-    Ok(match mutation {
-        Some(mutation) => check.mutation(mutation),
-        None => check,
-    })
+    Ok(mutation.map_or(check, |it| check.mutation(it)))
 }
 
 /// The check of a job's ledger that these options describe.
-fn ledger(words: &[&str]) -> Result<LedgerCheck, BadArguments> {
-    let bad = |error: InvalidScope| BadArguments(error.to_string());
+fn ledger(mut options: Words<'_>) -> Result<LedgerCheck, BadArguments> {
     let mut roles = vec![
         LedgerRole::Schedule,
         LedgerRole::Retry,
         LedgerRole::Backfill,
     ];
     let (mut cuts, mut requests, mut mutation, mut ranges) = (1, 0, None, Vec::new());
-    let mut words = words.iter();
-    while let Some(option) = words.next() {
-        let mut value = || {
-            let value = words.next().copied();
-            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
-        };
-        match *option {
-            "--roles" => {
-                let names = value()?.split(',');
-                roles = names.map(ledger_role).collect::<Result<_, _>>()?;
-            }
-            "--cuts" => cuts = number(option, value()?)?,
-            "--requests" => requests = number(option, value()?)?,
+    while let Some(option) = options.next() {
+        match option {
+            "--roles" => roles = options.names()?,
+            "--cuts" => cuts = options.number()?,
+            "--requests" => requests = options.number()?,
             "--backfill" => {
-                let range = value()?;
+                let range = options.value()?;
                 let (first, last) = range.split_once('-').unwrap_or((range, range));
-                ranges.push((number(option, first)?, number(option, last)?));
+                ranges.push((options.number_of(first)?, options.number_of(last)?));
             }
-            "--mutation" => {
-                let known: Result<LedgerMutation, _> = value()?.parse();
-                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
-            }
-            _ => {
-                let message = format!("there is no option '{option}' of --ledger");
-                return Err(BadArguments(message));
-            }
+            "--mutation" => mutation = Some(options.name::<LedgerMutation>()?),
+            _ => return Err(options.unknown()),
         }
     }
-    let check = LedgerCheck::new(&roles, cuts).and_then(|check| check.requests(requests));
-    let mut check = check.map_err(bad)?;
+    let mut check = LedgerCheck::new(&roles, cuts)?.requests(requests)?;
     for (first, last) in ranges {
-        check = check.backfill(first, last).map_err(bad)?;
+        check = check.backfill(first, last)?;
     }
-    Ok(match mutation {
-        Some(mutation) => check.mutation(mutation),
-        None => check,
-    })
+    Ok(mutation.map_or(check, |it| check.mutation(it)))
 }
 
 /// The check of leases that these options describe.
-fn leases(words: &[&str]) -> Result<LeaseCheck, BadArguments> {
+fn leases(mut options: Words<'_>) -> Result<LeaseCheck, BadArguments> {
     let (mut roles, mut crashes, mut mutation) = (vec![Role::Writer, Role::Reader], 1, None);
-    let mut words = words.iter();
-    while let Some(option) = words.next() {
-        let mut value = || {
-            let value = words.next().copied();
-            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
-        };
-        match *option {
-            "--roles" => roles = value()?.split(',').map(role).collect::<Result<_, _>>()?,
-            "--crashes" => crashes = number(option, value()?)?,
-            "--mutation" => {
-                let known: Result<LeaseMutation, _> = value()?.parse();
-                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
-            }
-            _ => {
-                let message = format!("there is no option '{option}' of --leases");
-                return Err(BadArguments(message));
-            }
+    while let Some(option) = options.next() {
+        match option {
+            "--roles" => roles = options.names()?,
+            "--crashes" => crashes = options.number()?,
+            "--mutation" => mutation = Some(options.name::<LeaseMutation>()?),
+            _ => return Err(options.unknown()),
         }
     }
-    let check =
-        LeaseCheck::new(&roles, crashes).map_err(|error| BadArguments(error.to_string()))?;
-    Ok(match mutation {
-        Some(mutation) => check.mutation(mutation),
-        None => check,
-    })
+    let check = LeaseCheck::new(&roles, crashes)?;
+    Ok(mutation.map_or(check, |it| check.mutation(it)))
 }
 
 /// The check of lines that these options describe.
-fn lines(words: &[&str]) -> Result<LineCheck, BadArguments> {
+fn lines(mut options: Words<'_>) -> Result<LineCheck, BadArguments> {
     let (mut callers, mut crashes, mut beats, mut mutation) = (2, 0, None, None);
     let mut is_plain = false;
-    let mut words = words.iter();
-    while let Some(option) = words.next() {
-        let mut value = || {
-            let value = words.next().copied();
-            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
-        };
-        match *option {
-            "--callers" => callers = number(option, value()?)?,
-            "--crashes" => crashes = number(option, value()?)?,
-            "--tokens" => beats = Some(number(option, value()?)?),
+    while let Some(option) = options.next() {
+        match option {
+            "--callers" => callers = options.number()?,
+            "--crashes" => crashes = options.number()?,
+            "--tokens" => beats = Some(options.number()?),
             "--plain" => is_plain = true,
-            "--mutation" => {
-                let known: Result<LineMutation, _> = value()?.parse();
-                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
-            }
-            _ => {
-                let message = format!("there is no option '{option}' of --lines");
-                return Err(BadArguments(message));
-            }
+            "--mutation" => mutation = Some(options.name::<LineMutation>()?),
+            _ => return Err(options.unknown()),
         }
     }
-    let check = match beats {
-        Some(beats) => LineCheck::of_tokens(beats, crashes),
-        None => LineCheck::new(callers, crashes),
+    let mut check = match beats {
+        Some(beats) => LineCheck::of_tokens(beats, crashes)?,
+        None => LineCheck::new(callers, crashes)?,
     };
-    let mut check = check.map_err(|error| BadArguments(error.to_string()))?;
     if is_plain {
         check = check.plain();
     }
-    Ok(match mutation {
-        Some(mutation) => check.mutation(mutation),
-        None => check,
-    })
+    Ok(mutation.map_or(check, |it| check.mutation(it)))
 }
 
+/// Sets a number of a world of named servers.
+type SetNumber = fn(NamedWorld, u8) -> NamedWorld;
+
 /// The check of named servers that these options describe.
-fn named(words: &[&str]) -> Result<NamedCheck, BadArguments> {
+fn named(mut options: Words<'_>) -> Result<NamedCheck, BadArguments> {
     let (mut failovers, mut rules, mut mutation) = (2, NamedRules::Term, None);
     let (mut ttl, mut freshness) = (1, 1);
-    let mut larger: Vec<Box<dyn Fn(NamedWorld) -> NamedWorld>> = Vec::new();
-    let mut words = words.iter();
-    while let Some(option) = words.next() {
-        let mut value = || {
-            let value = words.next().copied();
-            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
-        };
-        let mut count = || value().and_then(|value| number::<u8>(option, value));
-        match *option {
-            "--failovers" => failovers = count()?,
-            "--lease" => ttl = count()?,
-            "--freshness" => freshness = count()?,
+    let mut numbers: Vec<(SetNumber, u8)> = Vec::new();
+    let mut larger: Vec<fn(NamedWorld) -> NamedWorld> = Vec::new();
+    while let Some(option) = options.next() {
+        match option {
+            "--failovers" => failovers = options.number()?,
+            "--lease" => ttl = options.number()?,
+            "--freshness" => freshness = options.number()?,
             "--without-terms" => rules = NamedRules::Server,
-            "--lost" => {
-                let lost = count()?;
-                larger.push(Box::new(move |world| world.lost(lost)));
-            }
-            "--replaced" => {
-                let replaced = count()?;
-                larger.push(Box::new(move |world| world.replaced(replaced)));
-            }
-            "--restarts" => {
-                let restarts = count()?;
-                larger.push(Box::new(move |world| world.restarts(restarts)));
-            }
-            "--five" => {
-                let resets = count()?;
-                larger.push(Box::new(move |world| world.five(resets)));
-            }
-            "--false-pair" => larger.push(Box::new(NamedWorld::false_pair)),
-            "--flagged" => larger.push(Box::new(NamedWorld::flagged)),
-            "--late-promotions" => larger.push(Box::new(NamedWorld::late_promotions)),
-            "--new-data" => larger.push(Box::new(NamedWorld::new_data)),
-            "--late-requests" => larger.push(Box::new(NamedWorld::late_requests)),
-            "--slow-answers" => larger.push(Box::new(NamedWorld::slow_answers)),
-            "--plain" => larger.push(Box::new(NamedWorld::plain)),
-            "--mutation" => {
-                let known: Result<NamedMutation, _> = value()?.parse();
-                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
-            }
-            _ => {
-                let message = format!("there is no option '{option}' of --named");
-                return Err(BadArguments(message));
-            }
+            "--lost" => numbers.push((NamedWorld::lost, options.number()?)),
+            "--replaced" => numbers.push((NamedWorld::replaced, options.number()?)),
+            "--restarts" => numbers.push((NamedWorld::restarts, options.number()?)),
+            "--five" => numbers.push((NamedWorld::five, options.number()?)),
+            "--false-pair" => larger.push(NamedWorld::false_pair),
+            "--flagged" => larger.push(NamedWorld::flagged),
+            "--late-promotions" => larger.push(NamedWorld::late_promotions),
+            "--new-data" => larger.push(NamedWorld::new_data),
+            "--late-requests" => larger.push(NamedWorld::late_requests),
+            "--slow-answers" => larger.push(NamedWorld::slow_answers),
+            "--plain" => larger.push(NamedWorld::plain),
+            "--mutation" => mutation = Some(options.name::<NamedMutation>()?),
+            _ => return Err(options.unknown()),
         }
     }
     let world = NamedWorld::of(failovers).clocks(ttl, freshness);
+    let world = numbers
+        .iter()
+        .fold(world, |world, (set, to)| set(world, *to));
     let world = larger.iter().fold(world, |world, enlarge| enlarge(world));
-    let check = NamedCheck::new(rules, world).map_err(|error| BadArguments(error.to_string()))?;
-    Ok(match mutation {
-        Some(mutation) => check.mutation(mutation),
-        None => check,
-    })
-}
-
-fn role(name: &str) -> Result<Role, BadArguments> {
-    let found = Role::ALL.into_iter().find(|role| role.name() == name);
-    found.ok_or_else(|| {
-        let names = Role::ALL.map(Role::name).join(", ");
-        BadArguments(format!("there is no role '{name}', only {names}"))
-    })
-}
-
-fn ledger_role(name: &str) -> Result<LedgerRole, BadArguments> {
-    let found = LedgerRole::ALL.into_iter().find(|role| role.name() == name);
-    found.ok_or_else(|| {
-        let names = LedgerRole::ALL.map(LedgerRole::name).join(", ");
-        BadArguments(format!("there is no role '{name}', only {names}"))
-    })
-}
-
-fn number<N: std::str::FromStr>(option: &str, value: &str) -> Result<N, BadArguments> {
-    value
-        .parse()
-        .map_err(|_| BadArguments(format!("{option} needs a whole number, not '{value}'")))
+    let check = NamedCheck::new(rules, world)?;
+    Ok(mutation.map_or(check, |it| check.mutation(it)))
 }
 
 /// What there is.
@@ -343,29 +292,20 @@ pub(crate) fn usage() -> String {
         let remark = if mutation.is_safe() { "  (safe)" } else { "" };
         mutations += &format!("  {mutation}{remark}\n");
     }
-    let mut of_claims = String::new();
-    for mutation in TickMutation::ALL {
-        of_claims += &format!("  {mutation}\n");
-    }
-    let mut of_ledger = String::new();
-    for mutation in LedgerMutation::ALL {
-        of_ledger += &format!("  {mutation}\n");
-    }
-    let mut of_leases = String::new();
-    for mutation in LeaseMutation::ALL {
-        of_leases += &format!("  {mutation}\n");
-    }
-    let mut of_lines = String::new();
-    for mutation in LineMutation::ALL {
-        of_lines += &format!("  {mutation}\n");
-    }
-    let mut of_named = String::new();
-    for mutation in NamedMutation::ALL {
-        of_named += &format!("  {mutation}\n");
-    }
+    let of_claims = list(&TickMutation::ALL);
+    let of_ledger = list(&LedgerMutation::ALL);
+    let of_leases = list(&LeaseMutation::ALL);
+    let of_lines = list(&LineMutation::ALL);
+    let of_named = list(&NamedMutation::ALL);
     format!(
         "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}\nmutations of a job's ledger:\n{of_ledger}\nmutations of leases:\n{of_leases}\nmutations of lines:\n{of_lines}\nmutations of named servers:\n{of_named}{EXIT}"
     )
+}
+
+/// Returns a line for each mutation.
+fn list(mutations: &[impl fmt::Display]) -> String {
+    let lines = mutations.iter().map(|mutation| format!("  {mutation}\n"));
+    lines.collect()
 }
 
 const USAGE: &str = "\
