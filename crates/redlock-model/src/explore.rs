@@ -92,7 +92,7 @@ pub(crate) struct Taken<W: World> {
 ///
 /// Each state on the way may have other names than the one before it; in the steps, everything has the name that it had at
 /// first.
-/// Only if a decision depends on names, which is a defect, they change on the way.
+/// Only where a decision depends on names, as that of clients with views of their own, names change on the way.
 pub(crate) fn walk<W: World>(world: &W, way: &[u128], leads_to_breach: bool) -> Vec<Taken<W>> {
     let goals = way[1..].iter().copied().map(Some);
     let goals = goals.chain(leads_to_breach.then_some(None));

@@ -60,6 +60,11 @@ fn without_terms_there_are_four_ways_to_two_leases() {
     assert!(lost.contains("loses its file"), "{lost}");
     let views = breach(NamedWorld::of(1).five(2));
     assert!(views.contains("forgets those"), "{views}");
+    // No step is left out of it, though informants change their names on the way.
+    assert!(
+        views.contains("y hears B/1 from S4, B/1 from S5"),
+        "{views}"
+    );
     let mixed = breach(NamedWorld::of(2).new_data());
     let named = "y hears A/2 from S1, A/0 from S2, B/1 from S3: it counts on A";
     assert!(mixed.contains(named), "{mixed}");
