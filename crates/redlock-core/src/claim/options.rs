@@ -55,6 +55,7 @@ impl ClaimOptions {
     /// Sets the series of the job's record in which the tick is claimed: [`Series::TICKS`] by default.
     ///
     /// Each series has a watermark of its own, so a tick that was claimed in one can be claimed in another.
+    /// Nodes keep the last 101 runs of a series, and of one with an upper-case letter the last.
     /// A reading of the job [returns them all](crate::JobReading::record).
     ///
     /// # Examples
@@ -75,6 +76,7 @@ impl ClaimOptions {
     /// Sets the number of the tick's run, from 1 to 99: 1 by default.
     ///
     /// No run of a tick can be claimed after a later one of that tick, or of a later tick, in the same series.
+    /// A claim with another number fails before any node is asked, as one with an option that is not valid.
     ///
     /// # Examples
     ///

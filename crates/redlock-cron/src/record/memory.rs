@@ -288,6 +288,10 @@ impl JobMemory {
     /// The last ten seconds do not count, because a replica may still claim their ticks.
     /// Nothing is returned if no scheduler has registered the schedule, or if the nodes have no room for all of it.
     ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect; it asks no node.
+    ///
     /// # Examples
     ///
     /// ```

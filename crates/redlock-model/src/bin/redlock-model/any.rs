@@ -89,7 +89,7 @@ impl AnyCheck for LeaseCheck {
     fn explore(&self) -> CheckOutcome {
         let report = self.run();
         let is_idle = report.counts().settled == 0;
-        let missing = is_idle.then_some("nobody had a lease");
+        let missing = is_idle.then_some("no client had a lease");
         CheckOutcome::of(&report, missing, "leases or their tokens are not in order")
     }
 }
