@@ -97,7 +97,7 @@ impl FilePatch {
     }
 
     /// Returns the file that the patch changes, and its source before and after: the one that the patch names, or, after a
-    /// move, the only other file of its crate that the patch fits.
+    /// move, the only other file that the patch fits, in its crate or else anywhere.
     ///
     /// # Errors
     ///
@@ -113,15 +113,17 @@ impl FilePatch {
         };
         applied.or_else(|error| {
             let end = self.path.rsplit('.').next();
-            let folder = crate_of(&self.path);
-            let others = sources.iter().filter(|(path, _)| {
-                crate_of(path) == folder && path.rsplit('.').next() == end && **path != self.path
-            });
-            let fits = others.filter_map(|(path, source)| {
+            let others =
+                |(path, _): &(&String, _)| path.rsplit('.').next() == end && **path != self.path;
+            let fits = sources.iter().filter(others).filter_map(|(path, source)| {
                 let after = self.apply(source).ok()?;
                 Some((&**path, &**source, after))
             });
             let mut fits: Vec<_> = fits.collect();
+            let is_near = |path| crate_of(path) == crate_of(&self.path);
+            if fits.iter().any(|(path, ..)| is_near(path)) {
+                fits.retain(|(path, ..)| is_near(path));
+            }
             match fits.len() {
                 1 => Ok(fits.remove(0)),
                 0 => Err(error),
@@ -161,7 +163,7 @@ impl Hunk {
         };
         let (removed, added) = length('-').zip(length('+')).ok_or_else(wrong)?;
         let mut hunk = Self {
-            within: head.split("fn ").nth(1).map(name),
+            within: function(head),
             ..Self::default()
         };
         while hunk.before.len() < removed || hunk.after.len() < added {
@@ -213,8 +215,8 @@ impl Hunk {
                 // The function may begin in the lines themselves.
                 let begun = |place: usize| {
                     let until = lines[..place + self.before.len()].iter().rev();
-                    let mut names = until.filter_map(|line| line.split("fn ").nth(1));
-                    names.next().map(name)
+                    let mut names = until.filter_map(|line| function(line));
+                    names.next()
                 };
                 places
                     .filter(|place| begun(*place).as_ref() == Some(within))
@@ -224,10 +226,12 @@ impl Hunk {
     }
 }
 
-/// Returns the name with which a text begins.
-fn name(text: &str) -> String {
+/// Returns the name of the function, in Rust or in Lua, that begins in a line.
+fn function(line: &str) -> Option<String> {
+    let mut names = ["fn ", "local function "].into_iter();
+    let text = names.find_map(|word| line.split(word).nth(1))?;
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
-    text[..end.unwrap_or(text.len())].to_owned()
+    Some(text[..end.unwrap_or(text.len())].to_owned())
 }
 
 #[cfg(test)]
@@ -289,6 +293,9 @@ index 1..2 100644
         ]);
         let (path, _, after) = file.apply_to(&moved).unwrap();
         assert_eq!((path, &*after), ("crates/a/y/z.rs", "two\n    1\n"));
+        let to_another_crate = sources(&[("crates/a/y/z.rs", "two\n"), ("crates/b/x.rs", "one\n")]);
+        let (path, ..) = file.apply_to(&to_another_crate).unwrap();
+        assert_eq!(path, "crates/b/x.rs");
         let copied = sources(&[("crates/a/y.rs", "one\n"), ("crates/a/z.rs", "one\n")]);
         let error = file.apply_to(&copied).unwrap_err();
         assert!(error.contains("crates/a/y.rs and crates/a/z.rs"), "{error}");
@@ -310,6 +317,9 @@ index 1..2 100644
             source.replacen("second() {\n    one", "second() {\n    1", 1)
         );
         assert!(applied(&patch.replace("second", "fourth"), source).is_err());
+        let patch = patch.replace("fn second(&self)", "local function second");
+        let lua = source.replace("pub fn ", "local function ");
+        assert!(applied(&patch, &lua).unwrap().contains("second() {\n    1"));
     }
 
     #[test]

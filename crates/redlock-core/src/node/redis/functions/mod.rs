@@ -52,10 +52,9 @@ struct Library {
 impl Library {
     /// The text is made of constants only.
     fn new() -> Self {
-        let (told, script) = (script::TOLD, script::BODY);
-        let body = format!(
-            "{told}local function script(KEYS, ARGV)\n{script}end\n\n{WITNESS}\n{REGISTER}"
-        );
+        let script = script::TEXT;
+        let body =
+            format!("local function script(KEYS, ARGV)\n{script}end\n\n{WITNESS}\n{REGISTER}");
         let hash = Script::new(&body).get_hash()[..12].to_owned();
         let name = format!("redlock_4_{hash}");
         Self {

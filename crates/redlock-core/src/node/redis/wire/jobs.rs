@@ -1,4 +1,4 @@
-//! Operations on jobs, on the wire; `node.lua` says what they mean.
+//! Operations on jobs, on the wire; `script/node.lua` says what they mean.
 
 use std::time::Duration;
 

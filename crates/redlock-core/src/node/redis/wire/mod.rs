@@ -1,4 +1,4 @@
-//! Calls and answers as they are on the wire; `node.lua` and `keep.lua` say what they mean.
+//! Calls and answers as they are on the wire; `script/node.lua` and `script/keep.lua` say what they mean.
 
 mod answer;
 mod call;

@@ -5,13 +5,24 @@ use std::sync::LazyLock;
 use deadpool_redis::redis::{Cmd, Script};
 
 /// The text never changes at run time; no input is ever made part of it.
-const TEXT: &str = concat!(include_str!("told.lua"), include_str!("node.lua"));
-
-/// What the script and the functions have in common.
-pub(super) const TOLD: &str = include_str!("told.lua");
-
-/// The script without that.
-pub(super) const BODY: &str = include_str!("node.lua");
+///
+/// What only some verbs need stands in a function, which makes its own functions when it is called.
+pub(super) const TEXT: &str = concat!(
+    include_str!("node.lua"),
+    include_str!("told.lua"),
+    include_str!("line.lua"),
+    "local function verb_of(verb, op, call)\n",
+    include_str!("shared.lua"),
+    include_str!("slots.lua"),
+    include_str!("grant.lua"),
+    include_str!("several.lua"),
+    include_str!("runs.lua"),
+    include_str!("marks.lua"),
+    include_str!("verbs.lua"),
+    "end\n",
+    include_str!("look.lua"),
+    include_str!("calls.lua"),
+);
 
 /// The script that keeps and releases keys in transactions.
 const KEEP: &str = include_str!("keep.lua");

@@ -1,7 +1,7 @@
 -- What an answer says of an owner: a space and its label.
 --
--- An owner is a secret of 32 digits, and perhaps a space and a label. The value of another library may look different and be
--- all secret: then the answer says nothing of it. A star says that a key is shared.
+-- An owner is a secret of 32 digits, and perhaps a space and a label. The value of another library may look different,
+-- and be all secret: then the answer says nothing of it. A star says that a key is shared.
 local function told(owner)
   if string.sub(owner, 1, 7) == 'shared\n' then return '*' end
   local _, space = string.find(owner, '^[%da-f]+ ')
