@@ -24,9 +24,12 @@ struct Arrow {
     place: String,
 }
 
-/// Finds every circle of a crate.
-pub(super) fn circles(source: &Source) -> Vec<Circle> {
-    let mut folders: BTreeMap<Id, BTreeMap<(Id, Id), String>> = BTreeMap::new();
+/// The uses among the modules of each folder, each with the first place where it is written.
+type Folders = BTreeMap<Id, BTreeMap<(Id, Id), String>>;
+
+/// Finds the uses among the modules of each folder of a crate.
+fn folders(source: &Source) -> Folders {
+    let mut folders = Folders::new();
     for from in 0..source.len() {
         for written in &source.module(from).paths {
             let Some(home) = source.home(from, &written.path) else {
@@ -42,8 +45,42 @@ pub(super) fn circles(source: &Source) -> Vec<Circle> {
             }
         }
     }
+    folders
+}
+
+/// Returns the longest chain of modules of one folder each of which uses the next, from the top; the crate has no circle.
+pub(super) fn longest_chain(source: &Source) -> Vec<String> {
+    fn below(
+        arrows: &BTreeMap<(Id, Id), String>,
+        at: Id,
+        known: &mut BTreeMap<Id, Vec<Id>>,
+    ) -> Vec<Id> {
+        if let Some(chain) = known.get(&at) {
+            return chain.clone();
+        }
+        let next = arrows.range((at, 0)..=(at, Id::MAX));
+        let next: Vec<Id> = next.map(|((_, to), _)| *to).collect();
+        let chains = next.into_iter().map(|to| below(arrows, to, known));
+        let mut chain = chains.max_by_key(Vec::len).unwrap_or_default();
+        chain.insert(0, at);
+        known.insert(at, chain.clone());
+        chain
+    }
+    let folders = folders(source);
+    let chains = folders.values().map(|arrows| {
+        let mut known = BTreeMap::new();
+        let tops = arrows.keys().map(|(from, _)| *from);
+        let chains = tops.map(|top| below(arrows, top, &mut known));
+        chains.max_by_key(Vec::len).unwrap_or_default()
+    });
+    let chain = chains.max_by_key(Vec::len).unwrap_or_default();
+    chain.into_iter().map(|id| source.path(id)).collect()
+}
+
+/// Finds every circle of a crate.
+pub(super) fn circles(source: &Source) -> Vec<Circle> {
     let mut circles = Vec::new();
-    for (folder, arrows) in folders {
+    for (folder, arrows) in folders(source) {
         for members in knots(&arrows.keys().copied().collect()) {
             let within = |(from, to): &(Id, Id)| members.contains(from) && members.contains(to);
             let name = |id: Id| source.module(id).name.clone();
@@ -183,6 +220,17 @@ mod tests {
             mod c { use crate::d; } mod d { use crate::c; }
         ";
         assert_eq!(found(text), ["crate a>b b>a", "crate c>d d>c"]);
+    }
+
+    #[test]
+    fn the_longest_chain_is_of_modules_of_one_folder() {
+        let text = "
+            mod a { use crate::{b, c}; mod x { use super::y; } mod y {} }
+            mod b {} mod c { use crate::d; } mod d { mod z {} }
+        ";
+        let chain = longest_chain(&Source::of(text));
+        assert_eq!(chain, ["crate::a", "crate::c", "crate::d"]);
+        assert!(longest_chain(&Source::of("mod a {}")).is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! The modules of one folder, which are the children of one module, form a circle if one of them uses another, that
 //! uses a third, and so on, back to the first.
 //! Each folder is looked at by itself: a circle deep in a crate counts as much as one below `lib.rs`.
+//! So does a chain: modules of one folder of which each uses the next stand on as many levels.
 //!
 //! What does not count:
 //!
@@ -25,20 +26,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::{circle::circles, source::Source};
+use self::{
+    circle::{circles, longest_chain},
+    source::Source,
+};
 use crate::step::{Failed, now, root};
+
+/// The most levels on which the modules of one folder may stand.
+const MOST_LEVELS: usize = 13;
 
 /// Reads every crate of the workspace, and prints each circle.
 ///
 /// # Errors
 ///
-/// A crate has a circle, or cannot be read.
+/// A crate has a circle or too many levels, or cannot be read.
 pub(crate) fn run() -> Result<(), Failed> {
     eprintln!("== modules: cargo xtask modules");
     let started = now();
     let root = root();
     let mut modules = 0;
     let mut wrong = Vec::new();
+    let mut levels = Vec::new();
     for package in packages(&root)? {
         let mut of_package = 0;
         for target in targets(&root.join(&package)) {
@@ -49,9 +57,23 @@ pub(crate) fn run() -> Result<(), Failed> {
                 let target = target.strip_prefix(&root).unwrap_or(&target);
                 eprint!("{}: {circle}", target.display());
             }
+            let chain = if of_package == 0 {
+                longest_chain(&source)
+            } else {
+                Vec::new()
+            };
+            if chain.len() > MOST_LEVELS {
+                let count = chain.len();
+                wrong.push(format!(
+                    "{package} has {count} levels: {}",
+                    chain.join(" -> ")
+                ));
+            } else if chain.len() > levels.len() {
+                levels = chain;
+            }
         }
         if of_package > 0 {
-            wrong.push(format!("{package} has {of_package}"));
+            wrong.push(format!("{package} has {of_package} circles"));
         }
     }
     if !wrong.is_empty() {
@@ -61,8 +83,10 @@ pub(crate) fn run() -> Result<(), Failed> {
         )));
     }
     eprintln!(
-        "== modules: fine after {:.1} s: {modules} modules, no circle",
+        "== modules: fine after {:.1} s: {modules} modules, no circle, at most {} levels ({})",
         started.elapsed().as_secs_f64(),
+        levels.len(),
+        levels.join(" -> "),
     );
     Ok(())
 }
