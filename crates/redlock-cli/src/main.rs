@@ -24,7 +24,6 @@ mod ready;
 mod roll;
 mod run;
 mod sandbox;
-mod signals;
 mod status;
 mod top;
 mod watch;
@@ -116,7 +115,7 @@ async fn run(verb: CommandVerb, output: Output) -> CommandResult {
     let is_run = matches!(verb, CommandVerb::Run(_) | CommandVerb::Elect(_));
     let outcome = select! {
         biased;
-        exit = signals::interrupted(), if !is_run => Ok(exit),
+        exit = context::signals::interrupted(), if !is_run => Ok(exit),
         outcome = verb_of(verb, &context) => outcome,
     };
     context.close().await;

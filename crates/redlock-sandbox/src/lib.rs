@@ -42,7 +42,6 @@ mod options;
 mod port;
 mod process;
 mod process_clock;
-mod resp;
 mod sentinels;
 mod server;
 mod set;
@@ -52,12 +51,11 @@ pub use crate::{
     binary::{NotFound, SERVER_VARIABLE, ServerBinary},
     clock::ServerClock,
     cluster::ClusterSet,
-    command::{CommandError, CommandErrorKind, command},
+    command::{CommandError, CommandErrorKind, Value, command},
     error::{StartError, StartErrorKind},
     options::{Persistence, ServerOptions},
     process::Process,
     process_clock::ProcessClock,
-    resp::Value,
     sentinels::SentinelSet,
     server::Server,
     set::ServerSet,

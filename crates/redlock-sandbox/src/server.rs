@@ -8,13 +8,12 @@ use std::{
 
 use crate::{
     ServerBinary, ServerClock, ServerOptions,
-    command::{self, CommandError},
+    command::{self, CommandError, Value},
     error::{StartError, StartErrorKind},
     folder::Folder,
     launch::{self, launch},
     port::{self, Port},
     process::Process,
-    resp::Value,
 };
 
 /// A server on the loopback interface that ends when this value is dropped, or with this process.

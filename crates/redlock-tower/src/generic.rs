@@ -15,8 +15,8 @@ use tower_service::Service;
 
 use crate::{
     ConfigError, KeyExtractor, LossPolicy, RequestLease,
-    call::{Carrier, Completion, KeyedLocker, LockedCall},
-    request_lock::Locker,
+    request::call::{Carrier, Completion, KeyedLocker, LockedCall},
+    request::request_lock::Locker,
 };
 
 /// The error of a service: that of the inner service, or a [`Rejection`](crate::Rejection).

@@ -18,9 +18,9 @@ use tower_service::Service;
 
 use crate::{
     Rejection, ResponseBody,
-    call::{Admission, Completion, LockedCall},
     grpc::Protocol,
     metrics::{self, RequestCounters, RequestOutcome},
+    request::call::{Admission, Completion, LockedCall},
 };
 
 /// The header in which a follower names the leader, by its candidate: `redlock-leader`.

@@ -3,29 +3,21 @@
 
 #[cfg(feature = "axum")]
 mod axum;
-mod body;
-mod builder;
-mod call;
 mod config_error;
-mod future;
 mod generic;
 mod grpc;
-mod handler_locks;
+mod http;
 mod key;
-mod layer;
 mod leader_only;
 mod lease;
 #[cfg(not(feature = "metrics"))]
 mod metrics;
 #[cfg(feature = "metrics")]
 pub mod metrics;
-mod owned;
-mod policy;
 mod read_body;
 mod rejection;
-mod request_lock;
+mod request;
 mod retry_after;
-mod rules;
 #[cfg(feature = "axum")]
 mod shutdown;
 
@@ -36,19 +28,17 @@ pub use self::{
     shutdown::{Asked, Shutdown},
 };
 pub use self::{
-    body::{ResponseBody, read_to_end},
-    builder::RedlockLayerBuilder,
     config_error::{ConfigError, ConfigErrorKind},
-    future::ResponseFuture,
     generic::{GenericFuture, GenericLayer, GenericService, ServiceError},
+    http::{
+        RedlockLayer, RedlockLayerBuilder, RedlockService, ResponseBody, ResponseFuture,
+        read_to_end,
+    },
     key::{
         BoxedKey, ExtensionKey, FixedKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey,
     },
-    layer::{RedlockLayer, RedlockService},
     leader_only::{LEADER, LeaderOnlyFuture, LeaderOnlyLayer, LeaderOnlyService},
-    lease::RequestLease,
-    owned::{LeaseTaken, OwnedLease},
-    policy::{Hold, LossPolicy},
+    lease::{Hold, LeaseTaken, LossPolicy, OwnedLease, RequestLease},
     read_body::{ReadBodyFuture, ReadBodyLayer, ReadBodyService},
     rejection::{Rejection, RejectionKind},
 };

@@ -17,9 +17,9 @@ use tower_service::Service;
 
 use crate::{
     KeyError, Rejection, ResponseBody,
-    call::{Admission, Completion, LockedCall},
     generic::ServiceError,
     grpc::Protocol,
+    request::call::{Admission, Completion, LockedCall},
 };
 
 /// Reads the whole body of a request before it calls the inner service, up to a limit.

@@ -13,9 +13,9 @@ use crate::{
     clock::{duration, now},
     connection::{ConnectionArgs, NodeSettings},
     context::CommandContext,
+    context::signals::Signals,
     exit::{CommandError, Exit},
     nodes::votes,
-    signals::Signals,
 };
 
 /// The arguments of a command that runs under a lease.

@@ -21,7 +21,7 @@ use super::{
     line::{CommandDeadline, WardenNews, hand_over, read, since_start, written},
     tree::{self, own_program},
 };
-use crate::{context::CommandContext, signals::Signals};
+use crate::context::{CommandContext, signals::Signals};
 
 /// How the command ended.
 #[derive(Debug)]

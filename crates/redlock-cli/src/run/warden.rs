@@ -43,7 +43,7 @@ use super::{
     line::{CommandDeadline, WardenNews, hand_over, read, since_start, take_over, written},
     tree::{self, own_program},
 };
-use crate::signals::Signals;
+use crate::context::signals::Signals;
 
 /// The first argument of a warden, which no user types.
 pub(crate) const WARDEN: &str = "__warden";

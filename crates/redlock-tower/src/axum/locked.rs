@@ -7,7 +7,7 @@ use ::axum::{
 use http::request::Parts;
 
 use super::{Missing, MissingLease};
-use crate::{LockKey, Rejection, RequestLease, handler_locks::HandlerLocksRef};
+use crate::{LockKey, Rejection, RequestLease, request::handler_locks::HandlerLocksRef};
 
 /// Extracts `E`, and takes the lock that it names before the handler runs.
 ///

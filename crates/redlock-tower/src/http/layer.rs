@@ -13,14 +13,14 @@ use redlock_core::{AcquireOptions, Redlock};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use super::rules::HttpRules;
 use crate::{
     KeyExtractor, LossPolicy, RequestLease, ResponseBody, ResponseFuture,
-    call::{Admission, Carrier, KeyedLocker, LockedCall},
     grpc::Protocol,
-    handler_locks::HandlerLocks,
     metrics,
-    request_lock::Locker,
-    rules::HttpRules,
+    request::call::{Admission, Carrier, KeyedLocker, LockedCall},
+    request::handler_locks::HandlerLocks,
+    request::request_lock::Locker,
 };
 
 /// Lets one request per resource at a time through to the inner service, across every replica.

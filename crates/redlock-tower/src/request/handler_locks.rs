@@ -12,7 +12,7 @@ use redlock_core::{LossReason, ResourceKeys};
 use crate::{
     Rejection, RequestLease,
     metrics::RequestOutcome,
-    request_lock::{Locker, RequestLock},
+    request::request_lock::{Locker, RequestLock},
 };
 
 /// The locks of one request; dropping it releases them.

@@ -13,8 +13,8 @@ use tower_service::Service;
 
 use crate::{
     KeyError, KeyExtractor, Rejection, RequestLease,
-    handler_locks::{HandlerLocks, RequestLocks},
-    request_lock::{Locker, RequestLock},
+    request::handler_locks::{HandlerLocks, RequestLocks},
+    request::request_lock::{Locker, RequestLock},
 };
 
 /// A locker, and the key that names what it locks.

@@ -1,5 +1,7 @@
 //! One command to a server, on a connection of its own.
 
+mod resp;
+
 use std::{
     error::Error,
     fmt,
@@ -8,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use crate::resp::{Value, encode};
+pub use self::resp::Value;
+use self::resp::encode;
 
 /// Sends one command to a server that this crate did not start, and waits up to five seconds for its reply.
 ///

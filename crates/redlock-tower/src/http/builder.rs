@@ -4,11 +4,10 @@ use bytes::Bytes;
 use http::{Method, Response, request::Parts};
 use redlock_core::{AcquireOptions, Mode, Redlock, Slots};
 
+use super::rules::{HttpRules, OptionsOfHead, RejectWith};
 use crate::{
-    ConfigError, Hold, LossPolicy, RedlockLayer, Rejection,
-    call::KeyedLocker,
-    request_lock::Locker,
-    rules::{HttpRules, OptionsOfHead, RejectWith},
+    ConfigError, Hold, LossPolicy, RedlockLayer, Rejection, request::call::KeyedLocker,
+    request::request_lock::Locker,
 };
 
 /// Describes a [`RedlockLayer`] that differs from the client's defaults.

@@ -11,13 +11,13 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
+use super::rules::HttpRules;
 use crate::{
     Hold, Rejection, ResponseBody,
-    call::{Completion, LockedCall},
     grpc::Protocol,
-    handler_locks::RequestLocks,
     metrics::RequestOutcome,
-    rules::HttpRules,
+    request::call::{Completion, LockedCall},
+    request::handler_locks::RequestLocks,
 };
 
 pin_project! {

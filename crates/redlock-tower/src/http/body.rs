@@ -14,8 +14,8 @@ use crate::{
     Rejection,
     generic::ServiceError,
     grpc::{self, Protocol},
-    handler_locks::RequestLocks,
     metrics::RequestReports,
+    request::handler_locks::RequestLocks,
 };
 
 pin_project! {

@@ -1,5 +1,7 @@
 //! The part that all verbs share: the output, the programs that they run, and the ends of these with the command.
 
+pub(crate) mod signals;
+
 use std::{
     ffi::OsStr,
     io,
@@ -17,7 +19,6 @@ use tokio::process::{Child, Command};
 use crate::{
     exit::{CommandError, CommandResult, Exit},
     output::Output,
-    signals,
 };
 
 /// What a verb works with.
