@@ -98,15 +98,6 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("P6", "one key, 16 processes of one caller"),
     ("P7", "one key, four processes of four callers"),
     ("P8", "100,000 leases at rest"),
-    ("P9", "time of a node for an operation"),
-    ("P10", "a request through the layer"),
-    ("P11", "growth with nodes, callers and keys"),
-    ("P12", "one lease on several keys"),
-    ("P13", "four slots, 16 callers"),
-    ("P14", "readers and writers of one key"),
-    ("P15", "what guards cost a node"),
-    ("P16", "young leases, and a node lost"),
-    ("P17", "one key, three replicas behind the layer"),
     ("P18", "eight processes that wait for each of many keys"),
 ];
 
@@ -159,41 +150,6 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("P8", "share of a core, for 100,000 leases of 30 s", "", AtMost(0.12)),
     goal("P8", "memory of a lease in the client, bytes", "", AtMost(400.0)),
     goal("P8", "leases lost with a node killed", "", AtMost(0.0)),
-
-    // What a node spends on each operation.
-    goal("P9", "a pair alone", "SET NX PX, and a script that compares and deletes", AtMost(1.5)),
-    goal("P9", "a pair, in calls of 8 acquires and 8 releases", "the same, 16 commands sent together", AtMost(1.1)),
-
-    // What the layer adds to a request.
-    goal("P10", "what the layer adds", "an acquire, and its guard dropped", AtMost(1.1)),
-
-    // Growth: less than linear with nodes, none with waiters and keys, which is within the noise of the measurement.
-    goal("P11", "p50 of a pair, 3 nodes", "1 node", AtMost(3.0)),
-    goal("P11", "p50 of a pair, 5 nodes", "1 node", AtMost(5.0)),
-    goal("P11", "p50 of a pair, 7 nodes", "1 node", AtMost(7.0)),
-    goal("P11", "hand-over p50, 10 waiters", "mutex", AtMost(3.0)),
-    goal("P11", "hand-over p50, 10000 waiters", "10 waiters", AtMost(1.5)),
-    goal("P11", "memory of the client after all keys", "that after a tenth of them", AtMost(1.05)),
-    goal("P11", "memory of the nodes after all keys", "that after a tenth of them", AtMost(1.05)),
-
-    // One lease on several keys.
-    goal("P12", "2 keys", "a plain client, 2 keys one after the other", AtMost(1.0)),
-    goal("P12", "16 keys", "a plain client, 16 keys one after the other", AtMost(0.5)),
-
-    // Several holders at once, with four times as many callers.
-    goal("P13", "share of the slots' time in which one is held", "", AtLeast(0.9)),
-    // Readers of one process join a lease, and ask the nodes once in 10 ms.
-    goal("P14", "reads of one key a second", "as many alone, each on its own", AtLeast(0.9)),
-    goal("P14", "longest wait of a writer", "longest read", AtMost(2.0)),
-
-    // A node that is taken away ends no lease, however young.
-    goal("P16", "leases lost with a node killed", "", AtMost(0.0)),
-    goal("P16", "leases lost with a node frozen", "", AtMost(0.0)),
-    goal("P16", "leases lost with a node flushed", "", AtMost(0.0)),
-
-    // More requests for one key than can be served, at several replicas.
-    goal("P17", "p99 wait, × the ideal", "", AtMost(1.2)),
-    goal("P17", "farthest from the order of arrival, × all requests", "", AtMost(0.1)),
 
     // Callers that wait for keys of others.
     goal("P18", "share of a core, for 1,000 keys", "", AtMost(0.15)),

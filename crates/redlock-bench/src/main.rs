@@ -137,7 +137,7 @@ const USAGE: &str = "\
 usage: cargo xtask bench [--quick] [--beside NAME=PROGRAM] [ROWS]
        cargo xtask bench --redraw RESULTS
 
-  --quick                a first look, in five minutes
+  --quick                a first look, in three minutes
   --beside NAME=PROGRAM  measures the client of another tree too: PROGRAM is its redlock-bench
   --redraw RESULTS       draws the pictures again from a results.json, beside it, and prints its goals
   ROWS                   only these, such as: P1 P2";

@@ -74,7 +74,7 @@ pub(crate) enum CommandVerb {
     #[command(after_help = "Example:\n  redlock watch --listen 0.0.0.0:9000")]
     Watch(watch::WatchArgs),
     /// Shows the present nodes, keys, holders and jobs, until you press q
-    #[command(after_help = "Example:\n  redlock top order: --metrics http://web-1:9000/metrics")]
+    #[command(after_help = "Example:\n  redlock top order: --namespace billing")]
     Top(top::TopArgs),
     /// Restarts node after node, each when the one before votes again
     #[command(

@@ -19,7 +19,6 @@ mod nodes;
 mod operator;
 mod output;
 mod probe;
-mod processes;
 mod ready;
 mod roll;
 mod run;
@@ -46,11 +45,11 @@ use crate::{
 fn main() -> ExitCode {
     let mut typed = std::env::args_os().skip(1);
     let first = typed.next().unwrap_or_default();
-    if first == run::WARDEN {
-        return run::warden(typed);
+    if first == run::SUPERVISOR {
+        return run::supervisor(typed);
     }
-    if first == run::LEASHED {
-        return run::leashed(typed);
+    if first == run::COMMAND {
+        return run::become_command(typed);
     }
     let matches = match Arguments::command().try_get_matches() {
         Ok(matches) => matches,

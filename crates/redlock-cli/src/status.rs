@@ -16,7 +16,6 @@ use crate::{
     nodes::{self, votes},
     output::{LineMark, Output},
     probe,
-    processes::{self, ProcessArgs, ProcessMetrics, SilentProcess},
 };
 
 /// The arguments of `status`.
@@ -24,9 +23,6 @@ use crate::{
 pub(crate) struct StatusArgs {
     /// The resource, as the application names it
     key: String,
-
-    #[command(flatten)]
-    processes: ProcessArgs,
 
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -39,7 +35,6 @@ pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> CommandRe
     let settings = args.connection.settings().await?;
     // An invalid key is reported before the command asks any node.
     let name = settings.key(&args.key)?;
-    let processes = args.processes.addresses()?;
     let (_client, reports) = nodes::connect(context, &settings).await?;
     let places = probe::connect(&settings).await;
     let (_, said) = lookup::find(&places, &settings, &args.key).await?;
@@ -56,22 +51,17 @@ pub(crate) async fn run(args: StatusArgs, context: &CommandContext) -> CommandRe
     let slots = slots.iter();
     let slots = slots.map(|said| KeyStatus::of(said, &reports, settings.majority()));
     let slots = SlotStatus(slots.collect());
-    let measured = processes::ask(&processes, settings.namespace()).await;
     if context.output.is_json() {
-        let waiting = measured.map(|measured| waiting(&args.key, &measured));
-        let mut json = status.to_json(waiting);
+        let mut json = status.to_json();
         if !slots.0.is_empty() {
             json["state"] = state(slots.is_held()).into();
-            json["slots"] = slots.0.iter().map(|slot| slot.to_json(None)).collect();
+            json["slots"] = slots.0.iter().map(KeyStatus::to_json).collect();
         }
         context.output.json(&json)?;
     } else {
         match slots.0.is_empty() {
             true => status.print(context.output)?,
             false => slots.print(context.output)?,
-        }
-        if let Some(measured) = &measured {
-            print_waiting(&args.key, measured, context.output)?;
         }
     }
     let is_held = match slots.0.is_empty() {
@@ -211,7 +201,7 @@ impl<'a> KeyStatus<'a> {
         }
     }
 
-    fn to_json(&self, waiting: Option<Value>) -> Value {
+    fn to_json(&self) -> Value {
         let nodes = self.nodes.iter().map(|(said, report)| {
             let votes = report.answer.votes();
             let (is_held, left, why) = match &said.state {
@@ -236,7 +226,7 @@ impl<'a> KeyStatus<'a> {
         let remaining = self.remaining.filter(|left| *left != Duration::MAX);
         // What nodes without a vote have is no word of a holder.
         let holder = self.owner.filter(|_| self.is_held == Some(true));
-        let mut status = json!({
+        json!({
             "state": state(self.is_held),
             "holder": holder.and_then(Owner::shown),
             // Since 1970, by the holder's clock.
@@ -248,13 +238,8 @@ impl<'a> KeyStatus<'a> {
             "line": self.line.as_ref().map(Line::to_json),
             // A caller waits to hold a shared key exclusively; it is not in line.
             "exclusive_awaited": holder.is_some_and(Owner::is_wished_for),
-        });
-        // Missing where no process was asked.
-        if let Some(waiting) = waiting {
-            status["waiting"] = waiting;
-        }
-        status["nodes"] = nodes.collect();
-        status
+            "nodes": nodes.collect::<Vec<_>>(),
+        })
     }
 }
 
@@ -288,8 +273,8 @@ impl SlotStatus<'_> {
 }
 
 /// The words for a caller that waits for exclusive ownership of a shared key.
-const WISHED: &str = "a caller waits to hold it exclusively, and is not in line: the nodes keep no name of it; --metrics URLS asks \
-                      the processes";
+const WISHED: &str =
+    "a caller waits to hold it exclusively, and is not in line: the nodes keep no name of it";
 
 const fn state(is_held: Option<bool>) -> &'static str {
     match is_held {
@@ -297,28 +282,4 @@ const fn state(is_held: Option<bool>) -> &'static str {
         Some(false) => "free",
         None => "unknown",
     }
-}
-
-/// Returns the callers that may wait for a key, for programs.
-fn waiting(key: &str, measured: &ProcessMetrics) -> Value {
-    let processes = measured.of(key);
-    let callers: u64 = processes.iter().map(|waiting| waiting.callers).sum();
-    json!({"callers": callers, "processes": processes, "silent": measured.silent})
-}
-
-/// Tells how many callers may wait for a key, and where.
-fn print_waiting(key: &str, measured: &ProcessMetrics, output: Output) -> io::Result<()> {
-    let waiting = measured.of(key);
-    if waiting.is_empty() {
-        output.marked(LineMark::Good, "no process knows of a caller that waits")?;
-    }
-    for waiting in waiting {
-        let line = format!("callers that wait: {waiting}");
-        output.marked(LineMark::Note, &line)?;
-    }
-    for SilentProcess { process, why } in &measured.silent {
-        let line = format!("{process} does not name its waiting callers: {why}");
-        output.marked(LineMark::Bad, &line)?;
-    }
-    Ok(())
 }

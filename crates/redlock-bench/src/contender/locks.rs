@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A client whose calls are futures.
-pub(crate) trait Locks: Clone + Send + Sync + 'static {
+pub(super) trait Locks: Clone + Send + Sync + 'static {
     /// A lock that is held.
     type Held: Send;
 

@@ -23,12 +23,8 @@ use std::{
     time::Duration,
 };
 
-use self::concurrent::Concurrent;
-pub(crate) use self::{
-    locks::Locks,
-    redis_rs::RedisRs,
-    workload::{Outcome, Spread, Workload},
-};
+pub(crate) use self::workload::{Outcome, Spread, Workload};
+use self::{concurrent::Concurrent, redis_rs::RedisRs};
 use crate::failed::{Failed, Result};
 
 /// The line that a contender prints once it is connected.

@@ -28,7 +28,7 @@ use crate::failed::Result;
 
 /// One connection to each node, one command per lock and node; a majority of the answers decides.
 #[derive(Clone)]
-pub(crate) struct RedisRs {
+pub(super) struct RedisRs {
     nodes: Vec<MultiplexedConnection>,
     /// The hash of the script that deletes.
     script: String,
@@ -36,13 +36,13 @@ pub(crate) struct RedisRs {
 }
 
 /// A key, and the owner that it was set to.
-pub(crate) struct Held {
+pub(super) struct Held {
     key: String,
     owner: String,
 }
 
 impl RedisRs {
-    pub(crate) async fn connect(urls: &[String]) -> Result<Self> {
+    pub(super) async fn connect(urls: &[String]) -> Result<Self> {
         let mut nodes = Vec::new();
         for url in urls {
             let client = redis::Client::open(url.as_str())?;

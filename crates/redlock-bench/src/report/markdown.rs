@@ -149,19 +149,6 @@ mod tests {
                 "| pairs per second, {tasks}; more is better | {cells}"
             ));
         }
-        for guard in [
-            "the look at the run",
-            "the node's time",
-            "the counter",
-            "the transaction around them",
-        ] {
-            let share = |what: &str, of: &str| {
-                number(median("P15", &format!("{what}, without {guard}"), of))
-            };
-            let alone = share("its commands", "an acquire alone");
-            let shared = share("its commands, 16 at a time", "one of 16 acquires in a call");
-            wanted.push(format!("| {guard} | {alone} | {shared} |"));
-        }
         let document = fs::read_to_string(documents().join("performance.md")).unwrap();
         for line in wanted {
             assert!(document.contains(line.trim_end()), "{line}");

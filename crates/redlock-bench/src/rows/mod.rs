@@ -1,20 +1,10 @@
 //! What is measured, row by row.
 
-mod clients;
 mod delay;
-mod fresh;
 mod frozen;
-mod growth;
 mod hot;
 mod leases;
 mod pairs;
-mod replicas;
-#[cfg(feature = "seam")]
-mod script;
-mod sets;
-mod shared;
-mod slots;
-mod tower;
 mod uncontended;
 mod waiting;
 
@@ -22,9 +12,8 @@ use std::time::Duration;
 
 use crate::{
     failed::{Failed, Result},
-    report::{OURS, Report, Table, number},
+    report::Report,
     site::{Contender, Program},
-    statistics::{Summary, ratios},
 };
 
 /// What a row needs.
@@ -43,40 +32,28 @@ pub(crate) struct Scale {
     pub(crate) repeats: usize,
     /// How long one contender is measured in one repeat.
     pub(crate) sample: Duration,
-    /// How often the rows are repeated that measure single operations.
-    pub(crate) rounds: usize,
     /// How many leases rest.
     pub(crate) leases: u64,
     /// Their time to live.
     pub(crate) ttl: Duration,
-    /// How many keys are used once.
-    pub(crate) keys: u64,
-    /// How many requests come for one key.
-    pub(crate) requests: u32,
 }
 
 impl Scale {
-    /// Whole, in twenty minutes.
+    /// Whole, in ten minutes.
     pub(crate) const WHOLE: Self = Self {
         // Many short samples: what else the machine does lasts longer than a turn of all contenders.
         repeats: 21,
         sample: Duration::from_millis(300),
-        rounds: 151,
         leases: 100_000,
         ttl: Duration::from_secs(30),
-        keys: 1_000_000,
-        requests: 2_000,
     };
 
-    /// In five minutes, for a first look.
+    /// In three minutes, for a first look.
     pub(crate) const QUICK: Self = Self {
         repeats: 5,
         sample: Duration::from_millis(250),
-        rounds: 21,
         leases: 10_000,
         ttl: Duration::from_secs(6),
-        keys: 50_000,
-        requests: 200,
     };
 }
 
@@ -84,55 +61,29 @@ impl Scale {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// Another name for it; empty if it has none.
-    alias: &'static str,
     pub(crate) measure: fn(&mut Bench) -> Result<()>,
 }
 
-const fn row(
-    name: &'static str,
-    alias: &'static str,
-    measure: fn(&mut Bench) -> Result<()>,
-) -> Row {
-    Row {
-        name,
-        alias,
-        measure,
-    }
+const fn row(name: &'static str, measure: fn(&mut Bench) -> Result<()>) -> Row {
+    Row { name, measure }
 }
 
 /// All rows, in their order.
 const ROWS: &[Row] = &[
-    row("P1", "", uncontended::p1),
-    row("P2", "", uncontended::p2),
-    row("P3", "", delay::p3),
-    row("P4", "", frozen::p4),
-    row("P5", "", hot::p5),
-    row("P6", "", hot::p6),
-    row("P7", "", hot::p7),
-    row("P8", "", leases::p8),
-    #[cfg(feature = "seam")]
-    row("P9", "script", script::p9),
-    row("P10", "tower", tower::p10),
-    row("P11", "", growth::p11),
-    row("P12", "sets", sets::p12),
-    row("P13", "slots", slots::p13),
-    row("P14", "shared", shared::p14),
-    #[cfg(feature = "seam")]
-    row("P15", "guards", script::p15),
-    row("P16", "fresh", fresh::p16),
-    row("P17", "replicas", replicas::p17),
-    row("P18", "waiting", waiting::p18),
+    row("P1", uncontended::p1),
+    row("P2", uncontended::p2),
+    row("P3", delay::p3),
+    row("P4", frozen::p4),
+    row("P5", hot::p5),
+    row("P6", hot::p6),
+    row("P7", hot::p7),
+    row("P8", leases::p8),
+    row("P18", waiting::p18),
 ];
 
 /// Finds rows by their names; all if none is named.
 pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Row>> {
-    let is = |row: &Row, name: &String| {
-        let names = [row.name, row.alias].into_iter();
-        names
-            .filter(|name| !name.is_empty())
-            .any(|one| name.eq_ignore_ascii_case(one))
-    };
+    let is = |row: &Row, name: &String| name.eq_ignore_ascii_case(row.name);
     let unknown = |name: &&String| !ROWS.iter().any(|row| is(row, name));
     if let Some(name) = names.iter().find(unknown) {
         let all: Vec<_> = ROWS.iter().map(|row| row.name).collect();
@@ -141,28 +92,6 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Row>> {
     }
     let wanted = |row: &&Row| names.is_empty() || names.iter().any(|name| is(row, name));
     Ok(ROWS.iter().filter(wanted).collect())
-}
-
-/// Prints and adds the figures of rounds, in microseconds, each compared with the one that it names.
-fn each<const N: usize>(
-    report: &mut Report,
-    row: &'static str,
-    lines: [(&'static str, usize); N],
-    rounds: &[[f64; N]],
-) {
-    let mut table = Table::new(["medians; min..max of the rounds", "µs", "ratio", "min..max"]);
-    let column = |index: usize| rounds.iter().map(|round| round[index]).collect::<Vec<_>>();
-    for (index, (name, base)) in lines.into_iter().enumerate() {
-        let micros = number(Summary::of(&column(index)).median);
-        let ratios = ratios(&column(index), &column(base));
-        let Summary { median, min, max } = Summary::of(&ratios);
-        let range = format!("{}..{}", number(min), number(max));
-        table.add([name.to_owned(), micros, number(median), range]);
-        if index != base {
-            report.add(row, OURS, name, lines[base].0, &ratios);
-        }
-    }
-    eprintln!("\n{}", table.text());
 }
 
 impl Bench {
@@ -180,17 +109,17 @@ impl Bench {
     }
 }
 
-#[cfg(all(test, feature = "seam"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_found_by_each_of_its_names() {
+    fn a_row_is_found_by_its_name() {
         let names = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             named(&names).map(|rows| rows.iter().map(|row| row.name).collect::<Vec<_>>())
         };
-        assert_eq!(names(&["script", "p1"]).unwrap(), ["P1", "P9"]);
+        assert_eq!(names(&["p8", "p1"]).unwrap(), ["P1", "P8"]);
         assert_eq!(names(&[]).unwrap().len(), ROWS.len());
         assert!(names(&["P77"]).is_err());
         assert!(names(&[""]).is_err(), "no row has an empty name");

@@ -31,11 +31,6 @@ impl Nodes {
         self.running().map(cpu).sum()
     }
 
-    /// Returns the bytes that all of them have in use.
-    pub(crate) fn memory(&self) -> Result<f64> {
-        self.running().map(memory).sum()
-    }
-
     /// Stops one in its tracks, and lets it go on after `work`.
     pub(crate) fn while_frozen<T>(
         &self,
@@ -62,21 +57,12 @@ impl Nodes {
 }
 
 fn cpu(server: &Server) -> Result<Duration> {
-    let info = info(server, "cpu")?;
-    let field = |name: &str| field(&info, name).unwrap_or_default();
+    let info = server.command(&["INFO", "cpu"])?;
+    let info = info.as_text();
+    let info = info.ok_or_else(|| Failed("a node does not say how it is".to_owned()))?;
+    let field = |name: &str| field(info, name).unwrap_or_default();
     let seconds = field("used_cpu_sys") + field("used_cpu_user");
     Ok(Duration::try_from_secs_f64(seconds)?)
-}
-
-fn memory(server: &Server) -> Result<f64> {
-    let info = info(server, "memory")?;
-    Ok(field(&info, "used_memory").unwrap_or(f64::NAN))
-}
-
-fn info(server: &Server, section: &str) -> Result<String> {
-    let info = server.command(&["INFO", section])?;
-    let text = info.as_text().map(str::to_owned);
-    text.ok_or_else(|| Failed("a node does not say how it is".to_owned()))
 }
 
 fn field(info: &str, name: &str) -> Option<f64> {

@@ -6,7 +6,7 @@ use redlock_core::{Lease, LockGuard, Redlock, ReleaseError, Term};
 use tokio::time::timeout;
 
 use super::{
-    leash::{CommandEnd, Leash},
+    supervision::{CommandEnd, Supervision},
     tree::{self, own_program},
 };
 use crate::{
@@ -89,20 +89,20 @@ impl<'a> HeldCommand<'a> {
             return Ok((exit, true));
         }
         let held_since = now();
-        // If the warden is killed, its descendants stay below this process.
+        // If the supervisor is killed, its descendants stay below this process.
         #[cfg(target_os = "linux")]
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| not_supervised(&error.into()))?;
-        let leash = match Leash::start(&self.command, &lease, self.grace).await {
-            Ok(leash) => leash,
-            // A key of the terminal also ends a warden that does not lead its group yet.
+        let supervision = match Supervision::start(&self.command, &lease, self.grace).await {
+            Ok(supervision) => supervision,
+            // A key of the terminal also ends a supervisor that does not lead its group yet.
             Err(error) => match timeout(NOTICE, self.signals.interrupted()).await {
                 Ok(signal) => return Ok((interrupted(signal), true)),
                 Err(_) => return Err(not_supervised(&error)),
             },
         };
-        let has_terminal = leash.has_terminal();
-        let ended = self.supervise(leash, client, &lease).await;
+        let has_terminal = supervision.has_terminal();
+        let ended = self.supervise(supervision, client, &lease).await;
         let Some((exit, is_to_end)) = ended else {
             // Its end would be its release, and what goes on must not meet the next holder: the lease outlives this process.
             Box::leak(Box::new(held));
@@ -163,15 +163,15 @@ impl<'a> HeldCommand<'a> {
     /// Runs the command until it ends or must not go on.
     ///
     /// Returns its exit, and whether that was asked for, or the command did not begin.
-    /// Returns `None` if the warden died: then no process can tell whether the command goes on.
+    /// Returns `None` if the supervisor died: then no process can tell whether the command goes on.
     async fn supervise(
         &mut self,
-        mut leash: Leash,
+        mut supervision: Supervision,
         client: &Redlock,
         lease: &Lease,
     ) -> Option<(Exit, bool)> {
         let context = self.context;
-        let exit = match leash.hold(lease, &mut self.signals, context).await {
+        let exit = match supervision.hold(lease, &mut self.signals, context).await {
             CommandEnd::Exited(code) => Exit::Child(code),
             CommandEnd::NotStarted { code, reason } => {
                 let command = self.command.first().map(|name| name.to_string_lossy());
@@ -192,7 +192,7 @@ impl<'a> HeldCommand<'a> {
                 drop(context.output.complain(&message));
                 Exit::Lost
             }
-            CommandEnd::WardenDied { is_all, was_killed } => {
+            CommandEnd::SupervisorDied { is_all, was_killed } => {
                 let ended = if was_killed {
                     "was killed"
                 } else {
@@ -210,7 +210,7 @@ impl<'a> HeldCommand<'a> {
                 return None;
             }
         };
-        Some((exit, leash.is_to_end()))
+        Some((exit, supervision.is_to_end()))
     }
 }
 

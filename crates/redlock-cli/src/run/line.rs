@@ -20,7 +20,7 @@ use rustix::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
 
-/// An order to the warden: until when the command may run.
+/// An order to the supervisor: until when the command may run.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct CommandDeadline {
     /// When the group is asked to end, in milliseconds as [`since_start`] has them.
@@ -34,9 +34,9 @@ impl CommandDeadline {
     pub(super) const OVER: Self = Self { term: 0, kill: 0 };
 }
 
-/// A message from the warden.
+/// A message from the supervisor.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) enum WardenNews {
+pub(super) enum SupervisorMessage {
     /// It catches signals, and waits for an order.
     Ready,
     /// The command runs.
@@ -49,7 +49,7 @@ pub(super) enum WardenNews {
     Stopping,
 }
 
-impl WardenNews {
+impl SupervisorMessage {
     /// Says why the command could not be started.
     pub(super) fn not_started(error: &io::Error) -> Self {
         let (code, reason) = match error.kind() {
@@ -135,16 +135,16 @@ mod tests {
         assert_eq!(read::<CommandDeadline>(&line[..line.len() - 3]), None);
         let reason = "no such\nfile".to_owned();
         for news in [
-            WardenNews::Ready,
-            WardenNews::Started,
-            WardenNews::Exited(255),
-            WardenNews::NotStarted { code: 127, reason },
-            WardenNews::Stopping,
+            SupervisorMessage::Ready,
+            SupervisorMessage::Started,
+            SupervisorMessage::Exited(255),
+            SupervisorMessage::NotStarted { code: 127, reason },
+            SupervisorMessage::Stopping,
         ] {
             let line = text(written(&news));
             assert_eq!(line.find('\n'), Some(line.len() - 1), "{line}");
             assert_eq!(read(&line), Some(news));
         }
-        assert_eq!(read::<WardenNews>("{\"Exited\":256}"), None);
+        assert_eq!(read::<SupervisorMessage>("{\"Exited\":256}"), None);
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! Three processes take part.
 //! This one holds the lock.
-//! It starts a *warden*, which leads a process group of its own and starts the command in it.
-//! The kernel ends the command with the warden.
-//! Over a socket, this process tells the warden until when the command may run, again after each renewal of the lease.
-//! Without a later time the warden stops the group before the lease ends, because this process may be killed, stopped
+//! It starts a *supervisor*, which leads a process group of its own and starts the command in it.
+//! The kernel ends the command with the supervisor.
+//! Over a socket, this process tells the supervisor until when the command may run, again after each renewal of the lease.
+//! Without a later time the supervisor stops the group before the lease ends, because this process may be killed, stopped
 //! or cut off from the nodes.
-//! If the warden is stopped, too, the kernel kills it in time.
+//! If the supervisor is stopped, too, the kernel kills it in time.
 
 mod elect;
 mod held;
-mod leash;
 mod line;
+mod supervision;
+mod supervisor;
 mod tree;
-mod warden;
 
 use std::{pin::pin, time::Duration};
 
@@ -26,8 +26,8 @@ use redlock_core::{
 use self::held::{HeldArgs, HeldCommand, HeldLock, interrupted};
 pub(crate) use self::{
     elect::{ElectArgs, elect},
+    supervisor::{COMMAND, SUPERVISOR, become_command, supervisor},
     tree::press,
-    warden::{LEASHED, WARDEN, leashed, warden},
 };
 use crate::{
     clock::duration,

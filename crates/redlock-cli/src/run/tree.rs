@@ -1,7 +1,7 @@
-//! The processes below a warden, in whatever group they are, on systems whose `/proc` shows them; and their terminal.
+//! The processes below a supervisor, in whatever group they are, on systems whose `/proc` shows them; and their terminal.
 //!
 //! A command may put what it starts into other groups and sessions, as `timeout` and `setsid` do.
-//! The warden is its subreaper, so all of it stays below the warden, however it is orphaned.
+//! The supervisor is its subreaper, so all of it stays below the supervisor, however it is orphaned.
 
 use std::{
     collections::HashMap,

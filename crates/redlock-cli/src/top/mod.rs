@@ -21,7 +21,6 @@ use crate::{
     connection::{ConnectionArgs, NodeSettings},
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
-    processes::ProcessArgs,
 };
 
 /// The arguments of `top`.
@@ -36,9 +35,6 @@ pub(crate) struct TopArgs {
     every: Duration,
 
     #[command(flatten)]
-    processes: ProcessArgs,
-
-    #[command(flatten)]
     connection: ConnectionArgs,
 }
 
@@ -50,10 +46,9 @@ pub(crate) async fn run(args: TopArgs, context: &CommandContext) -> CommandResul
         let message = "top needs a terminal; for a program: redlock top --json, redlock ls --json";
         return Err(CommandError::wrong(message));
     }
-    let processes = args.processes.addresses()?;
     let every = args.every.max(SHORTEST);
     let client = context.client(settings.builder().connect_lazily()).await?;
-    let mut sampler = Sampler::new(client, args.prefix, processes);
+    let mut sampler = Sampler::new(client, args.prefix);
     if !is_json {
         return show(&mut sampler, &settings, every).await;
     }

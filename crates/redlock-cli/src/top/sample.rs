@@ -19,14 +19,12 @@ use crate::{
     nodes::{settled, standing},
     output::with_fields,
     probe::{self, ProbedNode, median},
-    processes::{self, Addresses, ProcessMetrics},
 };
 
 /// The source of samples, with the results of earlier looks for comparison.
 pub(super) struct Sampler {
     client: Redlock,
     prefix: String,
-    processes: Addresses,
     /// The jobs as they were at the last look at them, and when that was.
     jobs: Vec<(String, JobMemory)>,
     jobs_seen: Option<Instant>,
@@ -41,12 +39,9 @@ pub(super) struct Sample {
     pub(super) nodes: Vec<NodeSample>,
     /// The keys, and how often each was found with another holder than at the look before.
     pub(super) keys: Vec<(HeldKey, u64)>,
-    /// What is remembered of jobs, and when the next tick of each is, since 1970, as far as a process or a registration says.
-    pub(super) jobs: Vec<(String, JobMemory, Option<f64>)>,
+    pub(super) jobs: Vec<(String, JobMemory)>,
     /// Why the jobs are as they were at an earlier look.
     pub(super) jobs_unknown: Option<&'static str>,
-    /// The callers that wait; `None` where no process is asked.
-    pub(super) processes: Option<ProcessMetrics>,
     /// By how much this machine's clock is ahead of those of the nodes.
     pub(super) ahead_ms: Option<f64>,
 }
@@ -77,32 +72,26 @@ impl Sample {
             json["changed_hands"] = json!(count);
             json
         });
-        let jobs = self.jobs.iter().map(|(job, memory, next_tick)| {
+        let jobs = self.jobs.iter().map(|(job, memory)| {
             let mut json = with_fields(json!({"job": job}), jobs::to_json(memory));
-            json["next_tick_ms"] = json!(next_tick);
+            json["next_tick_ms"] = json!(next_tick_ms(memory));
             json
         });
-        let mut sample = json!({
+        json!({
             "nodes": nodes.collect::<Vec<_>>(),
             "keys": keys.collect::<Vec<_>>(),
             "jobs": jobs.collect::<Vec<_>>(),
             "jobs_unknown": self.jobs_unknown,
-        });
-        // Missing where no process is asked.
-        if let Some(processes) = &self.processes {
-            sample["processes"] = json!(processes);
-        }
-        sample["ahead_ms"] = json!(self.ahead_ms);
-        sample
+            "ahead_ms": self.ahead_ms,
+        })
     }
 }
 
 impl Sampler {
-    pub(super) fn new(client: Redlock, prefix: String, processes: Addresses) -> Self {
+    pub(super) fn new(client: Redlock, prefix: String) -> Self {
         Self {
             client,
             prefix,
-            processes,
             jobs: Vec::new(),
             jobs_seen: None,
             jobs_unknown: None,
@@ -122,14 +111,6 @@ impl Sampler {
         let clocks = join_all(places.iter().map(clock_of)).await;
         let middle = median(clocks.iter().flatten().copied());
         self.look_at_jobs(&places, settings).await;
-        let measured = processes::ask(&self.processes, settings.namespace()).await;
-        let next_ticks = measured.as_ref().map(|measured| &measured.next_ticks);
-        let jobs = self.jobs.iter().map(|(job, memory)| {
-            let next_tick = next_ticks.and_then(|next| next.get(job)).copied();
-            let next_tick = next_tick.or_else(|| registered(memory));
-            (job.clone(), memory.clone(), next_tick)
-        });
-        let jobs = jobs.collect();
         let (keys, silent) = keys::list(&places, settings, &self.prefix).await;
         let silent: HashMap<_, _> = silent.into_iter().collect();
         let nodes = reports.into_iter().zip(times).zip(clocks).zip(&places);
@@ -144,9 +125,8 @@ impl Sampler {
         Sample {
             nodes: nodes.collect(),
             keys: self.changed(keys),
-            jobs,
+            jobs: self.jobs.clone(),
             jobs_unknown: self.jobs_unknown,
-            processes: measured,
             ahead_ms: self.ahead().await,
         }
     }
@@ -198,7 +178,7 @@ impl Sampler {
 
 /// Returns when the next tick of a job is by its registration, in milliseconds since 1970.
 #[expect(clippy::cast_precision_loss, reason = "no time here is that long")]
-fn registered(memory: &JobMemory) -> Option<f64> {
+pub(super) fn next_tick_ms(memory: &JobMemory) -> Option<f64> {
     let next = jobs::next_tick(memory)?;
     Some(next.timestamp_millis() as f64)
 }

@@ -10,7 +10,7 @@ use ratatui::{
     widgets::{Block, Row, Table},
 };
 
-use super::sample::{NodeSample, Sample};
+use super::sample::{NodeSample, Sample, next_tick_ms};
 use crate::{
     clock::{self, millis, rounded},
     connection::NodeSettings,
@@ -19,7 +19,6 @@ use crate::{
     line,
     nodes::{name, ready_in, votes, why_not},
     output::printable,
-    processes::ProcessMetrics,
 };
 
 /// Draws all of it; what does not fit is left out from below.
@@ -48,25 +47,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &No
         0 => 0,
         callers => height(callers).min(frame.area().height / 4),
     };
-    let waiters_height = sample.processes.as_ref().map_or(0, |measured| {
-        let rows = measured.waiting.len() + measured.silent.len();
-        height(rows).min(frame.area().height / 4)
-    });
     let heights = [
         Constraint::Length(1),
         Constraint::Length(height(sample.nodes.len())),
         Constraint::Min(3),
         Constraint::Length(line_height),
-        Constraint::Length(waiters_height),
         Constraint::Length(of_jobs_height),
         Constraint::Length(1),
     ];
-    let [head, nodes, keys, line, waiters, jobs, foot] =
-        Layout::vertical(heights).areas(frame.area());
+    let [head, nodes, keys, line, jobs, foot] = Layout::vertical(heights).areas(frame.area());
     frame.render_widget(of_lines(&sample.keys, line.width), line);
-    if let Some(measured) = &sample.processes {
-        frame.render_widget(of_waiters(measured, waiters.width), waiters);
-    }
     if has_jobs {
         frame.render_widget(of_jobs(sample, jobs.width), jobs);
     }
@@ -169,7 +159,7 @@ fn next(tick_ms: Option<f64>) -> String {
 }
 
 fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
-    let rows = sample.jobs.iter().map(|(job, memory, next_tick)| {
+    let rows = sample.jobs.iter().map(|(job, memory)| {
         let state = jobs::state(memory);
         let color = if state.starts_with("paused") {
             Color::Yellow
@@ -180,11 +170,14 @@ fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
         [
             plain(job),
             (state, Style::new().fg(color)),
-            plain(&next(*next_tick)),
+            plain(&next(next_tick_ms(memory))),
             plain(last.as_deref().unwrap_or("-")),
         ]
     });
-    let has_next = sample.jobs.iter().any(|(.., next)| next.is_some());
+    let has_next = sample
+        .jobs
+        .iter()
+        .any(|(_, memory)| next_tick_ms(memory).is_some());
     let next_width = if has_next { 11 } else { 0 };
     let widths = [
         Constraint::Fill(2),
@@ -221,24 +214,6 @@ fn of_lines(keys: &[(HeldKey, u64)], width: u16) -> Table<'_> {
     ];
     let head = ["key", "caller", "client", "waits"];
     table(head, rows, widths, width).block(Block::bordered().title("in line"))
-}
-
-/// The callers that wait, and the processes that do not say.
-fn of_waiters(measured: &ProcessMetrics, width: u16) -> Table<'_> {
-    let waiting = measured.waiting.iter().map(|waiting| {
-        [
-            plain(waiting.lock.as_str()),
-            plain(waiting.process.as_str()),
-            plain(&waiting.callers.to_string()),
-        ]
-    });
-    let silent = measured.silent.iter().map(|silent| {
-        ["unknown", silent.process.as_str(), silent.why.as_str()]
-            .map(|text| (text.to_owned(), Style::new().fg(Color::Red)))
-    });
-    let head = ["class", "process", "callers"];
-    let widths = [Constraint::Fill(1); 3];
-    table(head, waiting.chain(silent), widths, width).block(Block::bordered().title("waiting"))
 }
 
 fn of_keys(keys: &[(HeldKey, u64)], majority: usize, width: u16) -> Table<'_> {

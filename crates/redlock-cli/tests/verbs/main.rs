@@ -14,7 +14,6 @@ mod log;
 mod named;
 mod neighbours;
 mod operating;
-mod processes;
 mod ready;
 mod roll;
 mod run;

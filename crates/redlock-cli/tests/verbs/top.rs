@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
 use redlock_sandbox::ServerOptions;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
@@ -188,6 +189,39 @@ async fn it_shows_callers_of_all_processes_in_line() {
     top.stdin.take().unwrap().write_all(b"q").unwrap();
     assert!(top.wait().unwrap().success());
     assert!(said.contains("caller") && said.contains("client"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_shows_when_the_next_tick_of_a_job_is() {
+    let nodes = Nodes::blessed(3).await;
+    let jobs = SingletonScheduler::standalone(nodes.client().await).namespace("billing");
+    let jobs = jobs.build().unwrap();
+    let hour = Duration::from_secs(3_600);
+    let job = SingletonJob::every("day", hour, async |_run| Ok::<(), BoxError>(()));
+    jobs.add(job).await.unwrap();
+    jobs.start().await.unwrap();
+    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
+    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let samples = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let next = samples
+        .take(200)
+        .find_map(|sample| sample["jobs"][0]["next_tick_ms"].as_f64());
+    drop(top.kill());
+    drop(top.wait());
+    let next = Duration::try_from_secs_f64(next.unwrap() / 1_000.0).unwrap();
+    assert_eq!(next.as_secs() % hour.as_secs(), 0, "{next:?}");
+
+    // As a user sees it.
+    let line = "stty rows 30 cols 80; exec \"$REDLOCK\" top";
+    let mut top = at_terminal(line, &nodes)
+        .env("TERM", "xterm")
+        .spawn()
+        .unwrap();
+    let said = screen(&mut top, "billing/day");
+    top.stdin.take().unwrap().write_all(b"q").unwrap();
+    assert!(top.wait().unwrap().success());
+    assert!(said.contains("next"), "{said}");
 }
 
 #[tokio::test]

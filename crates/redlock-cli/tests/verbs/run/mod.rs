@@ -4,8 +4,8 @@ mod elections;
 mod endings;
 mod losses;
 mod signals;
+mod supervisors;
 mod waiting;
-mod wardens;
 
 use std::{
     fs,
@@ -83,7 +83,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // The warden ends the rest.
+        // The supervisor ends the rest.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -114,7 +114,7 @@ async fn signals_reach_a_command_that_left_its_group() {
     assert!(child.wait().unwrap().code().is_some());
 }
 
-/// Whenever it comes: before the lock is won, before there is a warden, or before that has started the command.
+/// Whenever it comes: before the lock is won, before there is a supervisor, or before that has started the command.
 #[tokio::test]
 async fn a_signal_that_comes_as_the_lock_is_won_is_not_lost() {
     let nodes = Nodes::blessed(3).await;

@@ -1,6 +1,6 @@
 //! The process that starts the command, leads its group, and outlives the process that holds the lock.
 //!
-//! It starts this program once more, which ties its life to the warden's and becomes the command.
+//! It starts this program once more, which ties its life to the supervisor's and becomes the command.
 
 use std::{
     ffi::OsString,
@@ -40,23 +40,23 @@ use tokio::{
 };
 
 use super::{
-    line::{CommandDeadline, WardenNews, hand_over, read, since_start, take_over, written},
+    line::{CommandDeadline, SupervisorMessage, hand_over, read, since_start, take_over, written},
     tree::{self, own_program},
 };
 use crate::context::signals::Signals;
 
-/// The first argument of a warden, which no user types.
-pub(crate) const WARDEN: &str = "__warden";
+/// The first argument of a supervisor, which no user types.
+pub(crate) const SUPERVISOR: &str = "__supervisor";
 
-/// Runs the warden; its arguments are the group that otherwise has the terminal, and the command.
-pub(crate) fn warden(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+/// Runs the supervisor; its arguments are the group that otherwise has the terminal, and the command.
+pub(crate) fn supervisor(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok(holder) = take_over() else {
         return ExitCode::FAILURE;
     };
     // A command is a child of the thread that starts it, which is the only one here.
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let watched = runtime.and_then(|runtime| runtime.block_on(watch(arguments.collect(), holder)));
-    // The holder notices a failure by the silence of the warden.
+    // The holder notices a failure by the silence of the supervisor.
     watched.unwrap_or(ExitCode::FAILURE)
 }
 
@@ -76,7 +76,7 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
     let mut signals = Signals::new()?;
     holder.set_nonblocking(true)?;
     let (orders, mut news) = UnixStream::from_std(holder)?.into_split();
-    news.write_all(&written(&WardenNews::Ready)).await?;
+    news.write_all(&written(&SupervisorMessage::Ready)).await?;
     let mut orders = BufReader::new(orders).lines();
     let Some(until) = order(&mut orders).await else {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -86,7 +86,7 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
         return Err(io::ErrorKind::TimedOut.into());
     }
     let mut program = Command::new(own_program()?);
-    let program = program.arg(LEASHED);
+    let program = program.arg(COMMAND);
     program.arg(getpid().as_raw_nonzero().to_string());
     let of_command = hand_over(program.args(command).as_std_mut())?;
     let child = program.spawn();
@@ -94,7 +94,9 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
     program.stdin(Stdio::null());
     let child = match child {
         Ok(child) => child,
-        Err(error) => return not_started(WardenNews::not_started(&error), home, &mut news).await,
+        Err(error) => {
+            return not_started(SupervisorMessage::not_started(&error), home, &mut news).await;
+        }
     };
     let refusal = refusal(UnixStream::from_std(of_command)?);
     pass_on_early(&child, &mut signals).await;
@@ -110,7 +112,10 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
     give_back(home);
     let code = code_of(status);
     // As above.
-    drop(news.write_all(&written(&WardenNews::Exited(code))).await);
+    drop(
+        news.write_all(&written(&SupervisorMessage::Exited(code)))
+            .await,
+    );
     Ok(code.into())
 }
 
@@ -120,10 +125,10 @@ async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<
 async fn attend(
     mut child: Child,
     mut until: CommandDeadline,
-    refusal: impl Future<Output = Option<WardenNews>>,
+    refusal: impl Future<Output = Option<SupervisorMessage>>,
     (orders, news): (&mut Lines<BufReader<OwnedReadHalf>>, &mut OwnedWriteHalf),
     signals: &mut Signals,
-) -> io::Result<Result<(ExitStatus, bool), WardenNews>> {
+) -> io::Result<Result<(ExitStatus, bool), SupervisorMessage>> {
     let mut refusal = pin!(refusal.fuse());
     let mut last_resort = LastResort::new();
     let mut look = interval(LOOK);
@@ -138,7 +143,7 @@ async fn attend(
                     return Ok(Err(why));
                 }
                 // The process that holds the lock may be gone.
-                None => drop(news.write_all(&written(&WardenNews::Started)).await),
+                None => drop(news.write_all(&written(&SupervisorMessage::Started)).await),
             },
             // A command that has not begun says why before it ends.
             status = child.wait(), if refusal.is_terminated() => break status?,
@@ -160,7 +165,7 @@ async fn attend(
                 if now >= until.term && !was_stopped {
                     was_stopped = true;
                     // As above.
-                    drop(news.write_all(&written(&WardenNews::Stopping)).await);
+                    drop(news.write_all(&written(&SupervisorMessage::Stopping)).await);
                     // The command may be stopped at the terminal, where it would not see the first of them.
                     for signal in [Signal::TERM, Signal::CONT] {
                         to_all(signal);
@@ -183,7 +188,7 @@ async fn kill(child: &mut Child, last_resort: LastResort) -> io::Result<ExitStat
 }
 
 /// Waits until a command has begun; returns why it has not, if it cannot be started.
-async fn refusal(mut of_command: UnixStream) -> Option<WardenNews> {
+async fn refusal(mut of_command: UnixStream) -> Option<SupervisorMessage> {
     let mut line = String::new();
     of_command.read_to_string(&mut line).await.ok()?;
     read(&line)
@@ -207,7 +212,7 @@ async fn order(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<CommandDe
 }
 
 async fn not_started(
-    why: WardenNews,
+    why: SupervisorMessage,
     home: Option<Pid>,
     news: &mut OwnedWriteHalf,
 ) -> io::Result<ExitCode> {
@@ -258,37 +263,37 @@ fn to_all(signal: Signal) {
 }
 
 /// The first argument of a command that has not begun, which no user types.
-pub(crate) const LEASHED: &str = "__leashed";
+pub(crate) const COMMAND: &str = "__command";
 
-/// Becomes the command: the id of the warden and the command are its arguments.
+/// Becomes the command: the id of the supervisor and the command are its arguments.
 ///
-/// Returns if the command cannot be started, after a message to the warden that says why.
-pub(crate) fn leashed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+/// Returns if the command cannot be started, after a message to the supervisor that says why.
+pub(crate) fn become_command(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.collect();
-    let Ok(mut warden) = take_over() else {
+    let Ok(mut supervisor) = take_over() else {
         return ExitCode::FAILURE;
     };
     let error = begin(&arguments);
-    let news = WardenNews::not_started(&error);
-    // The warden may be gone.
-    drop(warden.write_all(&written(&news)));
+    let news = SupervisorMessage::not_started(&error);
+    // The supervisor may be gone.
+    drop(supervisor.write_all(&written(&news)));
     ExitCode::FAILURE
 }
 
 /// Returns why the command cannot begin.
 fn begin(arguments: &[OsString]) -> io::Error {
-    let [warden, command, rest @ ..] = arguments else {
+    let [supervisor, command, rest @ ..] = arguments else {
         return io::ErrorKind::InvalidInput.into();
     };
-    // The kernel ends the command with its warden, also when no process is left that could.
+    // The kernel ends the command with its supervisor, also when no process is left that could.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
         return error.into();
     }
-    let warden = warden
+    let supervisor = supervisor
         .to_str()
         .and_then(|id| Pid::from_raw(id.parse().ok()?));
-    if getppid() != warden {
+    if getppid() != supervisor {
         // It ended before that.
         return io::ErrorKind::BrokenPipe.into();
     }

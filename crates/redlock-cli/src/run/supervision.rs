@@ -1,4 +1,4 @@
-//! The warden and its group, as the holder of the lock sees them.
+//! The supervisor and its group, as the holder of the lock sees them.
 
 use std::{ffi::OsString, io, time::Duration};
 
@@ -17,8 +17,8 @@ use tokio::{
 };
 
 use super::{
-    WARDEN,
-    line::{CommandDeadline, WardenNews, hand_over, read, since_start, written},
+    SUPERVISOR,
+    line::{CommandDeadline, SupervisorMessage, hand_over, read, since_start, written},
     tree::{self, own_program},
 };
 use crate::context::{CommandContext, signals::Signals};
@@ -32,16 +32,16 @@ pub(super) enum CommandEnd {
     NotStarted { code: u8, reason: String },
     /// It was stopped because the lease was ending, or had ended.
     Stopped,
-    /// Its warden was killed, or has ended by itself, and the processes of the command were killed that could be found:
+    /// Its supervisor was killed, or has ended by itself, and the processes of the command were killed that could be found:
     /// all of them if `is_all`.
-    WardenDied { is_all: bool, was_killed: bool },
+    SupervisorDied { is_all: bool, was_killed: bool },
 }
 
-/// A warden that runs, with the command in its group.
+/// A supervisor that runs, with the command in its group.
 #[derive(Debug)]
-pub(super) struct Leash {
+pub(super) struct Supervision {
     // invariant: it is waited for at the very end only, so its id, which is the group's, is not another's before
-    warden: Child,
+    supervisor: Child,
     group: Pid,
     news: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
@@ -51,7 +51,7 @@ pub(super) struct Leash {
     has_started: bool,
     /// How often the group was stopped because it wants the terminal.
     stops: u32,
-    /// When the warden must have ended, once its command was killed.
+    /// When the supervisor must have ended, once its command was killed.
     ends_at: Option<u64>,
     /// Whether the group was lent the terminal.
     has_terminal: bool,
@@ -59,8 +59,8 @@ pub(super) struct Leash {
     is_to_end: bool,
 }
 
-impl Leash {
-    /// Starts a warden that starts the command.
+impl Supervision {
+    /// Starts a supervisor that starts the command.
     pub(super) async fn start(
         command: &[OsString],
         lease: &Lease,
@@ -68,17 +68,17 @@ impl Leash {
     ) -> io::Result<Self> {
         let mut program = Command::new(own_program()?);
         program
-            .arg(WARDEN)
+            .arg(SUPERVISOR)
             .arg(getpgrp().as_raw_nonzero().to_string())
             .args(command)
             .env("REDLOCK_KEY", lease.key().as_str())
             .env("REDLOCK_FENCE", lease.token().to_string())
             .process_group(0);
         let stream = hand_over(program.as_std_mut())?;
-        let mut warden = program.spawn()?;
+        let mut supervisor = program.spawn()?;
         // Its end of the socket is its own.
         drop(program);
-        let group = warden
+        let group = supervisor
             .id()
             .and_then(|id| Pid::from_raw(id.try_into().ok()?))
             .ok_or(io::ErrorKind::NotFound)?;
@@ -87,13 +87,13 @@ impl Leash {
         // Before that, a key of the terminal would end it.
         let ready = timeout(PATIENCE, news.next_line()).await;
         if ready.map_err(|_| io::ErrorKind::TimedOut)??.is_none() {
-            let ended = warden.wait().await?;
+            let ended = supervisor.wait().await?;
             return Err(io::Error::other(format!(
-                "its warden ended at once: {ended}"
+                "its supervisor ended at once: {ended}"
             )));
         }
-        let mut leash = Self {
-            warden,
+        let mut supervision = Self {
+            supervisor,
             group,
             news,
             orders,
@@ -105,8 +105,8 @@ impl Leash {
             has_terminal: tree::lend(group),
             is_to_end: false,
         };
-        leash.tell(lease).await?;
-        Ok(leash)
+        supervision.tell(lease).await?;
+        Ok(supervision)
     }
 
     /// Returns whether the command's group has the terminal, so that its keys reach only this group.
@@ -119,7 +119,7 @@ impl Leash {
         self.is_to_end
     }
 
-    /// Tells the warden about each renewal of the lease, until the command has ended or was stopped.
+    /// Tells the supervisor about each renewal of the lease, until the command has ended or was stopped.
     pub(super) async fn hold(
         &mut self,
         lease: &Lease,
@@ -127,31 +127,31 @@ impl Leash {
         context: &CommandContext,
     ) -> CommandEnd {
         let (mut end, mut is_lost) = (None, false);
-        // A warden says how the command has ended before it ends itself.
+        // A supervisor says how the command has ended before it ends itself.
         let mut is_over = false;
         let mut look = interval(LOOK);
         loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().and_then(|line| read(&line)) {
-                    Some(WardenNews::Ready) => {}
-                    Some(WardenNews::Started) => self.has_started = true,
-                    Some(WardenNews::Exited(code)) => {
+                    Some(SupervisorMessage::Ready) => {}
+                    Some(SupervisorMessage::Started) => self.has_started = true,
+                    Some(SupervisorMessage::Exited(code)) => {
                         is_over = true;
                         end = end.or(Some(CommandEnd::Exited(code)));
                     }
-                    Some(WardenNews::NotStarted { code, reason }) => {
+                    Some(SupervisorMessage::NotStarted { code, reason }) => {
                         is_over = true;
                         end = Some(CommandEnd::NotStarted { code, reason });
                     }
-                    Some(WardenNews::Stopping) => {
+                    Some(SupervisorMessage::Stopping) => {
                         end = Some(CommandEnd::Stopped);
                         let message = "the lease cannot be renewed: stops the command";
                         drop(context.output.complain(message));
                     }
-                    // The warden is gone: no warden writes such a line.
+                    // The supervisor is gone: no supervisor writes such a line.
                     None => break,
                 },
-                // The warden is not ended by it, so before that it would be lost.
+                // The supervisor is not ended by it, so before that it would be lost.
                 signal = signals.next(), if self.has_started => self.pass_on(signal),
                 _ = lease.lost(), if !is_lost => {
                     is_lost = true;
@@ -159,7 +159,7 @@ impl Leash {
                     self.end_all().await;
                 }
                 _ = look.tick() => {
-                    // A warden that is gone is noticed by its silence.
+                    // A supervisor that is gone is noticed by its silence.
                     drop(self.tell(lease).await);
                     if self.is_stuck(context) {
                         end = end.or(Some(CommandEnd::Exited(STUCK)));
@@ -173,28 +173,28 @@ impl Leash {
                 }
             }
         }
-        // Elsewhere than on Linux the warden kills itself with the command, and can say nothing more.
+        // Elsewhere than on Linux the supervisor kills itself with the command, and can say nothing more.
         let is_told = is_over || !cfg!(target_os = "linux");
         if let Some(end) = end.filter(|_| is_told) {
             // It has ended or was killed, and there is nothing to learn from how.
-            drop(self.warden.wait().await);
+            drop(self.supervisor.wait().await);
             return end;
         }
         self.signal(Signal::KILL);
         // What has left the group is below this process now; another user's processes cannot be killed.
         let is_all = tree::kill_below(getpid());
-        // A warden that is about to end keeps its exit code under this signal.
-        let ended = self.warden.wait().await;
+        // A supervisor that is about to end keeps its exit code under this signal.
+        let ended = self.supervisor.wait().await;
         match (is_lost || !lease.is_held()) && is_all {
             true => CommandEnd::Stopped,
-            false => CommandEnd::WardenDied {
+            false => CommandEnd::SupervisorDied {
                 is_all,
                 was_killed: !ended.is_ok_and(|status| status.code().is_some()),
             },
         }
     }
 
-    /// Tells the warden until when the command may run, if that has changed.
+    /// Tells the supervisor until when the command may run, if that has changed.
     async fn tell(&mut self, lease: &Lease) -> io::Result<()> {
         // The clock is read first, so that the time in the order is never later than the end of the lease.
         let now = since_start();
@@ -223,11 +223,11 @@ impl Leash {
         }
     }
 
-    /// Has the warden kill the command and all that it has started, and end then.
+    /// Has the supervisor kill the command and all that it has started, and end then.
     ///
-    /// Only the warden can: what the command leaves is below the warden only as long as the warden lives.
+    /// Only the supervisor can: what the command leaves is below the supervisor only as long as the supervisor lives.
     async fn end_all(&mut self) {
-        // The warden may have ended meanwhile.
+        // The supervisor may have ended meanwhile.
         drop(
             self.orders
                 .write_all(&written(&CommandDeadline::OVER))
@@ -270,7 +270,7 @@ impl Leash {
         false
     }
 
-    /// Sends a signal to the warden's group, which exists as long as the warden was not waited for.
+    /// Sends a signal to the supervisor's group, which exists as long as the supervisor was not waited for.
     fn signal(&self, signal: Signal) {
         // It may have ended meanwhile.
         let _: Result<_, _> = kill_process_group(self.group, signal);
@@ -284,7 +284,7 @@ fn millis(duration: Duration) -> u64 {
 /// How long before the end of the lease the group is killed, in milliseconds: for timers that are late.
 const MARGIN: u64 = 150;
 
-/// How long a warden may take to end after its command was killed, in milliseconds.
+/// How long a supervisor may take to end after its command was killed, in milliseconds.
 const LAST_WORD: u64 = 1_000;
 
 /// How often a command may be stopped because it wants the terminal.
@@ -296,5 +296,5 @@ const STUCK: u8 = 128 + 21;
 /// How often the lease is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long the warden may take to come up.
+/// How long the supervisor may take to come up.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -37,13 +37,13 @@ fn children(parent: i32) -> Vec<(i32, String)> {
     own.map(|(pid, (state, _))| (pid, state)).collect()
 }
 
-/// The warden below a process that runs `redlock run`.
-fn warden_of(run: u32) -> Pid {
+/// The supervisor below a process that runs `redlock run`.
+fn supervisor_of(run: u32) -> Pid {
     let children = children(i32::try_from(run).unwrap());
-    let [(warden, _)] = &*children else {
+    let [(supervisor, _)] = &*children else {
         panic!("{children:?}")
     };
-    Pid::from_raw(*warden).unwrap()
+    Pid::from_raw(*supervisor).unwrap()
 }
 
 #[tokio::test]
@@ -64,19 +64,19 @@ while :; do sleep 0.02; done
         let told = fs::read_to_string(&told).unwrap_or_default();
         told.lines().count() == ORPHANS
     });
-    let warden = warden_of(child.id());
+    let supervisor = supervisor_of(child.id());
     eventually("the command is all that is left", || {
-        let left = children(warden.as_raw_nonzero().get());
+        let left = children(supervisor.as_raw_nonzero().get());
         matches!(&*left, [(_, state)] if state != "Z")
     });
     drop(child.kill());
     drop(child.wait());
 }
 
-/// As when a key is pressed once the terminal is the warden's, and before that has an order.
+/// As when a key is pressed once the terminal is the supervisor's, and before that has an order.
 #[test]
-fn a_signal_to_a_warden_that_has_no_order_yet_reaches_the_command() {
-    let (mut stream, of_warden) = UnixStream::pair().unwrap();
+fn a_signal_to_a_supervisor_that_has_no_order_yet_reaches_the_command() {
+    let (mut stream, of_supervisor) = UnixStream::pair().unwrap();
     let stdin = [std::io::stdin()];
     let stdin = stdin.each_ref().map(AsFd::as_fd);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -84,23 +84,23 @@ fn a_signal_to_a_warden_that_has_no_order_yet_reaches_the_command() {
     control.push(SendAncillaryMessage::ScmRights(&stdin));
     let byte = [IoSlice::new(&[0])];
     sendmsg(&stream, &byte, &mut control, SendFlags::empty()).unwrap();
-    let mut warden = Command::new(env!("CARGO_BIN_EXE_redlock"))
-        .args(["__warden", "1", "sleep", "20"])
-        .stdin(OwnedFd::from(of_warden))
+    let mut supervisor = Command::new(env!("CARGO_BIN_EXE_redlock"))
+        .args(["__supervisor", "1", "sleep", "20"])
+        .stdin(OwnedFd::from(of_supervisor))
         .process_group(0)
         .spawn()
         .unwrap();
     let mut news = BufReader::new(stream.try_clone().unwrap()).lines();
     let mut next = || news.next().transpose().unwrap();
     assert_eq!(next().as_deref(), Some(r#""Ready""#));
-    kill_process(Pid::from_child(&warden), Signal::TERM).unwrap();
+    kill_process(Pid::from_child(&supervisor), Signal::TERM).unwrap();
     // Times are since the machine was started: this one is far away.
     let far = u64::MAX / 1_000_000;
     writeln!(stream, r#"{{"term":{far},"kill":{far}}}"#).unwrap();
     assert_eq!(next().as_deref(), Some(r#""Started""#));
     assert_eq!(next().as_deref(), Some(r#"{"Exited":143}"#));
     assert_eq!(next(), None);
-    assert_eq!(warden.wait().unwrap().code(), Some(143));
+    assert_eq!(supervisor.wait().unwrap().code(), Some(143));
 }
 
 /// How often the command itself has said that it lives.
@@ -110,24 +110,24 @@ fn beats_of_the_leader(run: &Run) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_ends_before_the_next_holder_though_its_holder_is_stopped_and_its_warden_killed()
-{
+async fn a_command_ends_before_the_next_holder_though_its_holder_is_stopped_and_its_supervisor_killed()
+ {
     ends_before_the_next_holder(Signal::KILL).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_ends_before_the_next_holder_though_its_holder_and_its_warden_are_stopped() {
+async fn a_command_ends_before_the_next_holder_though_its_holder_and_its_supervisor_are_stopped() {
     ends_before_the_next_holder(Signal::STOP).await;
 }
 
-/// Stops the holder, sends the warden this signal, and acquires the lock.
+/// Stops the holder, sends the supervisor this signal, and acquires the lock.
 async fn ends_before_the_next_holder(signal: Signal) {
     let nodes = Nodes::blessed(3).await;
     let mut run = Run::stubborn(&nodes, &["run", "job"]);
     let client = nodes.client().await;
-    let warden = warden_of(run.child.id());
+    let supervisor = supervisor_of(run.child.id());
     run.signal(Signal::STOP);
-    kill_process(warden, signal).unwrap();
+    kill_process(supervisor, signal).unwrap();
     let guard = super::next(&client).await;
     let before = beats_of_the_leader(&run);
     std::thread::sleep(Duration::from_millis(300));
@@ -145,11 +145,11 @@ async fn ends_before_the_next_holder(signal: Signal) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_whose_warden_is_killed_is_killed_and_its_lock_is_left_to_its_lease() {
+async fn a_command_whose_supervisor_is_killed_is_killed_and_its_lock_is_left_to_its_lease() {
     for program in [&[][..], &["setsid", "--wait"]] {
         let nodes = Nodes::blessed(3).await;
         let mut run = Run::started_by(&nodes, &["run", "job"], program);
-        kill_process(warden_of(run.child.id()), Signal::KILL).unwrap();
+        kill_process(supervisor_of(run.child.id()), Signal::KILL).unwrap();
         assert_eq!(run.code(), 2);
         run.is_over();
         let client = nodes.client().await;
