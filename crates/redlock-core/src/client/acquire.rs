@@ -107,7 +107,7 @@ impl Redlock {
     /// behind callers of other processes that came before it.
     /// A strict majority decides an acquire.
     /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
-    /// [Fan-out](crate#fan-out) says.
+    /// [Fan-out](crate::guide::waiting#fan-out) says.
     /// A wait ends by its deadline, or at most two time limits of a node (half a second each by default) later: the
     /// last attempt begins at the deadline, and the client may have to store its token on a majority.
     /// The caller waits for another holder only: without a majority of the nodes an acquire fails earlier, as

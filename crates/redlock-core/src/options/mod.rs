@@ -212,7 +212,7 @@ impl AcquireOptions {
     /// Sets the order in which callers of several processes have the key; the default is [`Fairness::Cohort`].
     ///
     /// It makes a difference where callers of different processes wait for one key alone, and all of them use it.
-    /// See [Waiting](crate#waiting).
+    /// See [Waiting](crate::guide::waiting#waiting).
     ///
     /// # Examples
     ///

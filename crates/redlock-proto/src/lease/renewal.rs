@@ -139,7 +139,7 @@ impl LeaseState {
     /// Returns the same lease, on several keys if `several`: a node that says that it has not all of them may have some,
     /// which are to be released.
     #[must_use]
-    pub fn on_several_keys(self, several: bool) -> Self {
+    pub(crate) fn on_several_keys(self, several: bool) -> Self {
         Self {
             keys: self.keys.of_several(several),
             ..self
@@ -171,7 +171,7 @@ impl LeaseState {
     }
 
     /// Returns whether it is renewed as things are: it is live and not parked.
-    pub const fn is_renewed(&self) -> bool {
+    pub(crate) const fn is_renewed(&self) -> bool {
         match self.renewal {
             RenewalPhase::Due(_) | RenewalPhase::UnderWay => true,
             RenewalPhase::Young(_) => self.renews,
@@ -267,12 +267,12 @@ impl LeaseState {
     }
 
     /// Returns whether the lease is live, and its holder has not left it to the next one.
-    pub fn has_holder(&self) -> bool {
+    pub(crate) fn has_holder(&self) -> bool {
         self.is_live() && !self.is_parked
     }
 
     /// Takes in that a node was lost: if it was asked for the key and others are still to be, it is time for that.
-    pub fn on_node_lost(&mut self, node: usize) -> Option<LeaseAction> {
+    pub(crate) fn on_node_lost(&mut self, node: usize) -> Option<LeaseAction> {
         let is_young = matches!(self.renewal, RenewalPhase::Young(_));
         (is_young && !self.keys.lacks(node)).then(|| self.spread())
     }
@@ -314,7 +314,7 @@ impl LeaseState {
     /// last.
     ///
     /// What the drift allows for is no loss.
-    pub fn on_jump(&mut self, micros: i64) -> Option<LeaseAction> {
+    pub(crate) fn on_jump(&mut self, micros: i64) -> Option<LeaseAction> {
         let jumped = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
         let is_lost = self.is_live() && jumped > self.timing.drift();
         is_lost.then(|| self.lose(Loss::ClockJump))?
