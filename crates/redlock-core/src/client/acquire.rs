@@ -365,19 +365,6 @@ impl Redlock {
     /// same leases.
     ///
     /// With the feature `metrics`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let [namespace, lock] = redlock.lock_labels(Some("order"));
-    /// assert_eq!((namespace.0, &*namespace.1), ("namespace", "redlock"));
-    /// assert_eq!((lock.0, &*lock.1), ("lock", "order"));
-    /// # Ok(())
-    /// # }
-    /// ```
     #[cfg(feature = "metrics")]
     pub fn lock_labels(&self, class: Option<&str>) -> [(&'static str, std::sync::Arc<str>); 2] {
         self.client.meter.lock(class).labels()

@@ -187,20 +187,6 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let status = redlock.job_status("close-day").await?;
-    /// let state = status.state().ok_or("too few nodes have answered")?;
-    /// assert!(state.runs.is_empty(), "it never ran");
-    /// assert_eq!(status.reports().len(), 3);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn job_status<K>(&self, job: K) -> Result<JobReading, InvalidKey>
     where
         K: TryInto<ResourceKey>,
