@@ -56,7 +56,9 @@ pub use self::{
     membership::{
         ClockReading, Clocks, Counters, Floor, KeyVerdict, NodeAnswer, NotAVote, Quorum, Survey,
     },
-    naming::{Confirms, Hearing, InformantId, Judgement, Pair, Roll, Shortfall, Statement, Term},
+    naming::{
+        Confirms, Hearing, InformantId, Judgement, NamedMark, Pair, Roll, Shortfall, Statement,
+    },
     node::{
         ClusterVote, Done, GiveBack, InLine, LineCaller, LinePlace, Lock, Look, Mark, MarkState,
         NodeOutcome, NodeVerb, Quarantine, RequestError, ServerInfo, Transaction, Unfit, Verb,

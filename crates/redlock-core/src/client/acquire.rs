@@ -9,7 +9,7 @@ use crate::{
     Wait,
     acquire_span::AcquireSpan,
     engine::{AcquireRequest, NotWon},
-    lease::{Subject, class_of},
+    lease::{LeaseRequest, class_of},
     meter::LockMeter,
     scope::{self, HeldByScopes},
 };
@@ -285,7 +285,7 @@ impl Redlock {
         let meter = options.meter.unwrap_or_else(|| client.meter.lock(class));
         let has_own_label = options.label.is_some();
         let request = AcquireRequest {
-            subject: Subject {
+            subject: LeaseRequest {
                 mode: options.mode,
                 guarantee: client.settings.guarantee,
                 keys: keys.clone(),

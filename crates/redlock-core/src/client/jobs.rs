@@ -7,7 +7,7 @@ use crate::{
     AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
     JobReading, Mode, NodeReport, ResourceKey, ResourceKeys, Tick, Wait, Word,
     engine::{AcquireRequest, NotWon},
-    lease::Subject,
+    lease::LeaseRequest,
     scope::{self, HeldByScopes, Scopes},
 };
 
@@ -133,7 +133,7 @@ impl Redlock {
             Wait::UpTo(options.wait)
         };
         let request = AcquireRequest {
-            subject: Subject {
+            subject: LeaseRequest {
                 mode: Mode::Exclusive,
                 guarantee: client.settings.guarantee,
                 keys,

@@ -15,7 +15,7 @@ pub use self::{
 };
 use self::{
     preference::Preference,
-    term::{Ending, OwnTerm},
+    term::{OwnTerm, Resignation},
 };
 use crate::{
     AcquireError, AcquireErrorKind, AcquireOptions, BuildError, InvalidKey, Lease, LockGuard,
@@ -257,7 +257,7 @@ impl Election {
                     continue;
                 }
             };
-            let ending = Ending::of(&term);
+            let ending = Resignation::of(&term);
             let lease = term.lease().clone();
             let has_returned = select! {
                 biased;

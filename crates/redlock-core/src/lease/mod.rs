@@ -15,7 +15,7 @@ use tokio::select;
 
 use self::state::LeaseShared;
 pub use self::state::Mode;
-pub(crate) use self::state::{Kept, OwnLabel, Subject, Telling, class_of};
+pub(crate) use self::state::{Kept, LeaseRequest, OwnLabel, Telling, class_of};
 use crate::{FencingToken, Guarantee, LeaseLost, LossReason, ResourceKey};
 
 /// A view of a held lease: its keys, how long it is valid, and whether it is lost.
