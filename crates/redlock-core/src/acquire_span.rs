@@ -52,9 +52,9 @@ impl AcquireSpan {
     }
 
     /// Reports that the caller has its turn in this process; only the first turn counts.
-    pub(crate) fn has_its_turn(&self) {
+    pub(crate) fn turn_began(&self) {
         if !self.had_a_turn.swap(true, Ordering::Relaxed) {
-            self.meter.has_its_turn(self.is_several, &self.began);
+            self.meter.turn_began(self.is_several, &self.began);
         }
     }
 
@@ -113,7 +113,8 @@ impl AcquireSpan {
     fn end(&self, result: &'static str) {
         self.is_over.store(true, Ordering::Relaxed);
         self.span.record("result", result);
-        self.meter.is_over(self.is_several, result, &self.began);
+        self.meter
+            .acquire_ended(self.is_several, result, &self.began);
     }
 }
 

@@ -117,21 +117,6 @@ impl LockGuard {
     }
 
     /// Returns a view of the lease, which the holder can clone and pass on.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let guard = redlock.acquire("import").await?;
-    /// let lease = guard.lease().clone();
-    /// let watch = tokio::spawn(async move { lease.lost().await });
-    /// guard.release().await?;
-    /// assert_eq!(watch.await?, redlock_core::LossReason::Released);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lease(&self) -> &Lease {
         self.held.lease()
     }
@@ -303,21 +288,6 @@ impl LockGuard {
     ///
     /// The client begins the release when the future is first polled or dropped; dropping it only gives up the
     /// confirmation.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let guard = redlock.acquire("report").await?;
-    /// // Writes the report.
-    /// if let Err(error) = guard.release().await {
-    ///     eprintln!("the report is written, but: {error}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn release(mut self) -> Result<(), ReleaseError> {
         self.is_gone = true;
         if self.held.was_last() {

@@ -162,6 +162,12 @@ thread_local! {
 /// let key = keys.lock(&"invoice:7".parse()?)?;
 /// assert_eq!(key, "{billing}:lock:invoice:7");
 /// assert_eq!(keys.resource(&key).as_deref(), Some("invoice:7"));
+/// assert_eq!(keys.line(&key), "{billing}:line:{billing}:lock:invoice:7");
+/// assert_eq!(keys.channel(42), "{billing}:wake:000000000000002a");
+///
+/// let job = keys.job(&"close-day".parse()?);
+/// assert_eq!(keys.job_of(&job).as_deref(), Some("close-day"));
+/// assert_eq!(keys.slots(&"export".parse()?), "{billing}:slots:export");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -196,19 +202,6 @@ impl NodeKeys {
     /// it: `sha256:` and 64 digits; `None` if it is not that.
     ///
     /// A resource may have such a name, too; then [`lock`](Self::lock) returns its key.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::Redlock;
-    ///
-    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
-    /// let key = keys.lock(&"x".repeat(400).parse()?)?;
-    /// let shown = keys.resource(&key).unwrap_or_default();
-    /// assert!(shown.starts_with("sha256:"));
-    /// assert_eq!(keys.lock_of_hash(&shown), Some(key));
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn lock_of_hash(&self, name: &str) -> Option<String> {
         let hash = name.strip_prefix("sha256:")?;
         let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
@@ -218,17 +211,6 @@ impl NodeKeys {
     }
 
     /// Returns the key of the line of callers that wait for a lock, given the lock's key.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::Redlock;
-    ///
-    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
-    /// let key = keys.lock(&"invoice:7".parse()?)?;
-    /// assert_eq!(keys.line(&key), "{billing}:line:{billing}:lock:invoice:7");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn line(&self, lock: &str) -> String {
         let prefix = self.0.prefix();
         let of_namespace = |rest: &str| {
@@ -243,47 +225,16 @@ impl NodeKeys {
 
     /// Returns the key under which a node remembers how many [slots](crate::Redlock::slots) a resource has, while one of
     /// them is held; slot 0 is the resource `NAME#0`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::Redlock;
-    ///
-    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
-    /// assert_eq!(keys.slots(&"export".parse()?), "{billing}:slots:export");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn slots(&self, key: &ResourceKey) -> String {
         self.0.own("slots", key).as_str().to_owned()
     }
 
     /// Returns the channel on which a node tells the client of this number that it has given a key to one of its callers.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::Redlock;
-    ///
-    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
-    /// assert_eq!(keys.channel(42), "{billing}:wake:000000000000002a");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn channel(&self, client: u64) -> String {
         format!("{}:wake:{client:016x}", self.0.prefix())
     }
 
     /// Returns the key under which a node remembers a job.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::Redlock;
-    ///
-    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
-    /// let key = keys.job(&"close-day".parse()?);
-    /// assert_eq!(keys.job_of(&key).as_deref(), Some("close-day"));
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn job(&self, job: &ResourceKey) -> String {
         self.0.encode_job(job).as_str().to_owned()
     }
@@ -301,17 +252,6 @@ impl NodeKeys {
     }
 
     /// Returns a pattern for `SCAN` that matches each lock's key; it may match other keys too.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::Redlock;
-    ///
-    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
-    /// assert_eq!(keys.pattern(), "{billing}:lock*");
-    /// assert_eq!(keys.job_pattern(), "{billing}:job*");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn pattern(&self) -> String {
         match &self.0 {
             KeyScheme::Namespace(_) => format!("{}:lock*", self.0.prefix()),

@@ -68,27 +68,6 @@ impl VirtualProcess {
     /// # Cancel safety
     ///
     /// Dropping the future drops `work`, even while the process is stopped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::VirtualProcess;
-    /// use std::time::Duration;
-    ///
-    /// let process = VirtualProcess::new();
-    /// let work = tokio::spawn(process.run(tokio::time::sleep(Duration::from_secs(1))));
-    /// tokio::task::yield_now().await;
-    /// process.freeze();
-    /// assert!(process.is_frozen());
-    /// tokio::time::sleep(Duration::from_secs(60)).await;
-    /// assert!(!work.is_finished());
-    /// process.thaw();
-    /// work.await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn run<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         let mut frozen = self.frozen.subscribe();
         async move {

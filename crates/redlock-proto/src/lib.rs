@@ -1,44 +1,23 @@
-//! The Redlock protocol, pure and deterministic.
+//! The protocol of `redlock-core`: pure, deterministic, and an internal part of it.
 //!
-//! This crate reads no clock, opens no socket, draws no random number and has no `async`.
-//! Time and randomness are arguments: the same inputs give the same outputs, so everything that can
-//! be wrong about the protocol is wrong here and is found in microseconds.
-//! `redlock-core` is the shell around it: it owns sockets, timers and tasks, and decides nothing.
+//! **Services use [`redlock-core`](https://docs.rs/redlock-core), `redlock-tower` or `redlock-cron`.**
+//! This crate has no interface of its own that stays: `redlock-core` depends on one exact version of it, and
+//! re-exports the few types that users meet.
+//! This page lists these types only; the other items are for `redlock-core`, the simulation and the model.
 //!
-//! # The story
+//! A node of your own, by [`redlock_core::node::Node`](https://docs.rs/redlock-core/latest/redlock_core/node/),
+//! gets [`Request`]s and returns an [`Answer`] with a [`Reply`] to each.
+//! [`Store`] executes all of them, as the nodes in memory do.
 //!
-//! A lock is a *lease* over N independent *nodes*.
-//! An [`Attempt`] asks every node at once, or a majority first ([`FanOut`]), and is decided as soon as a strict majority
-//! ([`Quorum::majority`]) has granted it, or no longer can.
-//! A granted attempt becomes a [`LeaseState`]: the lease is valid up to a deadline that counts from before the first
-//! request was sent ([`Timing::deadline`]).
-//! Only a confirmed [`Extension`] moves that deadline, and only later.
-//! An attempt that fails frees what it took at once, and its caller waits in line at the nodes: one that frees the key
-//! gives it to the first caller in the same step.
-//! Where the caller may not wait there, another attempt with a fresh [`OwnerId`] follows, after a random delay that
-//! [`RetryPolicy`] chooses.
-//! A [`Release`] frees the lease on every node that may hold it.
+//! The crate reads no clock, opens no socket, draws no random number and has no `async`.
+//! Time and randomness are arguments: the same inputs give the same outputs.
+//! So the simulation runs the code that production runs.
 //!
-//! A claim of a scheduled tick is an acquisition that nodes grant by their own clocks, and only of ticks after
-//! the newest one that they remember; it is won once a majority remembers it ([`Client::claim`]).
-//!
-//! A node carries a [`Request`] out in one of three ways: by the script that real servers run, by a transaction of their
-//! own commands for plain requests, or as [`Store`], the model that in-memory nodes run.
-//! Tests compare them.
-//!
-//! # Where the rules come from
-//!
-//! The algorithm is the one described in the Redis documentation ("Distributed Locks with Redis", the Redlock
-//! algorithm).
-//! The deadline is taken from the client's own clock before the first byte, as Gray and Cheriton's *Leases* (1989) ask.
-//! Clean-up follows wherever a node is not known to have refused.
-//!
-//! # Assumptions
-//!
-//! Exclusion rests on the rates of clocks ([`Timing::drift`]).
-//! It rests on nodes whose wall clocks are not stepped forward and which lose no single keys while they vote.
-//! It rests on clients that agree about all of these.
-//! `docs/safety.md` of the repository states each promise with its assumptions, and has the argument and its tests.
+//! The algorithm is the one in the Redis documentation ("Distributed Locks with Redis", the Redlock algorithm).
+//! The deadline is taken from the client's own clock before the first byte, as Gray and Cheriton's *Leases* (1989)
+//! ask.
+//! `docs/safety.md` of the repository states each promise with its assumptions, and has the argument and its tests;
+//! `ARCHITECTURE.md` follows an acquire through the parts.
 
 mod client;
 mod key;
@@ -55,25 +34,35 @@ mod time;
 mod token;
 
 pub use self::{
+    client::{JobRecord, JobState},
+    key::{HolderLabel, InvalidLabel, NodeKey, Printable},
+    lease::Fairness,
+    node::{Answer, Gift, Keyspace, Reply, Request, RunId, Standing, Store},
+    tick::{Note, RunRecord, RunState, Series, Tick, Word},
+    time::{NodeTime, Rounded},
+    token::{Fence, FencingToken, InvalidToken, StaleToken},
+};
+// For the shell, the simulation and the model.
+#[doc(hidden)]
+pub use self::{
     client::{
-        Acquire, Ask, Backlog, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobRecord,
-        JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
+        Acquire, Ask, Backlog, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, Majority,
+        NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
     },
-    key::{
-        CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, LockMode, NodeKey, OwnerId,
-        Printable, Shard, SlotCount,
-    },
-    lease::{Fairness, LeaseAction, LeaseState, LeftOver, Loss},
+    key::{CountedKey, InvalidKeySet, KeySet, LockMode, OwnerId, Shard, SlotCount},
+    lease::{LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Ticket},
     membership::{
         ClockReading, Clocks, Counters, Floor, KeyVerdict, NodeAnswer, NotAVote, Quorum, Survey,
     },
-    naming::{Confirms, Hearing, InformantId, Judgement, Pair, Roll, Shortfall, Statement, Term},
+    naming::{
+        Confirms, Hearing, InformantId, Judgement, NamedMark, Pair, Roll, Shortfall, Statement,
+    },
     node::{
-        Answer, ClusterVote, Done, Gift, GiveBack, InLine, Keyspace, LineCaller, LinePlace, Lock,
-        Look, Mark, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request, RequestError,
-        RunId, ServerInfo, Standing, Store, Transaction, Unfit, Verb, last_of_block, slot_of,
+        ClusterVote, Done, GiveBack, InLine, LineCaller, LinePlace, Lock, Look, Mark, MarkState,
+        NodeOutcome, NodeVerb, Quarantine, RequestError, ServerInfo, Transaction, Unfit, Verb,
+        last_of_block, slot_of,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,
@@ -81,11 +70,7 @@ pub use self::{
         Vote, Votes, Winning,
     },
     slab::{Places, Slab},
-    tick::{
-        JobEntry, JobVerb, NoClaim, Note, RunRecord, RunState, Series, Tick, Window, Word, ledger,
-    },
-    time::{Instant, NodeTime, Rounded, Timing},
-    token::{
-        Fence, FencingToken, InvalidToken, Settled, StaleToken, TokenBlock, next_counter, settle,
-    },
+    tick::{JobEntry, JobVerb, NoClaim, Window, ledger},
+    time::{Instant, Timing},
+    token::{Settled, TokenBlock, next_counter, settle},
 };

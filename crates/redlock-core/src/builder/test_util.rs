@@ -91,7 +91,7 @@ impl RedlockBuilder {
 
     /// Sets how many of the nodes an acquire or a renewal asks at once, for tests of both ways.
     ///
-    /// Default: [`FanOut::Adaptive`], which [Fan-out](crate#fan-out) describes; it is the only choice in production.
+    /// Default: [`FanOut::Adaptive`], which [Fan-out](crate::guide::waiting#fan-out) describes; it is the only choice in production.
     /// With [`FanOut::Majority`] the renewals of a single lease ask a majority, too; [`FanOut::All`] always asks all.
     ///
     /// # Examples

@@ -9,12 +9,21 @@ use crate::{ResourceKey, Series, Tick, Wait, Word};
 /// # Examples
 ///
 /// ```
-/// use redlock_core::ClaimOptions;
+/// use redlock_core::{ClaimOptions, Series, Wait};
 /// use std::time::Duration;
 ///
 /// let options = ClaimOptions::new("pod-7")
+///     .early(Duration::ZERO)
 ///     .start_within(Duration::from_secs(60))
+///     .ttl(Duration::from_secs(30))
+///     .max_hold(Duration::from_secs(600))
 ///     .fingerprint(0x5eed);
+/// let second_attempt = ClaimOptions::new("pod-7")
+///     .series(Series::TICKS)
+///     .attempt(2)
+///     .lock("report:7".parse()?)
+///     .wait(Wait::Never);
+/// # Ok::<_, redlock_core::InvalidKey>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until they are passed to a claim"]
@@ -57,17 +66,6 @@ impl ClaimOptions {
     /// Each series has a watermark of its own, so a tick that was claimed in one can be claimed in another.
     /// Nodes keep the last 101 runs of a series, and of one with an upper-case letter the last.
     /// A reading of the job [returns them all](crate::JobReading::record).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::{ClaimOptions, Series};
-    ///
-    /// // The moments at which an operator asks for a run, beside the scheduled ones.
-    /// const REQUESTS: Series = Series::new('q');
-    /// let options = ClaimOptions::new("pod-7").series(REQUESTS);
-    /// # drop(options);
-    /// ```
     pub fn series(mut self, series: Series) -> Self {
         self.series = series;
         self
@@ -77,16 +75,6 @@ impl ClaimOptions {
     ///
     /// No run of a tick can be claimed after a later one of that tick, or of a later tick, in the same series.
     /// A claim with another number fails before any node is asked, as one with an option that is not valid.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::ClaimOptions;
-    ///
-    /// // Once more, after the first run of the tick has failed.
-    /// let options = ClaimOptions::new("pod-7").attempt(2);
-    /// # drop(options);
-    /// ```
     pub fn attempt(mut self, attempt: u8) -> Self {
         self.attempt = attempt;
         self
@@ -97,17 +85,6 @@ impl ClaimOptions {
     /// Jobs that share a lock do not run at the same time, and their runs have one order of fencing tokens.
     /// Runs of a job that replicas claim under different locks may overlap, and their tokens have no order.
     /// No tick is claimed twice, as long as all claims of the same tick use the same lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::{ClaimOptions, ResourceKey};
-    ///
-    /// // Two jobs that must not run at the same time.
-    /// let options = ClaimOptions::new("pod-7").lock(ResourceKey::new("jobs", "ledger")?);
-    /// # drop(options);
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn lock(mut self, lock: ResourceKey) -> Self {
         self.lock = Some(lock);
         self
@@ -121,17 +98,6 @@ impl ClaimOptions {
     /// A node that lost its data refuses the ticks that a replica could have claimed before the node voted again, and
     /// it relies on the claimant's value to know how early that could be.
     /// So after a first start, or after the loss of a majority, no replica can claim a tick for this long.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::ClaimOptions;
-    /// use std::time::Duration;
-    ///
-    /// // Clocks are within a second of each other.
-    /// let options = ClaimOptions::new("pod-7").early(Duration::from_secs(1));
-    /// # drop(options);
-    /// ```
     pub fn early(mut self, early: Duration) -> Self {
         self.early = early;
         self
@@ -139,26 +105,6 @@ impl ClaimOptions {
 
     /// Sets by how much the nodes' clocks may be after the tick: 10 s by default, a year at most, in whole
     /// milliseconds.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::{ClaimOptions, ClaimOutcome, Tick};
-    /// use std::time::{Duration, SystemTime};
-    ///
-    /// let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    /// let tick = Tick::from_millis((now.as_secs() - 30) * 1_000).ok_or("the clock is off by centuries")?;
-    /// let late = redlock.claim("close-day", tick, ClaimOptions::new("pod-7")).await?;
-    /// assert!(matches!(late, ClaimOutcome::TooLate { .. }));
-    ///
-    /// let options = ClaimOptions::new("pod-7").start_within(Duration::from_secs(60));
-    /// assert!(redlock.claim("close-day", tick, options).await?.won().is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn start_within(mut self, start_within: Duration) -> Self {
         self.start_within = start_within;
         self
@@ -169,17 +115,6 @@ impl ClaimOptions {
     /// the client's `ttl` by default.
     ///
     /// It limits how long a crashed replica keeps the next tick from running.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::ClaimOptions;
-    /// use std::time::Duration;
-    ///
-    /// // The job is due every five seconds: a replica that crashes costs one tick at most.
-    /// let options = ClaimOptions::new("pod-7").ttl(Duration::from_secs(4));
-    /// # drop(options);
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
@@ -190,16 +125,6 @@ impl ClaimOptions {
     ///
     /// If a majority has granted the tick in this time, the claim may take longer to confirm it, for as long as the
     /// lease lasts, because the tick would be lost otherwise.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::{ClaimOptions, Wait};
-    ///
-    /// // A tick that comes while a run goes on is skipped.
-    /// let options = ClaimOptions::new("pod-7").wait(Wait::Never);
-    /// # drop(options);
-    /// ```
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = wait.duration();
         self
@@ -207,16 +132,6 @@ impl ClaimOptions {
 
     /// Sets the longest time for which the run may hold the lock, however often the client renews it; without end by
     /// default.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::ClaimOptions;
-    /// use std::time::Duration;
-    ///
-    /// let options = ClaimOptions::new("pod-7").max_hold(Duration::from_secs(15 * 60));
-    /// # drop(options);
-    /// ```
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
         self
@@ -226,18 +141,6 @@ impl ClaimOptions {
     ///
     /// The nodes do not refuse replicas with different numbers.
     /// A claimant sees the number of the run before, and so does a caller that reads the job's status.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::ClaimOptions;
-    /// use std::hash::{DefaultHasher, Hash, Hasher};
-    ///
-    /// let mut configuration = DefaultHasher::new();
-    /// ("0 0 2 * * *", "Europe/Berlin").hash(&mut configuration);
-    /// let options = ClaimOptions::new("pod-7").fingerprint(configuration.finish());
-    /// # drop(options);
-    /// ```
     pub fn fingerprint(mut self, fingerprint: u64) -> Self {
         self.fingerprint = fingerprint;
         self

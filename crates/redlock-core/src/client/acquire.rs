@@ -9,7 +9,7 @@ use crate::{
     Wait,
     acquire_span::AcquireSpan,
     engine::{AcquireRequest, NotWon},
-    lease::{Subject, class_of},
+    lease::{LeaseRequest, class_of},
     meter::LockMeter,
     scope::{self, HeldByScopes},
 };
@@ -107,7 +107,7 @@ impl Redlock {
     /// behind callers of other processes that came before it.
     /// A strict majority decides an acquire.
     /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
-    /// [Fan-out](crate#fan-out) says.
+    /// [Fan-out](crate::guide::waiting#fan-out) says.
     /// A wait ends by its deadline, or at most two time limits of a node (half a second each by default) later: the
     /// last attempt begins at the deadline, and the client may have to store its token on a majority.
     /// The caller waits for another holder only: without a majority of the nodes an acquire fails earlier, as
@@ -285,7 +285,7 @@ impl Redlock {
         let meter = options.meter.unwrap_or_else(|| client.meter.lock(class));
         let has_own_label = options.label.is_some();
         let request = AcquireRequest {
-            subject: Subject {
+            subject: LeaseRequest {
                 mode: options.mode,
                 guarantee: client.settings.guarantee,
                 keys: keys.clone(),
@@ -365,19 +365,6 @@ impl Redlock {
     /// same leases.
     ///
     /// With the feature `metrics`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let [namespace, lock] = redlock.lock_labels(Some("order"));
-    /// assert_eq!((namespace.0, &*namespace.1), ("namespace", "redlock"));
-    /// assert_eq!((lock.0, &*lock.1), ("lock", "order"));
-    /// # Ok(())
-    /// # }
-    /// ```
     #[cfg(feature = "metrics")]
     pub fn lock_labels(&self, class: Option<&str>) -> [(&'static str, std::sync::Arc<str>); 2] {
         self.client.meter.lock(class).labels()

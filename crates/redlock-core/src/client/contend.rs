@@ -10,7 +10,7 @@ use crate::{
     AcquireError, InvalidKey, LockGuard, Mode, Wait,
     acquire_span::{self, AcquireSpan},
     engine::{AcquireAnswer, AcquireRequest, NotWon, Parked},
-    lease::Subject,
+    lease::LeaseRequest,
     meter::LockMeter,
     queue::Turn,
     scope::{self, Scopes},
@@ -90,7 +90,7 @@ impl ClientShared {
             let callers = self.queue.callers_of(&request.subject.keys);
             NotWon::Failed(error).ahead(callers)
         })?;
-        span.has_its_turn();
+        span.turn_began();
         request.subject.place = turn.ticket();
         let parked = turn.inherit();
         if request.subject.terms.fairness == Fairness::Strict {
@@ -135,7 +135,7 @@ impl ClientShared {
             }
         };
         let turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
-        span.has_its_turn();
+        span.turn_began();
         if let Some(turn) = &turn {
             // A parked lease is exclusive; dropping it releases it.
             drop(turn.inherit());
@@ -210,7 +210,7 @@ impl ClientShared {
 
     /// Returns what the driver is asked; most turns on a busy key never come to that.
     fn acquire_of(&self, request: &AcquireRequest) -> Result<Acquire, InvalidKey> {
-        let Subject {
+        let LeaseRequest {
             keys, mode, terms, ..
         } = &request.subject;
         Ok(Acquire {

@@ -77,26 +77,6 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// If the future is dropped, any of the nodes may have forgotten the jobs.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use redlock_core::{ClaimOptions, ClaimOutcome, Tick};
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let now = redlock.node_time().await.ok_or("unknown")?.duration_since(std::time::UNIX_EPOCH)?.as_millis();
-    /// # let tick = Tick::from_millis(now as u64).ok_or("it is in range")?;
-    /// # let claim = redlock.claim("close-day", tick, ClaimOptions::new("here")).await?;
-    /// # let ClaimOutcome::Won(claim) = claim else { panic!("{claim:?}") };
-    /// # claim.finish(redlock_core::Word::new("ok").ok_or("a word")?, std::time::Duration::ZERO).await?;
-    /// assert_eq!(redlock.job_status("close-day").await?.state().map(|state| state.runs.len()), Some(1));
-    /// let forgotten = redlock.dangerous_forget_jobs(&["close-day".parse()?]).await;
-    /// assert!(forgotten.is_whole());
-    /// assert_eq!(redlock.job_status("close-day").await?.state().map(|state| state.runs.len()), Some(0));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn dangerous_forget_jobs(&self, jobs: &[ResourceKey]) -> Forgotten {
         let client = &*self.client;
         let keys: Vec<NodeKey> = jobs

@@ -7,7 +7,7 @@ use crate::{
     AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
     JobReading, Mode, NodeReport, ResourceKey, ResourceKeys, Tick, Wait, Word,
     engine::{AcquireRequest, NotWon},
-    lease::Subject,
+    lease::LeaseRequest,
     scope::{self, HeldByScopes, Scopes},
 };
 
@@ -133,7 +133,7 @@ impl Redlock {
             Wait::UpTo(options.wait)
         };
         let request = AcquireRequest {
-            subject: Subject {
+            subject: LeaseRequest {
                 mode: Mode::Exclusive,
                 guarantee: client.settings.guarantee,
                 keys,
@@ -187,20 +187,6 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let status = redlock.job_status("close-day").await?;
-    /// let state = status.state().ok_or("too few nodes have answered")?;
-    /// assert!(state.runs.is_empty(), "it never ran");
-    /// assert_eq!(status.reports().len(), 3);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn job_status<K>(&self, job: K) -> Result<JobReading, InvalidKey>
     where
         K: TryInto<ResourceKey>,

@@ -126,23 +126,6 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// The client is closed once the future was polled; dropping it only stops waiting.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::AcquireErrorKind;
-    ///
-    /// let guard = redlock.acquire("report").await?;
-    /// drop(guard);
-    /// redlock.close().await; // the release was confirmed, or its node's time is over
-    /// let refused = redlock.acquire("report").await.unwrap_err();
-    /// assert_eq!(refused.kind(), AcquireErrorKind::Closed);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn close(&self) {
         self.client.closing.cancel();
         // A caller that waits for a parked lease may be polled late, or never.
@@ -190,19 +173,6 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// assert!(redlock.is_ready().await);
-    /// redlock.close().await;
-    /// assert!(!redlock.is_ready().await);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn is_ready(&self) -> bool {
         let standing = self.client.engine.standing().await;
         let voting = standing
@@ -221,23 +191,6 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::Redlock;
-    /// use std::time::{Duration, SystemTime};
-    ///
-    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// redlock.acquire("invoice:2026-11").await?.release().await?;
-    /// let theirs = redlock.node_time().await.ok_or("their clocks disagree")?;
-    /// let ahead = SystemTime::now().duration_since(theirs).unwrap_or_default();
-    /// assert!(ahead < Duration::from_secs(1), "synchronise this machine's clock");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn node_time(&self) -> Option<SystemTime> {
         let time = self.client.engine.node_time().await?;
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(time.as_micros()))

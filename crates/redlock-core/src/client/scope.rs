@@ -74,18 +74,6 @@ impl Redlock {
     /// Returns the scope of this client in which this code runs: the innermost, if there are several.
     ///
     /// A task that the work spawns needs it, to join the scope by [`Scope::enter`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// assert!(redlock.current_scope().is_none());
-    /// redlock.scope(async { assert!(redlock.current_scope().is_some()) }).await;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn current_scope(&self) -> Option<Scope> {
         current(self.id()).pop()
     }

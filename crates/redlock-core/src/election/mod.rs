@@ -15,7 +15,7 @@ pub use self::{
 };
 use self::{
     preference::Preference,
-    term::{Ending, OwnTerm},
+    term::{OwnTerm, Resignation},
 };
 use crate::{
     AcquireError, AcquireErrorKind, AcquireOptions, BuildError, InvalidKey, Lease, LockGuard,
@@ -114,19 +114,6 @@ impl Redlock {
     ///
     /// The class of its leases is the class of the [key](ResourceKey::class), or else the name itself, so a name without a
     /// class must be no secret: log lines and metrics show it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let election = redlock.election("importer").candidate("web-7").build()?;
-    /// assert_eq!(election.candidate().as_str(), "web-7");
-    /// assert_eq!(election.ttl(), redlock.ttl());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn election<K>(&self, name: K) -> ElectionBuilder
     where
         K: TryInto<ResourceKey>,
@@ -216,18 +203,6 @@ impl Election {
     /// leases.
     ///
     /// With the feature `metrics`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let [_, lock] = redlock.election("importer").build()?.lock_labels();
-    /// assert_eq!(&*lock.1, "importer");
-    /// # Ok(())
-    /// # }
-    /// ```
     #[cfg(feature = "metrics")]
     pub fn lock_labels(&self) -> [(&'static str, Arc<str>); 2] {
         let class = self.key.class().unwrap_or_else(|| self.key.as_str());
@@ -282,7 +257,7 @@ impl Election {
                     continue;
                 }
             };
-            let ending = Ending::of(&term);
+            let ending = Resignation::of(&term);
             let lease = term.lease().clone();
             let has_returned = select! {
                 biased;
@@ -371,24 +346,6 @@ impl Election {
     ///
     /// It asks no node, and is meant for code beside the work that leads, such as the handlers of a server: they write
     /// with its [token](Lease::token), or [run](Lease::run) for as long as the term lasts.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::Wait;
-    ///
-    /// let election = redlock.election("importer").build()?;
-    /// let term = election.lead_with(Wait::Never).await?;
-    /// let lease = election.lease().ok_or("it leads")?;
-    /// assert_eq!(lease.token(), term.token());
-    /// term.resign().await?;
-    /// assert!(election.lease().is_none());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lease(&self) -> Option<Lease> {
         let own = self.own.borrow();
         own.as_ref().filter(|lease| lease.is_held()).cloned()

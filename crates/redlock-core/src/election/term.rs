@@ -103,9 +103,9 @@ impl fmt::Debug for Term {
 }
 
 /// The end of a term, wherever its work has put it; dropping this resigns the term in the background.
-pub(super) struct Ending(SharedGuard, OwnTerm);
+pub(super) struct Resignation(SharedGuard, OwnTerm);
 
-impl Ending {
+impl Resignation {
     pub(super) fn of(term: &Term) -> Self {
         Self(Arc::clone(&term.guard), Arc::clone(&term.election.own))
     }
@@ -120,7 +120,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for Resignation {
     fn drop(&mut self) {
         drop(take(&self.0));
     }

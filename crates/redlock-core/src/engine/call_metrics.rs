@@ -48,7 +48,7 @@ pub(super) fn watched(
             span.record("error.type", error_type(error));
             span.record("reason", &*error.reason);
         }
-        unanswered.is_over(result.is_ok());
+        unanswered.count(result.is_ok());
         result
     };
     work.boxed()
@@ -58,7 +58,7 @@ pub(super) fn watched(
 struct Unanswered(Option<(NodeMeter, Stopwatch)>);
 
 impl Unanswered {
-    fn is_over(&mut self, is_ok: bool) {
+    fn count(&mut self, is_ok: bool) {
         if let Some((meter, began)) = self.0.take() {
             meter.answered(is_ok, &began);
         }
@@ -67,7 +67,7 @@ impl Unanswered {
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        self.is_over(false);
+        self.count(false);
     }
 }
 

@@ -14,8 +14,8 @@ use tokio::{
 };
 
 use super::{
-    AcquireCaller, Command, alarm::Alarm, entropy::Source, hand_overs::HandOver,
-    handle::WeakEngineHandle, hearing::Heard, link::NodeLink, log::Origin,
+    AcquireCaller, DriverCommand, alarm::Alarm, entropy::Source, hand_overs::HandOver,
+    handle::WeakEngineHandle, link::NodeLink, log::Origin, subscription::SubscriptionEvent,
 };
 use crate::names::NodeNames;
 use crate::{
@@ -54,10 +54,10 @@ pub(super) struct Driver {
     /// The numbers that neither an acquisition nor a lease uses any more, and that the driver must return.
     pub(super) over: Vec<u64>,
     /// The commands that the protocol has not answered yet.
-    pub(super) asked: Slab<Command>,
+    pub(super) asked: Slab<DriverCommand>,
     pub(super) links: Vec<NodeLink>,
     /// The commands of callers; `None` once the last of them is gone.
-    commands: Option<mpsc::UnboundedReceiver<Command>>,
+    commands: Option<mpsc::UnboundedReceiver<DriverCommand>>,
     /// Whether callers may ask for more than was heard at once.
     has_more: bool,
     closers: Vec<oneshot::Sender<()>>,
@@ -73,7 +73,7 @@ impl Driver {
         handles: WeakEngineHandle,
         names: NodeNames,
         links: Vec<NodeLink>,
-        commands: mpsc::UnboundedReceiver<Command>,
+        commands: mpsc::UnboundedReceiver<DriverCommand>,
     ) -> Self {
         let EngineConfig {
             client,
@@ -210,12 +210,12 @@ impl Driver {
     /// Tells the protocol of a node's messages; returns whether there were any.
     fn tell_messages(&mut self, node: usize) -> bool {
         let mut is_news = false;
-        while let Some(heard) = self.links[node].poll_heard() {
+        while let Some(heard) = self.links[node].poll_message() {
             is_news = true;
             match heard {
-                Heard::Begins => self.client.on_listening(node, true),
-                Heard::Ends(_) => self.client.on_listening(node, false),
-                Heard::Gift(gift) => self.client.on_gift(node, gift, self.now()),
+                SubscriptionEvent::Begins => self.client.on_listening(node, true),
+                SubscriptionEvent::Ends(_) => self.client.on_listening(node, false),
+                SubscriptionEvent::Gift(gift) => self.client.on_gift(node, gift, self.now()),
             }
         }
         if is_news {
@@ -224,10 +224,10 @@ impl Driver {
         is_news
     }
 
-    fn on_command(&mut self, command: Command) {
+    fn on_command(&mut self, command: DriverCommand) {
         let now = self.now();
         match command {
-            Command::Acquire {
+            DriverCommand::Acquire {
                 id,
                 acquire,
                 claim,
@@ -239,17 +239,17 @@ impl Driver {
                     None => self.client.acquire(id, acquire, now),
                 }
             }
-            Command::Upgrade { id, lease, caller } => {
+            DriverCommand::Upgrade { id, lease, caller } => {
                 self.waiting.insert(id, caller);
                 self.client.upgrade(lease, id, now);
             }
-            Command::Finish {
+            DriverCommand::Finish {
                 lease,
                 outcome,
                 took,
                 note,
             } => self.client.finish(lease, outcome, took, note, now),
-            Command::ReadJob {
+            DriverCommand::ReadJob {
                 ref job,
                 ref lock,
                 at,
@@ -259,38 +259,38 @@ impl Driver {
                 let ask = self.asked.add(command);
                 self.client.read_job(ask, &job, &lock, at, now);
             }
-            Command::Abandon { id } => {
+            DriverCommand::Abandon { id } => {
                 self.no_longer_waiting(id);
                 self.client.abandon(id, now);
             }
-            Command::Extend { lease, .. } => {
+            DriverCommand::Extend { lease, .. } => {
                 let ask = self.asked.add(command);
                 self.client.extend(lease, ask, now);
             }
-            Command::Downgrade { lease, .. } => {
+            DriverCommand::Downgrade { lease, .. } => {
                 let ask = self.asked.add(command);
                 self.client.downgrade(lease, ask, now);
             }
-            Command::Release { lease, ref answer } => {
+            DriverCommand::Release { lease, ref answer } => {
                 let is_asked = answer.is_some();
                 self.forget(lease);
                 let ask = is_asked.then(|| self.asked.add(command));
                 self.client.release(lease, ask, now);
             }
-            Command::Leave { lease } => {
+            DriverCommand::Leave { lease } => {
                 self.forget(lease);
                 self.client.leave(lease);
             }
             // It has seen them before this.
-            Command::SeeHandOvers => {}
-            Command::Bless { .. } => {
+            DriverCommand::SeeHandOvers => {}
+            DriverCommand::Bless { .. } => {
                 let ask = self.asked.add(command);
                 self.client.bless(ask, now);
             }
             // The caller may have stopped waiting.
-            Command::Standing { answer } => drop(answer.send(self.client.standing(now))),
-            Command::NodeTime { answer } => drop(answer.send(self.client.node_time(now))),
-            Command::Close { answer } => self.close(Some(answer)),
+            DriverCommand::Standing { answer } => drop(answer.send(self.client.standing(now))),
+            DriverCommand::NodeTime { answer } => drop(answer.send(self.client.node_time(now))),
+            DriverCommand::Close { answer } => self.close(Some(answer)),
         }
         self.follow();
     }

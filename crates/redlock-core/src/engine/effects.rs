@@ -6,7 +6,7 @@ use redlock_proto::{
 };
 
 use super::{
-    AcquireCaller, Command, NotWon,
+    AcquireCaller, DriverCommand, NotWon,
     driver::Driver,
     held::HeldLease,
     link::{LinkState, NodeLink},
@@ -52,7 +52,7 @@ impl Driver {
                     record,
                     answers,
                 } => {
-                    if let Some(Command::ReadJob { answer, .. }) = self.asked.remove(ask) {
+                    if let Some(DriverCommand::ReadJob { answer, .. }) = self.asked.remove(ask) {
                         drop(answer.send((record, answers)));
                     }
                 }
@@ -88,7 +88,7 @@ impl Driver {
                 Effect::ExtensionOver { ask, result } => self.extension_over(ask, result),
                 Effect::ReleaseOver { ask, result } => self.release_over(ask, result),
                 Effect::Blessed { ask, answers } => {
-                    if let Some(Command::Bless { answer }) = self.asked.remove(ask) {
+                    if let Some(DriverCommand::Bless { answer }) = self.asked.remove(ask) {
                         drop(answer.send(answers));
                     }
                 }
@@ -152,8 +152,9 @@ impl Driver {
     }
 
     fn extension_over(&mut self, ask: u64, result: Result<(), NotExtended>) {
-        let Some(Command::Extend { lease, answer } | Command::Downgrade { lease, answer }) =
-            self.asked.remove(ask)
+        let Some(
+            DriverCommand::Extend { lease, answer } | DriverCommand::Downgrade { lease, answer },
+        ) = self.asked.remove(ask)
         else {
             return;
         };
@@ -174,7 +175,7 @@ impl Driver {
     }
 
     fn release_over(&mut self, ask: u64, result: Result<(), NotReleased>) {
-        if let Some(Command::Release {
+        if let Some(DriverCommand::Release {
             answer: Some(answer),
             ..
         }) = self.asked.remove(ask)

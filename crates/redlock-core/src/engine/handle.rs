@@ -19,9 +19,10 @@ use tokio::{
 };
 
 use super::{
-    AcquireAnswer, AcquireCaller, AcquireRequest, Command, JobAnswer, NotWon, hand_overs::HandOvers,
+    AcquireAnswer, AcquireCaller, AcquireRequest, DriverCommand, JobAnswer, NotWon,
+    hand_overs::HandOvers,
 };
-use crate::{AcquireError, lease::Subject};
+use crate::{AcquireError, lease::LeaseRequest};
 
 /// A handle to the driver; the driver ends when the last one is gone and nothing is left to clean up.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub(crate) struct EngineHandle(Arc<CallersEnd>);
 /// The callers' end of the channel to the driver, which all handles share.
 #[derive(Debug)]
 struct CallersEnd {
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<DriverCommand>,
     common: Arc<EngineCommon>,
 }
 
@@ -92,7 +93,7 @@ impl WeakEngineHandle {
 
 impl EngineHandle {
     /// Makes the handle of a driver whose rounds have this limit.
-    pub(super) fn new(node_timeout: Duration) -> (Self, mpsc::UnboundedReceiver<Command>) {
+    pub(super) fn new(node_timeout: Duration) -> (Self, mpsc::UnboundedReceiver<DriverCommand>) {
         let (commands, received) = mpsc::unbounded_channel();
         let common = EngineCommon {
             client: NEXT_CLIENT.fetch_add(1, Ordering::Relaxed),
@@ -138,7 +139,7 @@ impl EngineHandle {
             ..
         } = request;
         let limit = wait + acquire.timing.key_ttl();
-        let command = |id, caller| Command::Acquire {
+        let command = |id, caller| DriverCommand::Acquire {
             id,
             acquire,
             claim,
@@ -151,9 +152,9 @@ impl EngineHandle {
     /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number.
     ///
     /// Dropping the future at any point leaves the shared lease as it is, and nothing else behind.
-    pub(super) async fn upgrade(&self, lease: u64, subject: Subject) -> AcquireAnswer {
+    pub(super) async fn upgrade(&self, lease: u64, subject: LeaseRequest) -> AcquireAnswer {
         let limit = subject.terms.timing.key_ttl();
-        let command = |id, caller| Command::Upgrade { id, lease, caller };
+        let command = |id, caller| DriverCommand::Upgrade { id, lease, caller };
         self.win(limit, subject, false, command, || ()).await
     }
 
@@ -163,9 +164,9 @@ impl EngineHandle {
     async fn win(
         &self,
         limit: Duration,
-        subject: Subject,
+        subject: LeaseRequest,
         is_part: bool,
-        command: impl FnOnce(u64, AcquireCaller) -> Command,
+        command: impl FnOnce(u64, AcquireCaller) -> DriverCommand,
         then: impl FnOnce(),
     ) -> AcquireAnswer {
         let (answer, answered) = oneshot::channel();
@@ -211,7 +212,7 @@ impl EngineHandle {
         at: Option<usize>,
     ) -> JobAnswer {
         let (job, lock) = (job.clone(), lock.clone());
-        let read = self.ask(|answer| Command::ReadJob {
+        let read = self.ask(|answer| DriverCommand::ReadJob {
             job,
             lock,
             at,
@@ -222,26 +223,26 @@ impl EngineHandle {
 
     /// Lets every node vote that is only quarantined; says where each node stands then.
     pub(crate) async fn bless(&self) -> Vec<NodeAnswer> {
-        let blessed = self.ask(|answer| Command::Bless { answer });
+        let blessed = self.ask(|answer| DriverCommand::Bless { answer });
         blessed.await.unwrap_or_default()
     }
 
     /// Returns where each node stands.
     pub(crate) async fn standing(&self) -> Vec<NodeAnswer> {
-        let standing = self.ask(|answer| Command::Standing { answer });
+        let standing = self.ask(|answer| DriverCommand::Standing { answer });
         standing.await.unwrap_or_default()
     }
 
     /// Returns what the nodes' wall clocks show.
     pub(crate) async fn node_time(&self) -> Option<NodeTime> {
-        let time = self.ask(|answer| Command::NodeTime { answer });
+        let time = self.ask(|answer| DriverCommand::NodeTime { answer });
         time.await.flatten()
     }
 
     /// Ends every acquisition and waits until all clean-up is done, which takes `limit` and a little more at most.
     pub(crate) async fn close(&self, limit: Duration) {
         let (answer, answered) = oneshot::channel();
-        self.send(Command::Close { answer });
+        self.send(DriverCommand::Close { answer });
         // An error means that the driver is gone, and so is everything it had to do.
         let _ = answer_within(answered, limit + self.patience()).await;
     }
@@ -249,7 +250,7 @@ impl EngineHandle {
     /// Sends a command now; the future awaits its answer, and is `None` if the driver hangs or is gone.
     pub(super) fn ask<T>(
         &self,
-        command: impl FnOnce(Sender<T>) -> Command,
+        command: impl FnOnce(Sender<T>) -> DriverCommand,
     ) -> impl Future<Output = Option<T>> {
         let (answer, answered) = oneshot::channel();
         self.send(command(answer));
@@ -270,7 +271,7 @@ impl EngineHandle {
         &self.0.common.hand_overs
     }
 
-    pub(super) fn send(&self, command: Command) {
+    pub(super) fn send(&self, command: DriverCommand) {
         if !self.0.common.has_driver() {
             // Nothing takes it, and its sender sees that it was dropped.
             return;
@@ -298,7 +299,7 @@ struct PendingAcquire<'a> {
 impl Drop for PendingAcquire<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.engine.send(Command::Abandon { id: self.id });
+            self.engine.send(DriverCommand::Abandon { id: self.id });
         }
     }
 }

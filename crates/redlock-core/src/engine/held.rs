@@ -11,11 +11,11 @@ use std::{
 use redlock_proto::{Instant, Note, ParkedLease, TokenBlock, Word};
 use tracing::Span;
 
-use super::{Command, NotWon, handle::EngineHandle};
+use super::{DriverCommand, NotWon, handle::EngineHandle};
 use crate::{
     ExtendError, Lease, LossReason, Mode, ReleaseError,
     clock::Clock,
-    lease::{Kept, Subject, Telling},
+    lease::{Kept, LeaseRequest, Telling},
     queue::Turn,
 };
 
@@ -54,7 +54,7 @@ struct HeldStage {
 /// What ends the leases that were acquired in it.
 pub(crate) trait Scoped: Send + Sync {
     /// Counts a lease as its own; a lease that comes when it has ended is over.
-    fn has_got(&self, held: &Arc<HeldLease>);
+    fn add_held(&self, held: &Arc<HeldLease>);
 }
 
 impl HeldLease {
@@ -138,7 +138,7 @@ impl HeldLease {
     /// Records the outcome of the run under a lease that was claimed.
     pub(crate) fn finish(&self, outcome: Word, took: Duration, note: Option<Note>) {
         self.while_held(|lease| {
-            self.engine.send(Command::Finish {
+            self.engine.send(DriverCommand::Finish {
                 lease,
                 outcome,
                 took,
@@ -150,7 +150,7 @@ impl HeldLease {
     /// Asks a majority to keep the lease for its whole time to live from now.
     pub(crate) async fn extend(&self) -> Result<(), ExtendError> {
         let extending = self.while_held(|lease| {
-            let extend = move |answer| Command::Extend { lease, answer };
+            let extend = move |answer| DriverCommand::Extend { lease, answer };
             self.engine.ask(extend)
         });
         match extending {
@@ -166,7 +166,7 @@ impl HeldLease {
                 return None;
             }
             self.lease.share();
-            let downgrade = move |answer| Command::Downgrade { lease, answer };
+            let downgrade = move |answer| DriverCommand::Downgrade { lease, answer };
             Some(self.engine.ask(downgrade))
         });
         let Some(downgrading) = downgrading else {
@@ -187,7 +187,7 @@ impl HeldLease {
     pub(crate) fn upgrade(&self) -> Option<impl Future<Output = Result<Self, NotWon>> + use<>> {
         let lease = self.while_held(|lease| lease)?;
         let engine = self.engine.clone();
-        let subject = Subject {
+        let subject = LeaseRequest {
             mode: Mode::Exclusive,
             place: None,
             ..self.lease.subject().clone()
@@ -209,7 +209,7 @@ impl HeldLease {
         };
         held.ends_with(Weak::clone(scope));
         match scope.upgrade() {
-            Some(scope) => scope.has_got(held),
+            Some(scope) => scope.add_held(held),
             // It has ended meanwhile.
             None => _ = held.end_with_its_scope(),
         }
@@ -242,7 +242,7 @@ impl HeldLease {
             Err(turn) => turn,
         };
         let lost = self.end_views();
-        let confirmed = self.engine.ask(|answer| Command::Release {
+        let confirmed = self.engine.ask(|answer| DriverCommand::Release {
             lease: self.id,
             answer: Some(answer),
         });
@@ -263,7 +263,7 @@ impl HeldLease {
         let stage = self.stage();
         // The first reason stays.
         let over =
-            (!stays && !stage.is_given_up).then(|| self.lease.is_over(LossReason::ScopeEnded));
+            (!stays && !stage.is_given_up).then(|| self.lease.take_end(LossReason::ScopeEnded));
         drop(stage);
         drop(over);
         if !self.give_up() {
@@ -341,12 +341,12 @@ impl HeldLease {
     fn leave(&self) {
         let _turn = self.take_turn();
         self.end_views();
-        self.engine.send(Command::Leave { lease: self.id });
+        self.engine.send(DriverCommand::Leave { lease: self.id });
     }
 
     fn release_unconfirmed(&self) {
         self.end_views();
-        self.engine.send(Command::Release {
+        self.engine.send(DriverCommand::Release {
             lease: self.id,
             answer: None,
         });
@@ -355,7 +355,7 @@ impl HeldLease {
     /// Views learn of the end before the first node does; returns the reason if there was one before.
     fn end_views(&self) -> Option<LossReason> {
         self.stage().is_over = true;
-        self.lease.is_over(LossReason::Released).before
+        self.lease.take_end(LossReason::Released).before
     }
 
     /// Asks the driver for something, unless the lease was given up.
@@ -405,7 +405,7 @@ pub(crate) struct Parked(Arc<HeldLease>);
 
 impl Parked {
     /// Returns the lease, for a caller that asks for it on the same terms, if enough of it is left.
-    pub(crate) fn take_over(self, subject: Subject, clock: Clock) -> Option<HeldLease> {
+    pub(crate) fn take_over(self, subject: LeaseRequest, clock: Clock) -> Option<HeldLease> {
         let before = &self.0;
         let (id, engine) = (before.id, &before.engine);
         // It has a loss, whichever holder the driver tells of it.
@@ -419,7 +419,7 @@ impl Parked {
         let tokens = parked.take_over(&subject.terms, clock.now())?;
         let next = before.lease.handed_over(subject, deadline, tokens.first());
         if engine.hand_overs().resume(id, next.clone()) {
-            engine.send(Command::SeeHandOvers);
+            engine.send(DriverCommand::SeeHandOvers);
         }
         // If the driver knows of a loss already, no holder has lost the lease.
         if was_lost() {
@@ -434,7 +434,7 @@ impl Parked {
 impl Drop for Parked {
     fn drop(&mut self) {
         if !self.0.stage().is_taken_over {
-            self.0.engine.send(Command::Release {
+            self.0.engine.send(DriverCommand::Release {
                 lease: self.0.id,
                 answer: None,
             });
@@ -454,7 +454,7 @@ mod fixtures {
 
     impl HeldLease {
         /// Returns a lease without a driver, its commands, and its clock.
-        pub(in super::super) fn for_tests() -> (Self, UnboundedReceiver<Command>, Clock) {
+        pub(in super::super) fn for_tests() -> (Self, UnboundedReceiver<DriverCommand>, Clock) {
             let clock = Clock::Tokio {
                 origin: tokio::time::Instant::now(),
             };
@@ -467,9 +467,9 @@ mod fixtures {
         }
     }
 
-    pub(super) fn subject() -> Subject {
+    pub(super) fn subject() -> LeaseRequest {
         let key: ResourceKey = "key".parse().unwrap();
-        Subject {
+        LeaseRequest {
             keys: key.into(),
             mode: Mode::Exclusive,
             guarantee: crate::Guarantee::Quorum,
@@ -516,7 +516,7 @@ mod tests {
     use crate::{ResourceKeys, queue::Queue};
 
     /// Notes how many commands the driver had when the next caller was woken for its turn.
-    struct Woken(UnboundedReceiver<Command>, AtomicUsize);
+    struct Woken(UnboundedReceiver<DriverCommand>, AtomicUsize);
 
     impl Wake for Woken {
         fn wake(self: Arc<Self>) {
@@ -565,7 +565,7 @@ mod tests {
     // Shows: T2.3.
     #[tokio::test(start_paused = true)]
     async fn whoever_is_woken_by_a_loss_can_look_at_the_lease() {
-        let lost = |held: &HeldLease| drop(held.lease.is_over(LossReason::MaxHold));
+        let lost = |held: &HeldLease| drop(held.lease.take_end(LossReason::MaxHold));
         assert_eq!(looks_at_the_end(lost).await, 2);
     }
 
@@ -617,7 +617,10 @@ mod tests {
         assert_eq!(parked.0.engine.hand_overs().take().len(), 1);
         let holding = parked.take_over(subject(), clock).unwrap();
         let command = commands.try_recv();
-        assert!(matches!(command, Ok(Command::SeeHandOvers)), "{command:?}");
+        assert!(
+            matches!(command, Ok(DriverCommand::SeeHandOvers)),
+            "{command:?}"
+        );
         drop(holding);
     }
 
@@ -631,7 +634,7 @@ mod tests {
         assert!(parked.take_over(subject(), clock).is_none());
         let command = commands.try_recv();
         assert!(
-            matches!(command, Ok(Command::Release { lease: 7, .. })),
+            matches!(command, Ok(DriverCommand::Release { lease: 7, .. })),
             "{command:?}"
         );
     }

@@ -18,8 +18,8 @@ use tokio::sync::watch;
 
 use super::{
     call_metrics::watched,
-    hearing::{Heard, Hearing},
     log::Origin,
+    subscription::{Subscription, SubscriptionEvent},
 };
 use crate::names::NodeName;
 use crate::{
@@ -51,9 +51,9 @@ pub(super) struct NodeLink {
     told: Option<Arc<str>>,
     connecting: Option<Connecting>,
     session: Option<Box<dyn Session>>,
-    hearing: Hearing,
+    subscription: Subscription,
     /// What was heard of its messages, in order.
-    heard: VecDeque<Heard>,
+    heard: VecDeque<SubscriptionEvent>,
     /// The calls without an answer, in order.
     calls: Vec<(u64, BoxFuture<'static, CallResult>)>,
     /// Whether calls were made since they were last looked at, and are written then.
@@ -61,17 +61,17 @@ pub(super) struct NodeLink {
     /// The answers of one look at the calls.
     answered: Vec<(u64, CallResult)>,
     /// What the node's code wakes.
-    bell: Arc<Bell>,
+    waker: Arc<LinkWaker>,
 }
 
 /// Tells the driver that a node has something to say, so that it need not ask all of them.
 #[derive(Default)]
-struct Bell {
+struct LinkWaker {
     has_rung: AtomicBool,
     driver: AtomicWaker,
 }
 
-impl Wake for Bell {
+impl Wake for LinkWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -109,12 +109,12 @@ impl NodeLink {
             told: None,
             connecting: None,
             session: None,
-            hearing: Hearing::default(),
+            subscription: Subscription::default(),
             heard: VecDeque::new(),
             calls: Vec::new(),
             is_fresh: false,
             answered: Vec::new(),
-            bell: Arc::default(),
+            waker: Arc::default(),
         }
     }
 
@@ -128,12 +128,12 @@ impl NodeLink {
     /// Returns whether a call is over: then there may be something to send, even if the client hears nothing of it.
     pub(super) fn hear(&mut self, cx: &mut Context<'_>) -> bool {
         // Before the look, so that no ring is missed.
-        self.bell.driver.register(cx.waker());
-        let has_rung = self.bell.has_rung.swap(false, Ordering::Acquire);
+        self.waker.driver.register(cx.waker());
+        let has_rung = self.waker.has_rung.swap(false, Ordering::Acquire);
         if !has_rung && !self.is_fresh {
             return false;
         }
-        let waker = Waker::from(Arc::clone(&self.bell));
+        let waker = Waker::from(Arc::clone(&self.waker));
         let cx = &mut Context::from_waker(&waker);
         if let Some(connecting) = &mut self.connecting {
             let polled = guarded(|| connecting.poll_unpin(cx));
@@ -180,31 +180,33 @@ impl NodeLink {
 
     /// Has the node's messages to the client of this number heard from now on; `None` if they are not to be heard.
     pub(super) fn listen(&mut self, client: Option<u64>) {
-        self.hearing.listen(client);
+        self.subscription.listen(client);
         if client.is_none() {
-            let_go(self.hearing.end());
+            let_go(self.subscription.end());
             self.heard.clear();
         }
     }
 
     /// Returns what was heard next of its messages.
-    pub(super) fn poll_heard(&mut self) -> Option<Heard> {
+    pub(super) fn poll_message(&mut self) -> Option<SubscriptionEvent> {
         self.heard.pop_front()
     }
 
     fn hear_messages(&mut self, cx: &mut Context<'_>) -> bool {
-        let (hearing, heard, clock) = (&mut self.hearing, &mut self.heard, self.clock);
+        let (subscription, heard, clock) = (&mut self.subscription, &mut self.heard, self.clock);
         let polled = guarded(|| {
-            while let Some(next) = hearing.poll(cx, clock) {
+            while let Some(next) = subscription.poll(cx, clock) {
                 heard.push_back(next);
             }
         });
         if let Err(reason) = polled {
-            let_go(self.hearing.fail(clock));
-            self.heard.push_back(Heard::Ends(reason));
+            let_go(self.subscription.fail(clock));
+            self.heard.push_back(SubscriptionEvent::Ends(reason));
         }
-        if let Some(Heard::Ends(reason)) = self.heard.back() {
-            let_go(guarded(|| self.origin.is_mute(&self.node.name(), reason)));
+        if let Some(SubscriptionEvent::Ends(reason)) = self.heard.back() {
+            let_go(guarded(|| {
+                self.origin.cannot_listen(&self.node.name(), reason);
+            }));
         }
         !self.heard.is_empty()
     }
@@ -219,16 +221,17 @@ impl NodeLink {
             let_go(self.connecting.take());
         }
         if !self.link.is_up() {
-            let_go(self.hearing.end());
+            let_go(self.subscription.end());
             self.heard.clear();
             let_go(self.session.take());
             self.name.set_server(None);
             let_go(std::mem::take(&mut self.calls));
         }
         if let Some(session) = &mut self.session {
-            let (hearing, keyspace) = (&mut self.hearing, &self.keyspace);
-            if guarded(|| hearing.begin(&mut **session, keyspace, self.clock)).unwrap_or(false) {
-                self.bell.wake_by_ref();
+            let (subscription, keyspace) = (&mut self.subscription, &self.keyspace);
+            if guarded(|| subscription.begin(&mut **session, keyspace, self.clock)).unwrap_or(false)
+            {
+                self.waker.wake_by_ref();
             }
         }
         if self.link.begin_connect(self.clock.now()) {
@@ -241,7 +244,7 @@ impl NodeLink {
             );
             self.connecting = Some(connecting.boxed());
             // It begins when it is first looked at.
-            self.bell.wake_by_ref();
+            self.waker.wake_by_ref();
         }
     }
 
@@ -256,7 +259,7 @@ impl NodeLink {
                 let is_back = before == LinkState::Down;
                 let server = server.as_deref();
                 let_go(guarded(|| {
-                    self.origin.is_up(&self.node.name(), server, is_back);
+                    self.origin.node_up(&self.node.name(), server, is_back);
                 }));
             }
             self.told = server;
@@ -264,7 +267,7 @@ impl NodeLink {
         if let LinkEvent::Disconnected { reason } = &event {
             let before = self.state.send_replace(LinkState::Down);
             if before != LinkState::Down {
-                let_go(guarded(|| self.origin.is_down(&self.node.name(), reason)));
+                let_go(guarded(|| self.origin.node_down(&self.node.name(), reason)));
             }
         }
         Some(event)
@@ -277,8 +280,8 @@ impl NodeLink {
     /// Says when there is something to do if nothing is heard before.
     pub(super) fn next_timer(&self) -> Instant {
         let link = self.link.next_timer();
-        let hearing = self.hearing.next_timer();
-        hearing.map_or(link, |hearing| hearing.min(link))
+        let subscription = self.subscription.next_timer();
+        subscription.map_or(link, |subscription| subscription.min(link))
     }
 
     /// Returns what it has before it.
@@ -305,7 +308,7 @@ impl NodeLink {
             let error = CallError::lost("there is no connection");
             return self.on_answer(id, Err(error), self.clock.now());
         };
-        let waker = Waker::from(Arc::clone(&self.bell));
+        let waker = Waker::from(Arc::clone(&self.waker));
         let cx = &mut Context::from_waker(&waker);
         let begun = guarded(|| {
             let call = if is_transaction {

@@ -33,12 +33,12 @@ macro_rules! event {
 }
 
 impl Origin {
-    pub(super) fn is_down(&self, node: &str, reason: &str) {
+    pub(super) fn node_down(&self, node: &str, reason: &str) {
         event!(warn, NODE, self, node, reason, "node is down");
     }
 
     /// There is a connection to a node, after it was down or at another server than before.
-    pub(super) fn is_up(&self, node: &str, server: Option<&str>, is_back: bool) {
+    pub(super) fn node_up(&self, node: &str, server: Option<&str>, is_back: bool) {
         if is_back {
             event!(info, NODE, self, node, server, "node is back");
         } else {
@@ -72,7 +72,7 @@ impl Origin {
     }
 
     /// The node's messages to this client are not heard.
-    pub(super) fn is_mute(&self, node: &str, reason: &str) {
+    pub(super) fn cannot_listen(&self, node: &str, reason: &str) {
         event!(
             debug,
             NODE,

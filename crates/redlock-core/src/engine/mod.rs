@@ -1,7 +1,7 @@
 //! The driver: it owns the connections, the timers and every unfinished piece of business, on a
 //! thread of its own, and does what the protocol's state machine says.
 //!
-//! Callers send [`Command`]s and await an answer.
+//! Callers send [`DriverCommand`]s and await an answer.
 //! They leave word of leases that change hands among them, which the driver finds when it wakes.
 //! Nothing they do or stop doing can leave the driver's state half-changed.
 //! A caller that goes away is noticed by what it drops: an unanswered acquire abandons its acquisition, a
@@ -14,10 +14,10 @@ mod effects;
 mod entropy;
 mod hand_overs;
 mod handle;
-mod hearing;
 mod held;
 mod link;
 mod log;
+mod subscription;
 mod tasks;
 
 use std::time::Duration;
@@ -36,13 +36,15 @@ pub(crate) use self::{
     log::Origin,
     tasks::{Placement, start},
 };
-use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, key::SlotsOf, lease::Subject};
+use crate::{
+    AcquireError, ExtendError, NodeReport, ReleaseError, key::SlotsOf, lease::LeaseRequest,
+};
 
 /// A command of a caller to the driver, with the sender of its answer.
 ///
 /// The driver keeps one that it cannot answer at once, until the protocol has the answer.
 #[derive(Debug)]
-enum Command {
+enum DriverCommand {
     Acquire {
         id: u64,
         acquire: Box<Acquire>,
@@ -107,7 +109,7 @@ enum Command {
 /// A caller that waits for an acquisition; an answer that it does not take drops the lease in it.
 #[derive(Debug)]
 struct AcquireCaller {
-    subject: Subject,
+    subject: LeaseRequest,
     /// How many attempts were begun.
     attempts: u32,
     /// Whether it is a part of a search for a slot.
@@ -118,7 +120,7 @@ struct AcquireCaller {
 /// An acquisition: the attempts that one caller makes until it wins, or its wait ends.
 #[derive(Debug)]
 pub(crate) struct AcquireRequest {
-    pub(crate) subject: Subject,
+    pub(crate) subject: LeaseRequest,
     /// The slots of which the key is one.
     pub(crate) slots: Option<SlotsOf>,
     /// The number of fencing tokens to reserve.

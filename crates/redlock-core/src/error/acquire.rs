@@ -249,20 +249,6 @@ impl AcquireError {
     /// It counts the callers that hold the resource or wait for it; of several resources, it takes the one with the
     /// most.
     /// With [`remaining`](Self::remaining) a caller can estimate how long it takes until the resource is free.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let holder = redlock.acquire("report").await?;
-    /// let refused = redlock.try_acquire("report").await.unwrap_err();
-    /// assert_eq!(refused.ahead(), 1);
-    /// # drop(holder);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ahead(&self) -> usize {
         self.ahead
     }

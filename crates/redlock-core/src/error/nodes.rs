@@ -53,19 +53,6 @@ impl NodeReport {
     /// of a Cluster name it.
     ///
     /// It returns `None` for a node whose own name is its server's address, and while there is no connection.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// for report in redlock.node_reports().await {
-    ///     assert_eq!(report.server(), None); // behind Sentinels such as Some("10.0.0.9:6379")
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }

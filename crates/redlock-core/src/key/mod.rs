@@ -53,19 +53,6 @@ impl ResourceKey {
     ///
     /// The class is empty or contains a colon, the id is empty, one of them contains a control character,
     /// or the whole key is longer than [`MAX_LEN`](Self::MAX_LEN) bytes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::ResourceKey;
-    ///
-    /// let invoice = ResourceKey::new("invoice", format_args!("{}/{}", 2026, 11))?;
-    /// assert_eq!(invoice.as_str(), "invoice:2026/11");
-    /// assert_eq!(invoice.class(), Some("invoice"));
-    /// let whole: ResourceKey = "invoice:2026/11".parse()?;
-    /// assert_eq!(whole.class(), None, "the program did not say it");
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn new(class: &str, id: impl fmt::Display) -> Result<Self, InvalidKey> {
         if class.is_empty() || class.contains(':') {
             return Err(InvalidKey(Reason::Class));

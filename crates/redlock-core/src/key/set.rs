@@ -36,18 +36,6 @@ impl ResourceKeys {
     /// # Errors
     ///
     /// A key is not valid, there is no key, or there are more than [`MAX_LEN`](Self::MAX_LEN) different keys.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::{ResourceKey, ResourceKeys};
-    ///
-    /// let accounts = [9, 7].map(|account| ResourceKey::new("account", account));
-    /// let keys = ResourceKeys::new(accounts.into_iter().collect::<Result<Vec<_>, _>>()?)?;
-    /// assert_eq!(keys.first().as_str(), "account:7");
-    /// assert_eq!(keys.as_slice().len(), 2);
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn new<I>(keys: I) -> Result<Self, InvalidKey>
     where
         I: IntoIterator,

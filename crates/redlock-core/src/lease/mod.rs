@@ -15,7 +15,7 @@ use tokio::select;
 
 use self::state::LeaseShared;
 pub use self::state::Mode;
-pub(crate) use self::state::{Kept, OwnLabel, Subject, Telling, class_of};
+pub(crate) use self::state::{Kept, LeaseRequest, OwnLabel, Telling, class_of};
 use crate::{FencingToken, Guarantee, LeaseLost, LossReason, ResourceKey};
 
 /// A view of a held lease: its keys, how long it is valid, and whether it is lost.
@@ -69,40 +69,11 @@ impl Lease {
     ///
     /// It is the class that [`AcquireOptions::class`](crate::AcquireOptions::class) sets, or else that of the
     /// [first key](ResourceKey::class).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::ResourceKey;
-    ///
-    /// let guard = redlock.acquire(ResourceKey::new("order", 42)?).await?;
-    /// assert_eq!(guard.lease().class(), Some("order"));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn class(&self) -> Option<&str> {
         self.shared.subject.class()
     }
 
     /// Returns whether the lease is exclusive, or other readers may [share](crate::Redlock::acquire_shared) its keys.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::Mode;
-    ///
-    /// let guard = redlock.acquire("catalogue").await?;
-    /// let lease = guard.lease().clone();
-    /// assert_eq!(lease.mode(), Mode::Exclusive);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn mode(&self) -> Mode {
         if self.shared.is_shared.load(Ordering::Acquire) {
             Mode::Shared
@@ -162,44 +133,11 @@ impl Lease {
     ///
     /// That clock stops while the machine is suspended.
     /// [`remaining`](Self::remaining) and [`lost`](Self::lost) also count that time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use tokio::time::timeout_at;
-    ///
-    /// let guard = redlock.acquire("report").await?;
-    /// // One request that must be answered while the lease that is there now is valid.
-    /// let answer = timeout_at(guard.lease().deadline(), async { "written" }).await?;
-    /// # assert_eq!(answer, "written");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn deadline(&self) -> tokio::time::Instant {
         tokio::time::Instant::now() + self.remaining()
     }
 
     /// Returns whether the lease is valid at this moment.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let guard = redlock.acquire("export").await?;
-    /// let lease = guard.lease().clone();
-    /// let rows = tokio::task::spawn_blocking(move || {
-    ///     // A thread that blocks cannot be dropped in time: it asks before each step that matters.
-    ///     (0..3).take_while(|_row| lease.is_held()).count()
-    /// });
-    /// assert_eq!(rows.await?, 3);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_held(&self) -> bool {
         self.loss().is_none()
     }
@@ -208,18 +146,6 @@ impl Lease {
     /// left.
     ///
     /// See [`endangered`](Self::endangered).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let guard = redlock.acquire("import").await?;
-    /// assert!(!guard.lease().is_endangered()); // there is time for another batch
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_endangered(&self) -> bool {
         self.safe_for().is_zero()
     }

@@ -44,7 +44,7 @@ impl From<Mode> for redlock_proto::LockMode {
 
 /// What a lease is on, and the terms on which it is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Subject {
+pub(crate) struct LeaseRequest {
     pub(crate) keys: ResourceKeys,
     pub(crate) mode: Mode,
     pub(crate) guarantee: Guarantee,
@@ -57,7 +57,7 @@ pub(crate) struct Subject {
     pub(crate) place: Option<Ticket>,
 }
 
-impl Subject {
+impl LeaseRequest {
     /// Returns the class: what was asked for, or else the first key's.
     pub(crate) fn class(&self) -> Option<&str> {
         class_of(self.class.as_deref(), &self.keys)
@@ -109,7 +109,7 @@ pub(crate) type Telling = Box<dyn Send>;
 #[derive(Debug)]
 pub(super) struct LeaseShared {
     pub(super) client: u64,
-    pub(super) subject: Subject,
+    pub(super) subject: LeaseRequest,
     pub(super) token: FencingToken,
     pub(super) clock: Clock,
     validity: Mutex<Validity>,
@@ -139,7 +139,7 @@ impl Lease {
     /// Makes the view of a lease that was won.
     pub(crate) fn new(
         client: u64,
-        subject: Subject,
+        subject: LeaseRequest,
         clock: Clock,
         deadline: Instant,
         ends: Option<Instant>,
@@ -151,7 +151,7 @@ impl Lease {
 
     fn with_fate(
         client: u64,
-        subject: Subject,
+        subject: LeaseRequest,
         clock: Clock,
         deadline: Instant,
         ends: Option<Instant>,
@@ -165,7 +165,7 @@ impl Lease {
             is_counted: false,
             kept: None,
         });
-        subject.meter.is_held();
+        subject.meter.lease_began();
         let shared = LeaseShared {
             began: Stopwatch::start(),
             is_shared: AtomicBool::new(subject.mode == Mode::Shared),
@@ -185,7 +185,7 @@ impl Lease {
     /// Returns the lease of the next holder, which is lost for whatever reason this one is.
     pub(crate) fn handed_over(
         &self,
-        subject: Subject,
+        subject: LeaseRequest,
         deadline: Instant,
         token: FencingToken,
     ) -> Self {
@@ -195,7 +195,7 @@ impl Lease {
     }
 
     /// Returns the subject of the lease.
-    pub(crate) fn subject(&self) -> &Subject {
+    pub(crate) fn subject(&self) -> &LeaseRequest {
         &self.shared.subject
     }
 
@@ -246,11 +246,11 @@ impl Lease {
 
     /// Ends the lease; the first reason stays.
     pub(crate) fn end(&self, reason: LossReason) {
-        drop(self.is_over(reason));
+        drop(self.take_end(reason));
     }
 
     /// Ends the lease, as [`end`](Self::end) does, but notifies no task before the result is dropped.
-    pub(crate) fn is_over(&self, reason: LossReason) -> Over {
+    pub(crate) fn take_end(&self, reason: LossReason) -> LeaseEnd {
         if reason != LossReason::Released {
             // The first reason stays.
             let _ = self.shared.fate.set(reason);
@@ -265,7 +265,7 @@ impl Lease {
         let next = kept.as_ref().and_then(|kept| kept.let_go());
         // Before `kept`: with it, a guard may go that looks at the lease, and a span, which is application code.
         drop(validity);
-        Over {
+        LeaseEnd {
             before,
             next,
             lease: self.clone(),
@@ -343,7 +343,7 @@ impl Lease {
 
 /// The end of a lease; dropping it notifies the tasks that wait for the end or for the turn.
 #[must_use = "dropping it notifies the tasks that wait"]
-pub(crate) struct Over {
+pub(crate) struct LeaseEnd {
     /// The reason for which it was over before.
     pub(crate) before: Option<LossReason>,
     next: Option<Telling>,
@@ -352,7 +352,7 @@ pub(crate) struct Over {
     counted: Option<LossReason>,
 }
 
-impl Drop for Over {
+impl Drop for LeaseEnd {
     fn drop(&mut self) {
         drop(self.next.take());
         let shared = &self.lease.shared;

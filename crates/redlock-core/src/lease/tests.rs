@@ -25,7 +25,7 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
     };
     let key: ResourceKey = "key".parse().unwrap();
     let token = FencingToken::new(1).unwrap();
-    let subject = Subject {
+    let subject = LeaseRequest {
         mode: Mode::Exclusive,
         guarantee: Guarantee::Quorum,
         keys: key.into(),
@@ -63,7 +63,7 @@ async fn an_extension_moves_the_loss() {
 
 #[tokio::test(start_paused = true)]
 async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
-    let subject = |key: ResourceKey, class: Option<&str>| Subject {
+    let subject = |key: ResourceKey, class: Option<&str>| LeaseRequest {
         mode: Mode::Exclusive,
         guarantee: Guarantee::Quorum,
         keys: key.into(),

@@ -54,10 +54,10 @@ impl NoMetrics {
 
     pub(crate) fn begins_to_wait(&self, _is_several: bool) {}
     pub(crate) fn stops_waiting(&self, _is_several: bool) {}
-    pub(crate) fn has_its_turn(&self, _is_several: bool, _waited: &Self) {}
-    pub(crate) fn is_over(&self, _is_several: bool, _result: &'static str, _took: &Self) {}
+    pub(crate) fn turn_began(&self, _is_several: bool, _waited: &Self) {}
+    pub(crate) fn acquire_ended(&self, _is_several: bool, _result: &'static str, _took: &Self) {}
     pub(crate) fn retries(&self) {}
-    pub(crate) fn is_held(&self) {}
+    pub(crate) fn lease_began(&self) {}
     pub(crate) fn ended(&self, _why: LossReason, _held: &Self) {}
     pub(crate) fn extended(&self, _is_confirmed: bool) {}
     pub(crate) fn endangered(&self) {}

@@ -119,7 +119,7 @@ struct OfLock {
     terms: Option<Terms>,
     acquires: Vec<(&'static str, Counter)>,
     /// Of callers of one key, and of several, once there are any.
-    waiting: [OnceLock<Waiting>; 2],
+    waiting: [OnceLock<WaitMetrics>; 2],
     hold_seconds: Histogram,
     held: Gauge,
     retries: Counter,
@@ -132,13 +132,13 @@ struct OfLock {
 
 /// The metrics of callers that wait.
 #[derive(Clone)]
-struct Waiting {
+struct WaitMetrics {
     acquire_seconds: Histogram,
     wait_seconds: Histogram,
     waiters: Gauge,
 }
 
-impl Waiting {
+impl WaitMetrics {
     fn new([namespace, lock]: [(&'static str, Arc<str>); 2], keys: &'static str) -> Self {
         let labels = [namespace, lock, ("keys", keys.into())];
         Self {
@@ -182,7 +182,7 @@ impl LockMeter {
             labels: labels(),
             terms: None,
             acquires: RESULTS.iter().copied().map(acquire).collect(),
-            waiting: [Waiting::new(labels(), "one").into(), OnceLock::new()],
+            waiting: [WaitMetrics::new(labels(), "one").into(), OnceLock::new()],
             hold_seconds: histogram!("redlock_hold_duration_seconds", &labels()),
             held: gauge!("redlock_held", &labels()),
             retries: counter!("redlock_acquire_retries_total", &labels()),
@@ -206,11 +206,11 @@ impl LockMeter {
 
     /// Tells the metrics of callers that wait for one key, or for several; a candidate is none of them, because it waits
     /// for as long as another one leads.
-    fn of_waiting(&self, is_several: bool, work: impl FnOnce(&Waiting)) {
+    fn of_waiting(&self, is_several: bool, work: impl FnOnce(&WaitMetrics)) {
         if self.0.terms.is_some() {
             return;
         }
-        let new = || Waiting::new(self.labels(), if is_several { "several" } else { "one" });
+        let new = || WaitMetrics::new(self.labels(), if is_several { "several" } else { "one" });
         tell(|| work(self.0.waiting[usize::from(is_several)].get_or_init(new)));
     }
 
@@ -218,7 +218,7 @@ impl LockMeter {
         self.of_waiting(is_several, |waiting| waiting.waiters.increment(1.0));
     }
 
-    pub(crate) fn has_its_turn(&self, is_several: bool, waited: &Stopwatch) {
+    pub(crate) fn turn_began(&self, is_several: bool, waited: &Stopwatch) {
         let waited = waited.0.elapsed();
         self.of_waiting(is_several, |waiting| waiting.wait_seconds.record(waited));
     }
@@ -228,7 +228,7 @@ impl LockMeter {
     }
 
     /// Counts the end of an acquire that began to wait.
-    pub(crate) fn is_over(&self, is_several: bool, result: &'static str, took: &Stopwatch) {
+    pub(crate) fn acquire_ended(&self, is_several: bool, result: &'static str, took: &Stopwatch) {
         self.stops_waiting(is_several);
         let took = took.0.elapsed();
         self.of_waiting(is_several, |waiting| waiting.acquire_seconds.record(took));
@@ -243,7 +243,7 @@ impl LockMeter {
         tell(|| self.0.retries.increment(1));
     }
 
-    pub(crate) fn is_held(&self) {
+    pub(crate) fn lease_began(&self) {
         tell(|| self.0.held.increment(1.0));
         if let Some(terms) = &self.0.terms {
             tell(|| terms.leader.increment(1.0));

@@ -19,12 +19,23 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use redlock_core::{AcquireOptions, Wait};
+/// use redlock_core::{AcquireOptions, Fairness, Renewal, Wait};
 /// use std::time::Duration;
 ///
-/// let options = AcquireOptions::new()
+/// let quick = AcquireOptions::new()
 ///     .ttl(Duration::from_secs(3))
-///     .wait(Wait::UpTo(Duration::from_millis(500)));
+///     .wait(Wait::UpTo(Duration::from_millis(500)))
+///     .quorum_wait(Duration::from_millis(500))
+///     .max_waiters_per_key(20);
+/// let sale = AcquireOptions::new()
+///     .class("sale")
+///     .fairness(Fairness::Strict)
+///     .max_hold(Duration::from_secs(60));
+/// let reader = AcquireOptions::new().shared();
+/// // With `LockGuard::leave`: one reminder in 20 s at most.
+/// let reminder = AcquireOptions::new()
+///     .ttl(Duration::from_secs(20))
+///     .renewal(Renewal::Manual);
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until they are passed to an acquire"]
@@ -49,21 +60,6 @@ pub struct AcquireOptions {
 
 impl AcquireOptions {
     /// Returns the client's defaults, with automatic renewal.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::AcquireOptions;
-    ///
-    /// // As `redlock.acquire("report")`.
-    /// let guard = redlock.acquire_with("report", AcquireOptions::new()).await?;
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -111,44 +107,12 @@ impl AcquireOptions {
     /// milliseconds.
     ///
     /// It limits how long a crashed holder blocks other callers.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::AcquireOptions;
-    /// use std::time::Duration;
-    ///
-    /// let options = AcquireOptions::new().ttl(Duration::from_secs(2));
-    /// let guard = redlock.acquire_with("report", options).await?;
-    /// assert!(guard.remaining() < Duration::from_secs(2));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
     /// Sets how long to wait for a resource that another holds.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::{AcquireOptions, Wait};
-    /// use std::time::Duration;
-    ///
-    /// let options = AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(30)));
-    /// let guard = redlock.acquire_with("nightly-import", options).await?;
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = Some(wait);
         self
@@ -159,51 +123,12 @@ impl AcquireOptions {
     ///
     /// Default: the client's [`quorum_wait`](crate::RedlockBuilder::quorum_wait), which says from when the client
     /// counts it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::{AcquireOptions, Wait};
-    /// use std::time::Duration;
-    ///
-    /// // Waits a minute for another holder, and half a second for nodes that are gone.
-    /// let options = AcquireOptions::new()
-    ///     .wait(Wait::UpTo(Duration::from_secs(60)))
-    ///     .quorum_wait(Duration::from_millis(500));
-    /// let guard = redlock.acquire_with("nightly-import", options).await?;
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn quorum_wait(mut self, quorum_wait: Duration) -> Self {
         self.quorum_wait = Some(quorum_wait);
         self
     }
 
     /// Sets whether the client or the holder moves the deadline.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::{AcquireOptions, Renewal};
-    /// use std::time::Duration;
-    ///
-    /// // At most one reminder in 20 s: nothing renews the lease, and nothing releases it.
-    /// let options = AcquireOptions::new()
-    ///     .ttl(Duration::from_secs(20))
-    ///     .renewal(Renewal::Manual);
-    /// let guard = redlock.acquire_with("reminder:42", options).await?;
-    /// guard.leave();
-    /// assert!(redlock.try_acquire("reminder:42").await.is_err());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn renewal(mut self, renewal: Renewal) -> Self {
         self.renewal = Some(renewal);
         self
@@ -212,22 +137,7 @@ impl AcquireOptions {
     /// Sets the order in which callers of several processes have the key; the default is [`Fairness::Cohort`].
     ///
     /// It makes a difference where callers of different processes wait for one key alone, and all of them use it.
-    /// See [Waiting](crate#waiting).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::{AcquireOptions, Fairness};
-    ///
-    /// let options = AcquireOptions::new().fairness(Fairness::Strict);
-    /// let guard = redlock.acquire_with("ticket-sale", options).await?;
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// See [Waiting](crate::guide::waiting#waiting).
     pub fn fairness(mut self, fairness: Fairness) -> Self {
         self.fairness = Some(fairness);
         self
@@ -238,23 +148,6 @@ impl AcquireOptions {
     /// The client counts it from the start of the attempt that won.
     /// At its end the lease is lost, with [`LossReason::MaxHold`](crate::LossReason::MaxHold).
     /// Without it the client renews a lease for as long as its guard lives.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::{AcquireOptions, LossReason, Redlock};
-    /// use std::{future::pending, time::Duration};
-    ///
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
-    /// let options = AcquireOptions::new().max_hold(Duration::from_secs(60));
-    /// let guard = redlock.acquire_with("report", options).await?;
-    /// let lost = guard.run(pending::<()>()).await.unwrap_err(); // work that hangs
-    /// assert_eq!(lost.reason(), LossReason::MaxHold);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
         self
@@ -298,23 +191,6 @@ impl AcquireOptions {
     /// One attempt, with [`Wait::Never`], does not wait in any case, and fails as
     /// [`Contended`](crate::AcquireErrorKind::Contended).
     /// Default: the client's [`max_waiters_per_key`](crate::RedlockBuilder::max_waiters_per_key).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::{AcquireErrorKind, AcquireOptions};
-    ///
-    /// let guard = redlock.acquire("report").await?;
-    /// let options = AcquireOptions::new().max_waiters_per_key(0);
-    /// let refused = redlock.acquire_with("report", options).await.unwrap_err(); // at once
-    /// assert_eq!(refused.kind(), AcquireErrorKind::Overloaded);
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
         self.max_waiters_per_key = Some(waiters);
         self
@@ -325,75 +201,23 @@ impl AcquireOptions {
     /// Log lines name a lease that is in danger or lost by its class, because they never have its key.
     /// The class is also a part of the [label](crate::HolderLabel) by which other callers see the holder.
     /// Default: the class of the [key](crate::ResourceKey::class), if the key has one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::AcquireOptions;
-    ///
-    /// let options = AcquireOptions::new().class("report");
-    /// let guard = redlock.acquire_with("2026-11", options).await?;
-    /// assert_eq!(guard.lease().class(), Some("report"));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn class(mut self, class: impl Into<Arc<str>>) -> Self {
         self.class = Some(class.into());
         self
     }
 
     /// Shares the resource with other readers, as [`acquire_shared`](crate::Redlock::acquire_shared) says.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::{AcquireOptions, Wait};
-    ///
-    /// let options = AcquireOptions::new().shared().wait(Wait::Never);
-    /// let report = redlock.acquire_with("accounts", options.clone()).await?;
-    /// let another = redlock.acquire_with("accounts", options).await?;
-    /// assert!(redlock.try_acquire("accounts").await.is_err());
-    /// # drop((report, another));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn shared(mut self) -> Self {
         self.mode = Mode::Shared;
         self
     }
 
     /// Returns the mode of the lease that these options ask for: exclusive, unless [`shared`](Self::shared) is set.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::{AcquireOptions, Mode};
-    ///
-    /// assert_eq!(AcquireOptions::new().mode(), Mode::Exclusive);
-    /// assert_eq!(AcquireOptions::new().shared().mode(), Mode::Shared);
-    /// ```
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
     /// Returns the class of a lease on `keys` with these options: the one that they set, or that of the first key.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_core::{AcquireOptions, ResourceKey};
-    ///
-    /// let order = ResourceKey::new("order", 42)?.into();
-    /// assert_eq!(AcquireOptions::new().class_of(&order), Some("order"));
-    /// assert_eq!(AcquireOptions::new().class("payment").class_of(&order), Some("payment"));
-    /// # Ok::<_, redlock_core::InvalidKey>(())
-    /// ```
     pub fn class_of<'a>(&'a self, keys: &'a ResourceKeys) -> Option<&'a str> {
         class_of(self.class.as_deref(), keys)
     }

@@ -46,23 +46,6 @@ impl Lease {
     /// While the lease is held, an acquire of the same resource in `work`, by the same client, fails at once as
     /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld).
     /// It is meant for middleware that polls such work by itself, as [`run`](Self::run) does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::AcquireErrorKind;
-    /// use std::{future::poll_fn, pin::pin};
-    ///
-    /// let guard = redlock.acquire("report").await?;
-    /// let mut work = pin!(redlock.acquire("report"));
-    /// let done = poll_fn(|cx| guard.lease().within(|| work.as_mut().poll(cx))).await;
-    /// assert_eq!(done.unwrap_err().kind(), AcquireErrorKind::AlreadyHeld);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn within<R>(&self, work: impl FnOnce() -> R) -> R {
         within(Surrounding::Lease(self.clone()), work)
     }

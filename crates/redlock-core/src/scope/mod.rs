@@ -193,7 +193,7 @@ impl ScopeShared {
 }
 
 impl Scoped for ScopeShared {
-    fn has_got(&self, held: &Arc<HeldLease>) {
+    fn add_held(&self, held: &Arc<HeldLease>) {
         if !self.add(held) {
             let _ = held.end_with_its_scope();
         }

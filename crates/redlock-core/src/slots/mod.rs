@@ -58,7 +58,7 @@ use crate::{
 /// let third = reports.try_acquire().await.unwrap_err();
 /// assert_eq!(third.kind(), AcquireErrorKind::Contended);
 /// first.release().await?;
-/// assert!(reports.try_acquire().await.is_ok());
+/// let again = reports.try_acquire().await?.into_guard(); // of the slot's lock
 /// # Ok(())
 /// # }
 /// ```
@@ -81,19 +81,6 @@ impl Redlock {
     ///
     /// The name is not valid, the name is too long with the number of a slot, `count` is 0, or `count` is more than
     /// [`Slots::MAX_COUNT`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let reports = redlock.slots("reports", 4)?;
-    /// assert_eq!(reports.count(), 4);
-    /// assert!(redlock.slots("reports", 0).is_err());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn slots<K>(&self, name: K, count: usize) -> Result<Slots, InvalidKey>
     where
         K: TryInto<ResourceKey>,
@@ -133,19 +120,6 @@ impl Slots {
     /// # Cancel safety
     ///
     /// As [`Redlock::acquire_with`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let reports = redlock.slots("reports", 4)?;
-    /// let slot = reports.acquire().await?; // waits if four others work on one
-    /// slot.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn acquire(&self) -> Result<SlotGuard, AcquireError> {
         self.acquire_with(AcquireOptions::new()).await
     }
@@ -164,20 +138,6 @@ impl Slots {
     /// # Cancel safety
     ///
     /// As [`Redlock::acquire_with`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let reports = redlock.slots("reports", 1)?;
-    /// let slot = reports.try_acquire().await?;
-    /// assert!(reports.try_acquire().await.is_err());
-    /// # drop(slot);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn try_acquire(&self) -> Result<SlotGuard, AcquireError> {
         self.acquire_with(AcquireOptions::new().wait(Wait::Never))
             .await
@@ -235,35 +195,11 @@ impl Slots {
     }
 
     /// Returns the number of the slot whose lock has this key, if there is one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let reports = redlock.slots("reports", 4)?;
-    /// let guard = reports.acquire().await?.into_guard();
-    /// assert!(reports.slot_of(guard.key()).is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn slot_of(&self, key: &ResourceKey) -> Option<usize> {
         self.keys.iter().position(|slot| slot == key)
     }
 
     /// Returns how many slots there are.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// assert_eq!(redlock.slots("reports", 4)?.count(), 4);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn count(&self) -> usize {
         self.keys.len()
     }
@@ -324,19 +260,6 @@ impl SlotGuard {
     }
 
     /// Returns the guard of the slot's lock, which frees the slot when it is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// // For code that takes any guard.
-    /// let guard: redlock_core::LockGuard = redlock.slots("reports", 4)?.acquire().await?.into_guard();
-    /// guard.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn into_guard(self) -> LockGuard {
         self.guard
     }

@@ -19,7 +19,7 @@ pub enum Effect {
         request: Request,
         /// The connection to the node that it is meant for, by its number from 1.
         ///
-        /// Over any other it must be sent as [`Request::over_another_connection`] makes it: what it follows may
+        /// Over any other it must be sent as `Request::over_another_connection` makes it: what it follows may
         /// still be on its way.
         connection: u64,
     },

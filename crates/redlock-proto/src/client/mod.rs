@@ -361,7 +361,7 @@ impl Client {
 
     /// Takes in that a release failed and will be made again, so that there is no outcome yet; `error` is for callers
     /// that give up meanwhile.
-    pub fn on_delayed(&mut self, node: usize, round: u64, error: &RequestError) {
+    pub(crate) fn on_delayed(&mut self, node: usize, round: u64, error: &RequestError) {
         if let Some(round) = self.cx.rounds.get_mut(round) {
             round.on_delayed(node, error.into());
         }

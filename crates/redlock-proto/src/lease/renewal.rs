@@ -25,13 +25,13 @@ pub struct LeaseState {
     renewal: RenewalPhase,
     /// When the holder is warned that a renewal is failing, unless one succeeds before.
     danger: Option<Instant>,
-    progress: Progress,
+    progress: RenewalPace,
     keys: NodePresences,
 }
 
 /// Whether the client keeps up with the renewals, as far as this lease shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Progress {
+enum RenewalPace {
     /// It does, unless the next round is still under way at this moment.
     Until(Instant),
     /// A round is under way that should be over.
@@ -130,7 +130,7 @@ impl LeaseState {
             progress: if renew && !grant.is_given {
                 progress(timing, grant.start)
             } else {
-                Progress::Unknown
+                RenewalPace::Unknown
             },
             keys,
         }
@@ -139,7 +139,7 @@ impl LeaseState {
     /// Returns the same lease, on several keys if `several`: a node that says that it has not all of them may have some,
     /// which are to be released.
     #[must_use]
-    pub fn on_several_keys(self, several: bool) -> Self {
+    pub(crate) fn on_several_keys(self, several: bool) -> Self {
         Self {
             keys: self.keys.of_several(several),
             ..self
@@ -171,7 +171,7 @@ impl LeaseState {
     }
 
     /// Returns whether it is renewed as things are: it is live and not parked.
-    pub const fn is_renewed(&self) -> bool {
+    pub(crate) const fn is_renewed(&self) -> bool {
         match self.renewal {
             RenewalPhase::Due(_) | RenewalPhase::UnderWay => true,
             RenewalPhase::Young(_) => self.renews,
@@ -181,12 +181,12 @@ impl LeaseState {
 
     /// Returns whether a renewal is late: the client begins no new attempt until it is done.
     pub fn is_behind(&self) -> bool {
-        self.progress == Progress::Behind && self.is_renewed()
+        self.progress == RenewalPace::Behind && self.is_renewed()
     }
 
     /// Notes that nodes have refused a renewal: if it is late, that is not for want of time.
     pub fn on_refusal(&mut self) {
-        self.progress = Progress::Unknown;
+        self.progress = RenewalPace::Unknown;
     }
 
     /// Returns whether the lease is renewed while it has a holder.
@@ -216,8 +216,8 @@ impl LeaseState {
             RenewalPhase::Young(at) => Some(at.min(self.deadline)),
             RenewalPhase::Due(at) => Some(at.min(warning)),
             RenewalPhase::UnderWay => Some(match self.progress {
-                Progress::Until(at) => at.min(warning),
-                Progress::Behind | Progress::Unknown => warning,
+                RenewalPace::Until(at) => at.min(warning),
+                RenewalPace::Behind | RenewalPace::Unknown => warning,
             }),
             RenewalPhase::Off => Some(self.deadline),
             RenewalPhase::Over => None,
@@ -240,8 +240,9 @@ impl LeaseState {
                 self.renewal = RenewalPhase::UnderWay;
                 Some(LeaseAction::Extend)
             }
-            RenewalPhase::UnderWay if matches!(self.progress, Progress::Until(at) if now >= at) => {
-                self.progress = Progress::Behind;
+            RenewalPhase::UnderWay if matches!(self.progress, RenewalPace::Until(at) if now >= at) =>
+            {
+                self.progress = RenewalPace::Behind;
                 Some(LeaseAction::Wait)
             }
             RenewalPhase::Due(_) | RenewalPhase::UnderWay => {
@@ -267,12 +268,12 @@ impl LeaseState {
     }
 
     /// Returns whether the lease is live, and its holder has not left it to the next one.
-    pub fn has_holder(&self) -> bool {
+    pub(crate) fn has_holder(&self) -> bool {
         self.is_live() && !self.is_parked
     }
 
     /// Takes in that a node was lost: if it was asked for the key and others are still to be, it is time for that.
-    pub fn on_node_lost(&mut self, node: usize) -> Option<LeaseAction> {
+    pub(crate) fn on_node_lost(&mut self, node: usize) -> Option<LeaseAction> {
         let is_young = matches!(self.renewal, RenewalPhase::Young(_));
         (is_young && !self.keys.lacks(node)).then(|| self.spread())
     }
@@ -280,7 +281,7 @@ impl LeaseState {
     /// Parks the lease, which has no holder for the moment: no round of extension is begun.
     pub fn park(&mut self) {
         self.is_parked = true;
-        self.progress = Progress::Unknown;
+        self.progress = RenewalPace::Unknown;
         if self.is_live() {
             self.renewal = RenewalPhase::Off;
         }
@@ -314,7 +315,7 @@ impl LeaseState {
     /// last.
     ///
     /// What the drift allows for is no loss.
-    pub fn on_jump(&mut self, micros: i64) -> Option<LeaseAction> {
+    pub(crate) fn on_jump(&mut self, micros: i64) -> Option<LeaseAction> {
         let jumped = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
         let is_lost = self.is_live() && jumped > self.timing.drift();
         is_lost.then(|| self.lose(Loss::ClockJump))?
@@ -456,9 +457,9 @@ fn renewal(timing: Timing, start: Instant) -> Instant {
 ///
 /// A client that can renew its leases just in time is late by nothing with each; with a few more, it is soon late by
 /// seconds.
-fn progress(timing: Timing, start: Instant) -> Progress {
+fn progress(timing: Timing, start: Instant) -> RenewalPace {
     let longest = (timing.ttl() / 10).clamp(SHORTEST_PATIENCE, LONGEST_PATIENCE);
-    Progress::Until(renewal(timing, start) + longest)
+    RenewalPace::Until(renewal(timing, start) + longest)
 }
 
 /// Returns when so little of the lease is left that it is in danger, and not before the next renewal is due.

@@ -34,7 +34,7 @@ use self::{
     pending::PendingReleases,
     refused::RefusedKeys,
     traffic::{CallInFlight, Traffic},
-    unfit_server::Stray,
+    unfit_server::UnfitServer,
 };
 use crate::{
     Answer, Backlog, Entropy, Instant, MarkState, NodeVerb, Reply, Request, RequestError, Rounded,
@@ -68,7 +68,7 @@ pub struct Link {
     failures: u32,
     traffic: Traffic,
     pending: PendingReleases,
-    stray: Stray,
+    unfit_server: UnfitServer,
     /// Whether the node voted, by its last answer over this connection.
     votes: bool,
     refused: RefusedKeys,
@@ -120,7 +120,7 @@ impl Link {
             failures: 0,
             traffic: Traffic::default(),
             pending: PendingReleases::default(),
-            stray: Stray::default(),
+            unfit_server: UnfitServer::default(),
             votes: false,
             refused: RefusedKeys::default(),
             next_call: 0,
@@ -141,7 +141,7 @@ impl Link {
             LinkPhase::Down { until } | LinkPhase::Connecting { until } => until,
             LinkPhase::Up { .. } => {
                 let check = self.traffic.next_check(&self.config);
-                let others = [self.pending.due(), self.stray.due()];
+                let others = [self.pending.due(), self.unfit_server.due()];
                 others.into_iter().flatten().fold(check, Instant::min)
             }
         }
@@ -158,7 +158,7 @@ impl Link {
                 self.on_lost(format!("no connection within {limit:?}").into(), now);
             }
             LinkPhase::Up { .. } => {
-                if let Some((reason, is_known)) = self.stray.take_due(now) {
+                if let Some((reason, is_known)) = self.unfit_server.take_due(now) {
                     return self.leave(reason, is_known, now);
                 }
                 let silence = self.traffic.silence(now);
@@ -186,10 +186,10 @@ impl Link {
         if !self.is_connecting() {
             return;
         }
-        self.stray = Stray::default();
+        self.unfit_server = UnfitServer::default();
         match answer.replies.first() {
             Some(Ok(Reply::ServerInfo(server_info))) => {
-                self.stray
+                self.unfit_server
                     .on_server_info(server_info, now, &self.config, now);
             }
             Some(Err(reason)) => return self.on_lost(Arc::clone(reason), now),
@@ -235,7 +235,8 @@ impl Link {
             if op.connection != self.connections {
                 op.be_for_another_connection();
             }
-            op.is_careful |= op.request.enters_line() || self.refused.concern(&op.request, now);
+            op.must_look_first |=
+                op.request.enters_line() || self.refused.concern(&op.request, now);
             match self.phase {
                 LinkPhase::Up { .. } => self.traffic.push(op, now),
                 _ => {
@@ -310,7 +311,7 @@ impl Link {
         if let LinkPhase::Up { since } = self.phase {
             for reply in &replies {
                 if let Ok(Reply::ServerInfo(server_info)) = reply {
-                    self.stray
+                    self.unfit_server
                         .on_server_info(server_info, since, &self.config, now);
                 }
             }
@@ -369,7 +370,7 @@ impl Link {
         });
         self.traffic.ask_again(again, may_have_run, now);
         for op in &mut rest {
-            op.is_careful = true;
+            op.must_look_first = true;
         }
         rest
     }
@@ -401,7 +402,8 @@ impl Link {
     /// at least; the next one leads to where the node's name leads by then.
     pub fn on_wrong_server(&mut self, reason: Arc<str>, now: Instant) {
         if let LinkPhase::Up { since } = self.phase {
-            self.stray.on_refusal(reason, since, &self.config, now);
+            self.unfit_server
+                .on_refusal(reason, since, &self.config, now);
         }
     }
 

@@ -59,7 +59,7 @@ impl Traffic {
         for op in ops.into_iter().rev() {
             self.waiting.push_front(since);
             self.queue.push_front(Op {
-                is_careful: true,
+                must_look_first: true,
                 may_have_run: op.may_have_run || may_have_run,
                 ..op
             });
@@ -84,27 +84,28 @@ impl Traffic {
         if self.in_flight.len() >= config.calls {
             return None;
         }
-        let is_quick = |op: &&Op| {
+        let fits_transaction = |op: &&Op| {
             let request = &op.request;
-            request.is_plain() && !op.is_careful && (votes || request.is_release())
+            request.is_plain() && !op.must_look_first && (votes || request.is_release())
         };
         let most = self.queue.iter().take(config.plain_requests_per_call);
         let mut keys = DistinctKeys::default();
-        let quick = most.clone().take_while(is_quick);
-        let quick = quick.take_while(|op| keys.add(&op.request)).count();
-        let take = if quick > 0 {
-            quick
+        let fitting = most.clone().take_while(fits_transaction);
+        let fitting = fitting.take_while(|op| keys.add(&op.request)).count();
+        let take = if fitting > 0 {
+            fitting
         } else {
-            let slow = most.take_while(|op| !is_quick(op));
-            let plain = slow.clone().take_while(|op| op.request.is_plain());
-            slow.take(config.requests_per_call)
+            let others = most.take_while(|op| !fits_transaction(op));
+            let plain = others.clone().take_while(|op| op.request.is_plain());
+            others
+                .take(config.requests_per_call)
                 .count()
                 .max(plain.count())
         };
         let ops: Vec<Op> = self.queue.drain(..take).collect();
         let requests = ops.iter().filter(|op| !op.request.is_release());
         self.waiting.drain(..requests.count());
-        Some((ops, quick > 0))
+        Some((ops, fitting > 0))
     }
 
     pub(super) fn sent(&mut self, call: u64, sent: Instant, ops: Vec<Op>, is_transaction: bool) {
@@ -229,7 +230,7 @@ pub struct Op {
     /// Whether it has failed before.
     pub(super) is_repeated: bool,
     /// Whether it is asked in a call that is no transaction.
-    pub(super) is_careful: bool,
+    pub(super) must_look_first: bool,
     /// Whether a transaction may have carried it out.
     pub(super) may_have_run: bool,
 }
@@ -267,7 +268,7 @@ impl Op {
             connection,
             pending_until,
             is_repeated: false,
-            is_careful: false,
+            must_look_first: false,
             may_have_run: false,
         }
     }

@@ -8,7 +8,7 @@ use crate::{Instant, ServerInfo};
 
 /// What the server of a session said against itself.
 #[derive(Debug, Default)]
-pub(super) struct Stray(Option<Doubt>);
+pub(super) struct UnfitServer(Option<Doubt>);
 
 #[derive(Debug)]
 struct Doubt {
@@ -19,7 +19,7 @@ struct Doubt {
     is_known: bool,
 }
 
-impl Stray {
+impl UnfitServer {
     /// Takes in what the server is, on a session that was made at `since`.
     pub(super) fn on_server_info(
         &mut self,

@@ -19,14 +19,6 @@ pub use self::{
 ///
 /// There is no way to ask for less than a majority.
 /// Two sets of votes must always share a node, because that shared node is what keeps two holders apart.
-///
-/// ```
-/// use redlock_proto::Quorum;
-/// use std::num::NonZeroUsize;
-///
-/// let of = |n| Quorum::of(NonZeroUsize::new(n).unwrap()).majority();
-/// assert_eq!((of(1), of(2), of(3), of(4), of(5)), (1, 2, 2, 3, 3));
-/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Quorum {
     nodes: NonZeroUsize,

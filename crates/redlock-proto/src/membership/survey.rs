@@ -176,7 +176,7 @@ impl Survey {
     /// Under `Quarantine::guessing_floors`, leases stay available by it while the nodes are away that could complete a
     /// voting majority.
     /// A token that only those nodes know may be greater.
-    pub fn floor_of_those_up(&self) -> Option<Floor> {
+    pub(crate) fn floor_of_those_up(&self) -> Option<Floor> {
         let is_read = |(_, counters): &(usize, Counters)| *counters != Counters::Unknown;
         let read = self.servers().filter(is_read).count();
         self.floor()
@@ -184,12 +184,12 @@ impl Survey {
     }
 
     /// Returns whether a node was read.
-    pub fn has_read(&self, node: usize) -> bool {
+    pub(crate) fn has_read(&self, node: usize) -> bool {
         matches!(self.readings.get(node), Some(CounterReading::Read { .. }))
     }
 
     /// Returns whether every node was read, and each is a server of its own.
-    pub fn has_read_all(&self) -> bool {
+    pub(crate) fn has_read_all(&self) -> bool {
         self.servers().count() == self.readings.len()
     }
 
@@ -208,7 +208,7 @@ impl Survey {
     }
 
     /// Returns whether no answer that is still to come is needed.
-    pub fn is_decided(&self) -> bool {
+    pub(crate) fn is_decided(&self) -> bool {
         self.is_complete() || matches!(self.floor(), Some(Floor::Known(_)))
     }
 

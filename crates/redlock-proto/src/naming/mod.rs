@@ -18,5 +18,5 @@ mod roll;
 
 pub use self::{
     hearing::{Confirms, Hearing, Judgement, Pair, Shortfall, Statement},
-    roll::{InformantId, Roll, Term},
+    roll::{InformantId, NamedMark, Roll},
 };

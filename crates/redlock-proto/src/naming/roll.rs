@@ -91,14 +91,14 @@ impl fmt::Display for Roll {
     clippy::exhaustive_structs,
     reason = "a client must fill in every part of it"
 )]
-pub struct Term {
+pub struct NamedMark {
     /// The epoch under which the informants name the server.
     pub epoch: u64,
     /// The informants that count.
     pub roll: Roll,
 }
 
-impl fmt::Display for Term {
+impl fmt::Display for NamedMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.epoch, self.roll)
     }

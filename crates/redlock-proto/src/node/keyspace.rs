@@ -1,4 +1,4 @@
-use crate::{NodeKey, OwnerId, Quarantine, Term};
+use crate::{NamedMark, NodeKey, OwnerId, Quarantine};
 
 /// The part that all requests of a client have in common: the node's own keys of its namespace, and the quarantine.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Keyspace {
     place: Option<String>,
     quarantine: Quarantine,
     /// Under which epoch the node's server is named, if others name it.
-    term: Option<Term>,
+    term: Option<NamedMark>,
     /// What the mark says of both.
     policy: String,
 }
@@ -47,7 +47,7 @@ impl Keyspace {
     }
 
     /// Returns the keyspace for calls of a session with a server that others name.
-    pub fn in_term(&self, term: Term) -> Self {
+    pub fn in_term(&self, term: NamedMark) -> Self {
         Self {
             policy: format!("{} {term}", self.quarantine.to_wire()),
             term: Some(term),
@@ -56,7 +56,7 @@ impl Keyspace {
     }
 
     /// Returns the epoch under which the node's server is named, and the roll, if others name it.
-    pub const fn term(&self) -> Option<&Term> {
+    pub const fn term(&self) -> Option<&NamedMark> {
         self.term.as_ref()
     }
 

@@ -71,7 +71,7 @@ impl LinePlace {
     }
 
     /// Returns whether it is such a place.
-    pub const fn is_holders(&self) -> bool {
+    pub(crate) const fn is_holders(&self) -> bool {
         self.came.as_micros() == 0
     }
 }
@@ -94,20 +94,6 @@ pub struct Gift {
 }
 
 /// A caller in the line for a key, as a node stores it.
-///
-/// # Examples
-///
-/// ```
-/// # use redlock_proto::LineCaller;
-/// # use std::time::Duration;
-///
-/// // It is deleted in 2 s, when its last caller has waited for long enough.
-/// let text = "1780000003000 1780000000500000 0123456789abcdef 1000 1 7 \
-///     0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f web-7\n";
-/// let callers = LineCaller::all_of(text, Duration::from_secs(2));
-/// assert_eq!(callers[0].waited, Duration::from_millis(500));
-/// assert_eq!(callers[0].label, "web-7".parse().ok());
-/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct LineCaller {

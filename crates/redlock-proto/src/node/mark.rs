@@ -1,6 +1,6 @@
 //! The text of a mark, which a server has under one key of its own.
 
-use crate::{Keyspace, Roll, Term};
+use crate::{Keyspace, NamedMark, Roll};
 
 /// A mark, read from its text.
 ///
@@ -16,7 +16,7 @@ pub struct Mark<'a> {
     /// The identity of the data.
     pub data: &'a str,
     policy: &'a str,
-    term: Option<Term>,
+    term: Option<NamedMark>,
     quarantine: Option<[&'a str; 3]>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Mark<'a> {
             _ => return None,
         };
         let term = match term {
-            Some([epoch, roll]) => Some(Term {
+            Some([epoch, roll]) => Some(NamedMark {
                 epoch: epoch.parse().ok()?,
                 roll: Roll::read(roll)?,
             }),
@@ -63,7 +63,7 @@ impl<'a> Mark<'a> {
     ///
     /// The rolls may differ: a roll that was the mark's once is safe to go by.
     pub fn is_of(&self, keyspace: &Keyspace) -> bool {
-        let epoch = |term: &Term| term.epoch;
+        let epoch = |term: &NamedMark| term.epoch;
         self.has_policy_of(keyspace) && self.term.as_ref().map(epoch) == keyspace.term().map(epoch)
     }
 
@@ -74,7 +74,7 @@ impl<'a> Mark<'a> {
     }
 
     /// Returns the epoch under which the server votes, and its roll, if others name it.
-    pub const fn term(&self) -> Option<&Term> {
+    pub const fn term(&self) -> Option<&NamedMark> {
         self.term.as_ref()
     }
 
@@ -114,7 +114,7 @@ mod tests {
         let keyspace = Keyspace::new("{t}", Quarantine::new(Duration::from_secs(30), 0.01));
         let roll = Roll::new(3, [1, 2].map(InformantId::new));
         match epoch {
-            Some(epoch) => keyspace.in_term(Term { epoch, roll }),
+            Some(epoch) => keyspace.in_term(NamedMark { epoch, roll }),
             None => keyspace,
         }
     }

@@ -38,7 +38,7 @@ pub enum NodeOutcome {
 
 impl NodeOutcome {
     /// Returns whether the node may hold, now or later, what it was asked to take.
-    pub const fn may_hold(self) -> bool {
+    pub(crate) const fn may_hold(self) -> bool {
         matches!(
             self,
             Self::Granted { .. } | Self::NotAVote { .. } | Self::InLine { .. } | Self::Unknown

@@ -121,7 +121,7 @@ impl Quarantine {
     }
 
     /// Returns whether a node votes again though too few that have kept their counters can be reached.
-    pub const fn guesses_floors(&self) -> bool {
+    pub(crate) const fn guesses_floors(&self) -> bool {
         self.guess_floors
     }
 

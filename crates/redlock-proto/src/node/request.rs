@@ -194,7 +194,7 @@ impl Request {
     /// Returns for how long this is worth repeating, should it fail: as long as the key that it releases may stay.
     ///
     /// `None` for anything but a release.
-    pub const fn worth_repeating_for(&self) -> Option<Duration> {
+    pub(crate) const fn worth_repeating_for(&self) -> Option<Duration> {
         match self {
             Self::Lock {
                 verb: Verb::Release { ttl } | Verb::Tombstone { ttl },
@@ -212,7 +212,7 @@ impl Request {
     ///
     /// On one connection a release cannot overtake the acquire before it; on another it can, so it tombstones
     /// the owner.
-    pub fn over_another_connection(self) -> Self {
+    pub(crate) fn over_another_connection(self) -> Self {
         match self {
             Self::Lock {
                 verb: Verb::Release { ttl },

@@ -5,23 +5,6 @@ use crate::{ClockReading, GiveBack, Instant, Quorum, RunId, Settled, Timing, Vot
 
 /// One round in which nodes are asked for a key under a fresh owner: all at once, or a majority first and the others
 /// when it does not grant.
-///
-/// ```
-/// # use redlock_proto::*;
-/// # use std::{num::NonZeroUsize, time::Duration};
-/// let quorum = Quorum::of(NonZeroUsize::new(3).unwrap());
-/// let timing = Timing::new(Duration::from_secs(10), 0.01, Duration::from_secs(1)).unwrap();
-/// let at = |ms| Instant::from_origin(Duration::from_millis(ms));
-///
-/// let mut attempt = Attempt::start(quorum, timing, at(0));
-/// let granted = NodeOutcome::Granted { counter: 7 };
-/// assert_eq!(attempt.on_outcome(0, granted, at(1)), None);
-/// let Some(AttemptVerdict::Granted(grant)) = attempt.on_outcome(2, granted, at(3)) else {
-///     panic!("two of three are a majority");
-/// };
-/// assert_eq!(grant.deadline, at(9_798));
-/// assert_eq!(grant.settled, Settled::Agreed(7));
-/// ```
 pub type Attempt = Ballot<Winning>;
 
 /// The rule of an [`Attempt`].
@@ -174,14 +157,14 @@ impl Attempt {
     }
 
     /// Returns whether a majority is still possible, and only with nodes that were held back.
-    pub fn needs_more(&self) -> bool {
+    pub(crate) fn needs_more(&self) -> bool {
         !self.decided && self.votes.are_too_few()
     }
 
     /// Asks all nodes from now on; returns the nodes that were held back, to be sent the same request.
     ///
     /// Once the attempt is decided, their votes are late ones.
-    pub fn widen(&mut self) -> Vec<usize> {
+    pub(crate) fn widen(&mut self) -> Vec<usize> {
         self.votes.ask_all()
     }
 
@@ -189,7 +172,7 @@ impl Attempt {
     ///
     /// An attempt that has split the votes with another keeps both from a majority for as long as it waits.
     /// So once as many nodes have answered as make a majority, the others have as long as those took.
-    pub fn split_until(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn split_until(&self, now: Instant) -> Option<Instant> {
         let answered = self
             .votes
             .iter()
@@ -202,13 +185,13 @@ impl Attempt {
     }
 
     /// Ends the attempt because that time is over: what the other nodes still say does not matter.
-    pub fn on_split(&mut self, now: Instant) -> Option<AttemptVerdict> {
+    pub(crate) fn on_split(&mut self, now: Instant) -> Option<AttemptVerdict> {
         self.give_up(FailureKind::Contended, now)
     }
 
     /// Ends the attempt because its time is over, though nodes that owe an outcome answer others: that is no sign of an
     /// outage.
-    pub fn on_overload(&mut self, now: Instant) -> Option<AttemptVerdict> {
+    pub(crate) fn on_overload(&mut self, now: Instant) -> Option<AttemptVerdict> {
         self.give_up(FailureKind::Overloaded, now)
     }
 

@@ -108,7 +108,7 @@ impl JobEntry {
     }
 
     /// Returns whether it is about the same run as another.
-    pub fn is_same_run(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_run(&self, other: &Self) -> bool {
         let key = |entry: &Self| (entry.series, entry.place(), entry.token);
         key(self) == key(other)
     }

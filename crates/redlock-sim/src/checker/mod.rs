@@ -208,7 +208,7 @@ impl Checker {
     }
 
     /// Declares that the number `set` in events stands for all of these keys.
-    pub fn is_set(&mut self, set: usize, keys: impl IntoIterator<Item = usize>) {
+    pub fn add_set(&mut self, set: usize, keys: impl IntoIterator<Item = usize>) {
         self.sets.insert(set, keys.into_iter().collect());
     }
 

@@ -85,7 +85,7 @@ impl World {
         let callers = random.pick(&[1, 1, 2, 4]);
         let mut checker = Checker::new(setup.rules());
         for set in setup.keys.len()..setup.locks() {
-            checker.is_set(set, setup.keys_of(set));
+            checker.add_set(set, setup.keys_of(set));
         }
         let naming = Naming::new(&setup);
         Self {

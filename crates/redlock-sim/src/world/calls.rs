@@ -250,7 +250,7 @@ impl World {
                     self.watch_lock(node, link, asked, time, votes);
                 }
                 Request::Job { verb, .. } => {
-                    self.is_kept(verb, reply);
+                    self.note_kept(verb, reply);
                     let asked = as_lock(verb, reply);
                     let number = owners.get(place).copied().flatten();
                     let (Some((verb, name, reply)), Some(owner)) = (asked, number) else {
@@ -275,7 +275,7 @@ impl World {
                     self.watch_lock(node, link, asked, time, votes);
                 }
                 Request::Node(verb) => {
-                    if self.was_opened(node, *verb, reply) {
+                    if self.note_opened(node, *verb, reply) {
                         let degraded = self.links[link].degrades.take();
                         self.counters.degraded += u64::from(degraded.is_some());
                         let duplicates = degraded.map_or(0, |degraded| degraded.duplicates);
@@ -389,7 +389,7 @@ impl World {
     }
 
     /// Returns whether a node was told to vote, and does.
-    fn was_opened(&mut self, node: usize, verb: NodeVerb, reply: &Reply) -> bool {
+    fn note_opened(&mut self, node: usize, verb: NodeVerb, reply: &Reply) -> bool {
         let (NodeVerb::Open { horizon, floor, .. }, Reply::Done) = (verb, reply) else {
             return false;
         };

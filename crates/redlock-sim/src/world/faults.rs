@@ -132,7 +132,7 @@ impl World {
     }
 
     /// A node is told to vote: perhaps it stands still just then, and its clock is wrong when it goes on.
-    pub(super) fn is_told_to_vote(&mut self, node: usize) {
+    pub(super) fn note_vote_told(&mut self, node: usize) {
         if self.phase.is_faulty()
             && let Some((back, length)) = self.servers[node].wavers.take()
         {

@@ -92,7 +92,7 @@ impl World {
         // A client that degrades a node reports that first.
         let opens = matches!(request, Request::Node(NodeVerb::Open { .. }));
         if opens {
-            self.is_told_to_vote(node);
+            self.note_vote_told(node);
         }
         let degrades = &mut self.processes[client].degrades;
         let is_degraded = |degraded: &mut Degraded| opens && degraded.node == node;

@@ -271,7 +271,7 @@ impl World {
     }
 
     /// A node may remember a run from now on.
-    pub(super) fn is_kept(&mut self, verb: &JobVerb, reply: &Reply) {
+    pub(super) fn note_kept(&mut self, verb: &JobVerb, reply: &Reply) {
         if let (JobVerb::Commit { entry, .. }, Reply::Done) = (verb, reply)
             && let Some(job) = self.job_of(entry.series)
         {

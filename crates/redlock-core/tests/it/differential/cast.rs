@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::Keyspace;
 use redlock_proto::{
-    HolderLabel, InLine, InformantId, KeySet, LinePlace, NodeKey, NodeTime, OwnerId, Quarantine,
-    Roll, Series, Shard, Term,
+    HolderLabel, InLine, InformantId, KeySet, LinePlace, NamedMark, NodeKey, NodeTime, OwnerId,
+    Quarantine, Roll, Series, Shard,
 };
 
 use crate::differential::step::{Place, Span};
@@ -45,7 +45,7 @@ pub(crate) fn keyspace(number: usize) -> Arc<Keyspace> {
             PREFIXES[number],
             keyspace.quarantine().following_failovers(),
         );
-        keyspace.in_term(Term { epoch, roll })
+        keyspace.in_term(NamedMark { epoch, roll })
     };
     Arc::new(match number {
         5 => in_term(1, &[1, 2, 3]),

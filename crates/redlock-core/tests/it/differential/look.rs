@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use redlock_core::node::{Keyspace, NodeTime, Reply, Request, Store};
 use redlock_proto::{
-    JobEntry, Lock, LockMode, Mark, NodeKey, NodeVerb, OwnerId, Quarantine, Term, Verb,
+    JobEntry, Lock, LockMode, Mark, NamedMark, NodeKey, NodeVerb, OwnerId, Quarantine, Verb,
 };
 use redlock_sandbox::Value;
 
@@ -128,7 +128,7 @@ impl Seen {
 }
 
 /// Returns the term in a mark.
-fn term_of(mark: &str) -> Option<Term> {
+fn term_of(mark: &str) -> Option<NamedMark> {
     Mark::read(mark).expect("it is not damaged").term().cloned()
 }
 

@@ -186,6 +186,6 @@ async fn libraries_of_two_versions_live_side_by_side() {
 
 #[test]
 fn the_guide_names_the_rights() {
-    let guide = include_str!("../../../docs/crate.md");
+    let guide = include_str!("../../../docs/guide/servers.md");
     assert!(guide.contains(RedisNode::RIGHTS_FOR_FUNCTIONS));
 }

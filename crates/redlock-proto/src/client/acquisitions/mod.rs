@@ -66,7 +66,7 @@ impl Acquisitions {
         now: Now,
     ) {
         if cx.is_closing() {
-            return is_closed(id, cx);
+            return refuse_closed(id, cx);
         }
         let mut acquisition = Acquisition::new(request, claim);
         let Acquire {
@@ -113,7 +113,7 @@ impl Acquisitions {
         let ids: Vec<u64> = self.acquisitions.iter().map(|(id, _)| id).collect();
         for id in ids {
             self.abandon(id, leases, cx, now);
-            is_closed(id, cx);
+            refuse_closed(id, cx);
         }
     }
 
@@ -329,7 +329,7 @@ fn splits(id: u64, until: Instant, cx: &mut Context) {
 }
 
 /// Says that an acquisition is over because the client is closed.
-fn is_closed(id: u64, cx: &mut Context) {
+fn refuse_closed(id: u64, cx: &mut Context) {
     not_acquired(id, None, Vec::new(), cx);
 }
 

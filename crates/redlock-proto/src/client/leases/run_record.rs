@@ -46,7 +46,7 @@ impl Leases {
     }
 
     /// Records that the run under a lease is over, because the lease is released and no end of the run was reported.
-    pub(super) fn was_dropped(&mut self, lease: u64, cx: &mut Context, now: Now) {
+    pub(super) fn record_drop(&mut self, lease: u64, cx: &mut Context, now: Now) {
         let claimed = self.held.get(lease).and_then(|held| held.claimed.as_ref());
         if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
             && let Some(outcome) = Word::new(RunRecord::DROPPED)

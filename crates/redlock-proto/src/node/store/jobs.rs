@@ -40,11 +40,11 @@ impl Store {
     pub(super) fn read_for_job(&mut self, keyspace: &Keyspace, verb: &JobVerb, now: u64) -> bool {
         match verb {
             JobVerb::Claim { lock, owner, .. } => {
-                self.is_there(lock, now);
-                self.is_there(&keyspace.tombstone(**owner), now)
+                self.expire_key(lock, now);
+                self.expire_key(&keyspace.tombstone(**owner), now)
             }
             JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => {
-                self.is_there(lock, now);
+                self.expire_key(lock, now);
                 false
             }
             JobVerb::Record { .. } | JobVerb::Withdraw { .. } => false,

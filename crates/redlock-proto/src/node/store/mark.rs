@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{OWN, Store, check_range, millis};
 use crate::{
-    Keyspace, Mark, MarkState, NodeTime, NodeVerb, Quarantine, Reply, Roll, RunId, ServerInfo,
-    Term,
+    Keyspace, Mark, MarkState, NamedMark, NodeTime, NodeVerb, Quarantine, Reply, Roll, RunId,
+    ServerInfo,
     node::mark::{QUARANTINED, VOTING},
 };
 
@@ -17,7 +17,7 @@ pub(super) struct StoredMark {
     data: Arc<str>,
     policy: Arc<str>,
     /// Under which epoch its server was named, if others name it.
-    term: Option<Term>,
+    term: Option<NamedMark>,
     /// How long it has been looked at, and when last, while it does not vote.
     pub(super) quarantine: Option<Aging>,
 }
@@ -111,7 +111,7 @@ impl Store {
             };
         }
         let is_another_run = mark.run != self.run;
-        let epoch = |term: &Term| term.epoch;
+        let epoch = |term: &NamedMark| term.epoch;
         let is_another_term = mark.term.as_ref().map(epoch) != keyspace.term().map(epoch);
         if is_another_run || mark.data != self.data || is_another_term {
             mark.run = self.run.clone();

@@ -310,7 +310,7 @@ impl Store {
             Request::Lock { verb, lock } => {
                 let Lock { mode, keys, owner } = &**lock;
                 for key in keys {
-                    self.is_there(key.key(), now);
+                    self.expire_key(key.key(), now);
                 }
                 if request.looks_at_line() {
                     self.forget_line(keyspace, keys.first(), time);
@@ -320,7 +320,7 @@ impl Store {
                 }
                 match verb {
                     Verb::Acquire { .. } | Verb::Heal { .. } => {
-                        self.is_there(&keyspace.tombstone(*owner), now)
+                        self.expire_key(&keyspace.tombstone(*owner), now)
                     }
                     Verb::Extend { .. } | Verb::Release { .. } | Verb::Tombstone { .. } => false,
                 }
@@ -340,7 +340,8 @@ impl Store {
         }
     }
 
-    fn is_there(&mut self, key: &NodeKey, now: u64) -> bool {
+    /// Removes the key if its time is over; returns whether it is still there.
+    fn expire_key(&mut self, key: &NodeKey, now: u64) -> bool {
         let until = self.keys.get(key).map(StoredKey::until);
         let is_over = until.is_some_and(|until| until < now);
         if is_over {

@@ -30,7 +30,7 @@ impl Store {
         let done = requests.iter().zip(before);
         let done = done.map(|(request, before)| match request {
             Request::Lock { verb, lock } if request.is_plain() => {
-                self.is_there(lock.keys.first(), time.as_millis());
+                self.expire_key(lock.keys.first(), time.as_millis());
                 if !matches!(verb, Verb::Acquire { .. }) {
                     self.forget_line(keyspace, lock.keys.first(), time);
                 }

@@ -90,7 +90,7 @@ impl Votes {
     }
 
     /// Asks these nodes only, for now: the others are held back.
-    pub fn ask_first(&mut self, first: impl Iterator<Item = usize>) {
+    pub(crate) fn ask_first(&mut self, first: impl Iterator<Item = usize>) {
         for said in &mut self.nodes {
             if said.vote == Vote::Pending {
                 said.vote = Vote::HeldBack;
@@ -123,7 +123,7 @@ impl Votes {
     }
 
     /// Returns whether nodes are held back.
-    pub fn are_held_back(&self) -> bool {
+    pub(crate) fn are_held_back(&self) -> bool {
         self.iter().any(|vote| vote == Vote::HeldBack)
     }
 
@@ -134,7 +134,7 @@ impl Votes {
     /// A refusal alone is none of this.
     /// Where one node has the key of another owner, the other nodes that were asked mostly have it too, and the rest
     /// need not be asked.
-    pub fn are_too_few(&self) -> bool {
+    pub(crate) fn are_too_few(&self) -> bool {
         let is_pending = self.iter().any(|vote| vote == Vote::Pending);
         self.are_held_back() && (self.failed() > 0 || !is_pending) && !self.is_won()
     }
@@ -260,7 +260,7 @@ impl Votes {
     }
 
     /// Returns whether too few nodes are left that may give a usable answer.
-    pub fn is_majority_down(&self) -> bool {
+    pub(crate) fn is_majority_down(&self) -> bool {
         self.failed() > self.quorum.tolerated()
     }
 
@@ -284,7 +284,7 @@ impl Votes {
     ///
     /// Where the request is still on its way over a connection that stands, a release on that connection follows it.
     /// Where the outcome is unknown, the owner must be tombstoned.
-    pub fn may_hold(&self) -> impl Iterator<Item = GiveBack> + Clone + '_ {
+    pub(crate) fn may_hold(&self) -> impl Iterator<Item = GiveBack> + Clone + '_ {
         self.iter()
             .enumerate()
             .filter_map(|(node, vote)| match vote {

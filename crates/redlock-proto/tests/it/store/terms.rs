@@ -1,6 +1,6 @@
 //! Where a node stands whose server others name under an epoch.
 
-use redlock_proto::{InformantId, Keyspace, MarkState, Quarantine, Roll, Store, Term};
+use redlock_proto::{InformantId, Keyspace, MarkState, NamedMark, Quarantine, Roll, Store};
 
 use super::{TTL, at, voting};
 
@@ -11,7 +11,7 @@ fn roll(ids: &[u64]) -> Roll {
 fn under(epoch: u64) -> Keyspace {
     let quarantine = Quarantine::new(2 * TTL, 0.01).following_failovers();
     let roll = roll(&[1, 2, 3]);
-    Keyspace::new("{test}", quarantine).in_term(Term { epoch, roll })
+    Keyspace::new("{test}", quarantine).in_term(NamedMark { epoch, roll })
 }
 
 fn votes(store: &mut Store, epoch: u64, ms: u64) -> bool {

@@ -76,7 +76,7 @@ impl World {
     }
 
     /// A client that had to ask again has all answers; returns whether it did.
-    pub(super) fn is_asked_again(&mut self, link: usize) -> bool {
+    pub(super) fn ask_again_later(&mut self, link: usize) -> bool {
         let Some(session) = &mut self.links[link].session else {
             return false;
         };

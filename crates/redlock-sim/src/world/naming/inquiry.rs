@@ -24,7 +24,7 @@ impl World {
         }
         let to = Recipient { link, conn };
         for informant in 0..INFORMANTS {
-            if !self.is_word_lost() {
+            if !self.loses_message() {
                 let at = self.now + self.delay();
                 let question = Message::Question {
                     to,
@@ -53,7 +53,7 @@ impl World {
         let informants = &self.naming.nodes[node];
         let is_still = informants.all[informant].still_until > self.now;
         let is_deaf = informants.deaf[client][informant] > self.now;
-        if is_still || is_deaf || self.is_word_lost() {
+        if is_still || is_deaf || self.loses_message() {
             return;
         }
         let statement = self.statement(node, informant);
@@ -111,14 +111,14 @@ impl World {
         self.have_client_do(at, link, Message::Inquire { conn, after });
         if is_open {
             self.on_round(link);
-        } else if !self.is_asked_again(link) {
+        } else if !self.ask_again_later(link) {
             self.look_for_pair(link);
             self.judge_by_all(link);
         }
     }
 
     /// Returns whether a question or an answer is lost on its way.
-    fn is_word_lost(&mut self) -> bool {
+    fn loses_message(&mut self) -> bool {
         let lost = self.setup.named.map_or(0, |named| named.lost);
         self.phase.is_faulty() && self.random.chance(lost)
     }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use redlock_proto::{Hearing, Instant, Keyspace, Mark, Pair, Quarantine, Roll, Term};
+use redlock_proto::{Hearing, Instant, Keyspace, Mark, NamedMark, Pair, Quarantine, Roll};
 
 use super::super::World;
 use crate::setup::INFORMANTS;
@@ -147,7 +147,7 @@ impl Tenure {
 
 fn in_term(of_client: &Keyspace, pair: Pair<usize>, roll: &Roll) -> Arc<Keyspace> {
     let (epoch, roll) = (pair.epoch, roll.clone());
-    Arc::new(of_client.in_term(Term { epoch, roll }))
+    Arc::new(of_client.in_term(NamedMark { epoch, roll }))
 }
 
 impl World {

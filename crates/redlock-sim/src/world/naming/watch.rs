@@ -64,7 +64,7 @@ impl World {
                 let pair = tenure.pair;
                 let extended = stored.and_then(|roll| steady.extended(&pair, &roll));
                 let Some(roll) = extended else {
-                    return self.is_over(link, &of);
+                    return self.end_inquiry(link, &of);
                 };
                 session.stage = Stage::Writes {
                     of,
@@ -81,10 +81,10 @@ impl World {
                 self.links[link].last_roll = Some(roll.clone());
                 self.counters.rolls_joined += 1;
                 self.tell_of_roll(link, &roll);
-                self.is_over(link, &of);
+                self.end_inquiry(link, &of);
             }
             (Stage::Rereads { of } | Stage::Joins { of, .. } | Stage::Writes { of, .. }, _) => {
-                self.is_over(link, &of);
+                self.end_inquiry(link, &of);
             }
             _ => {}
         }
@@ -114,21 +114,21 @@ impl World {
             Confirms::Another => {
                 tenure.confirmed = Confirmed::Replaced;
                 let other = of.hearing.candidate();
-                self.is_replaced(link, pair, other);
+                self.replace(link, pair, other);
             }
             Confirms::Moving | Confirms::Unknown => {}
         }
-        self.is_over(link, &of);
+        self.end_inquiry(link, &of);
     }
 
     /// A client has done what it does about an inquiry.
-    fn is_over(&mut self, link: usize, of: &Inquiry) {
+    fn end_inquiry(&mut self, link: usize, of: &Inquiry) {
         if let Some(session) = &mut self.links[link].session {
             session.earlier = Some(of.hearing.clone());
         }
     }
 
-    fn is_replaced(&mut self, link: usize, pair: Pair<usize>, other: Option<Pair<usize>>) {
+    fn replace(&mut self, link: usize, pair: Pair<usize>, other: Option<Pair<usize>>) {
         let (client, node) = self.ends(link);
         self.counters.sessions_replaced += 1;
         let is_same_server = other.is_some_and(|other| other.server == pair.server);

@@ -7,7 +7,8 @@ use std::{
 
 use deadpool_redis::redis::{Cmd, ConnectionInfo, RedisError, Value, cmd, from_redis_value};
 use redlock_proto::{
-    Confirms, Hearing, Instant, Judgement, Keyspace, Mark, Pair, Quarantine, Roll, Shortfall, Term,
+    Confirms, Hearing, Instant, Judgement, Keyspace, Mark, NamedMark, Pair, Quarantine, Roll,
+    Shortfall,
 };
 use tokio::{task::AbortHandle, time::timeout};
 
@@ -207,7 +208,7 @@ impl Tenure {
             let node = informants.directory.to_string();
             tracing::warn!(target: "redlock::node", node, "{why}");
         }
-        let keyspace = Arc::new(marks.keyspace.in_term(Term {
+        let keyspace = Arc::new(marks.keyspace.in_term(NamedMark {
             epoch: pair.epoch,
             roll,
         }));
@@ -374,7 +375,7 @@ impl Watch {
             .last_roll
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(roll.clone());
-        let keyspace = self.marks.keyspace.in_term(Term { epoch, roll });
+        let keyspace = self.marks.keyspace.in_term(NamedMark { epoch, roll });
         lock(&self.state).keyspace = Arc::new(keyspace);
     }
 }

@@ -13,27 +13,27 @@ use crate::{clock::Clock, node::Session};
 
 /// The subscription to a node's messages, which lasts no longer than the connection to it.
 #[derive(Default)]
-pub(super) struct Hearing {
+pub(super) struct Subscription {
     /// The number under which the node knows the client, if it is to be heard.
     client: Option<u64>,
-    phase: HearingPhase,
+    phase: Phase,
 }
 
 #[derive(Default)]
-enum HearingPhase {
+enum Phase {
     #[default]
-    Deaf,
-    Subscribing(BoxFuture<'static, Subscribed>),
+    Idle,
+    Subscribing(BoxFuture<'static, Messages>),
     Listening(BoxStream<'static, Gift>),
     /// It is tried again at this moment.
     Pausing(Instant),
 }
 
-type Subscribed = Result<BoxStream<'static, Gift>, Arc<str>>;
+type Messages = Result<BoxStream<'static, Gift>, Arc<str>>;
 
 /// Something heard of a node's messages.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum SubscriptionEvent {
     /// From now on they are heard.
     Begins,
     /// From now on they are not heard, for this reason.
@@ -41,7 +41,7 @@ pub(super) enum Heard {
     Gift(Gift),
 }
 
-impl Hearing {
+impl Subscription {
     /// Has the node heard under this number from now on, whenever there is a connection to it; `None` if it is not to be
     /// heard.
     pub(super) fn listen(&mut self, client: Option<u64>) {
@@ -59,14 +59,14 @@ impl Hearing {
             return false;
         };
         let is_time = match self.phase {
-            HearingPhase::Deaf => true,
-            HearingPhase::Pausing(until) => until <= clock.now(),
-            HearingPhase::Subscribing(_) | HearingPhase::Listening(_) => false,
+            Phase::Idle => true,
+            Phase::Pausing(until) => until <= clock.now(),
+            Phase::Subscribing(_) | Phase::Listening(_) => false,
         };
         if is_time {
             // If the node's code panics, it is not called again at once.
-            self.phase = HearingPhase::Pausing(clock.now() + AFTER_REFUSAL);
-            self.phase = HearingPhase::Subscribing(session.listen(keyspace, client));
+            self.phase = Phase::Pausing(clock.now() + AFTER_REFUSAL);
+            self.phase = Phase::Subscribing(session.listen(keyspace, client));
         }
         is_time
     }
@@ -78,38 +78,38 @@ impl Hearing {
 
     /// Ends because the node's code has panicked, and returns what must be dropped.
     pub(super) fn fail(&mut self, clock: Clock) -> impl Sized {
-        let pausing = HearingPhase::Pausing(clock.now() + AFTER_REFUSAL);
+        let pausing = Phase::Pausing(clock.now() + AFTER_REFUSAL);
         std::mem::replace(&mut self.phase, pausing)
     }
 
     /// Returns when it tries again.
     pub(super) const fn next_timer(&self) -> Option<Instant> {
         match self.phase {
-            HearingPhase::Pausing(until) => Some(until),
+            Phase::Pausing(until) => Some(until),
             _ => None,
         }
     }
 
     /// Returns what was heard next, if there is anything; the task is woken when there is more.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, clock: Clock) -> Option<Heard> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, clock: Clock) -> Option<SubscriptionEvent> {
         let (ended, pause) = match &mut self.phase {
-            HearingPhase::Deaf | HearingPhase::Pausing(_) => return None,
-            HearingPhase::Subscribing(subscribing) => match subscribing.poll_unpin(cx) {
+            Phase::Idle | Phase::Pausing(_) => return None,
+            Phase::Subscribing(subscribing) => match subscribing.poll_unpin(cx) {
                 Poll::Pending => return None,
                 Poll::Ready(Ok(messages)) => {
-                    self.phase = HearingPhase::Listening(messages);
-                    return Some(Heard::Begins);
+                    self.phase = Phase::Listening(messages);
+                    return Some(SubscriptionEvent::Begins);
                 }
                 Poll::Ready(Err(reason)) => (reason, AFTER_REFUSAL),
             },
-            HearingPhase::Listening(messages) => match messages.poll_next_unpin(cx) {
+            Phase::Listening(messages) => match messages.poll_next_unpin(cx) {
                 Poll::Pending => return None,
-                Poll::Ready(Some(gift)) => return Some(Heard::Gift(gift)),
+                Poll::Ready(Some(gift)) => return Some(SubscriptionEvent::Gift(gift)),
                 Poll::Ready(None) => ("the connection for messages was lost".into(), AFTER_LOSS),
             },
         };
-        self.phase = HearingPhase::Pausing(clock.now() + pause);
-        Some(Heard::Ends(ended))
+        self.phase = Phase::Pausing(clock.now() + pause);
+        Some(SubscriptionEvent::Ends(ended))
     }
 }
 
