@@ -7,12 +7,6 @@ use deadpool_redis::redis::{Cmd, Script};
 /// The text never changes at run time; no input is ever made part of it.
 const TEXT: &str = concat!(include_str!("told.lua"), include_str!("node.lua"));
 
-/// What the script and the functions have in common.
-pub(super) const TOLD: &str = include_str!("told.lua");
-
-/// The script without that.
-pub(super) const BODY: &str = include_str!("node.lua");
-
 /// The script that keeps and releases keys in transactions.
 const KEEP: &str = include_str!("keep.lua");
 
