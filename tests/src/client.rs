@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use redlock_core::{
-    FanOut, NodeAnswer, NodeConfig, NodeReport, Redlock, RedlockBuilder, node::RedisNode,
-};
+use redlock_core::{FanOut, NodeAnswer, NodeConfig, NodeReport, Redlock, RedlockBuilder};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -75,19 +73,6 @@ pub fn builder<N: Into<NodeConfig>>(
     ttl: Duration,
 ) -> RedlockBuilder {
     Redlock::builder().nodes(nodes).ttl(ttl).max_ttl(LONGEST)
-}
-
-/// These nodes, which clients call by the script only.
-///
-/// # Panics
-///
-/// If a URL is malformed.
-pub fn without_functions(urls: impl IntoIterator<Item = String>) -> Vec<NodeConfig> {
-    let nodes = urls.into_iter().map(|url| match RedisNode::at(&url) {
-        Ok(node) => NodeConfig::other(node.without_functions()),
-        Err(error) => panic!("{error}"),
-    });
-    nodes.collect()
 }
 
 /// A client that is connected to a majority of these nodes, which were started for this test: it vouches for

@@ -28,7 +28,7 @@ mod work;
 
 pub use self::{
     bus::Bus,
-    client::{Connect, builder, client, voting, wide_client, without_functions},
+    client::{Connect, builder, client, voting, wide_client},
     clock::now,
     event::{Event, HistoryWriter, Moment},
     fleet::Fleet,

@@ -154,7 +154,6 @@ counters! {
     /// Nodes that crashed and came back with old data.
     crashes_stale: "crashes with stale data",
     /// Nodes that had forgotten and stayed away until every lease was over.
-    absences: "restarts that were delayed",
     /// Nodes that were replaced behind connections that stood.
     promotions: "replacements behind a proxy",
     /// Nodes whose data was replaced by older data while their run stayed.

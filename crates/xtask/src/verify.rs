@@ -119,7 +119,7 @@ const SEARCHES: [(&str, &str); 11] = [
     ),
 ];
 
-/// Transactions, the script and the functions on real servers, against the model of a node.
+/// Transactions and the script on real servers, against the model of a node.
 ///
 /// With the features of the run of all tests, so that nothing is built twice.
 const ALIKE: &str = "test --locked --workspace --all-features --test it differential::";

@@ -9,7 +9,6 @@ mod client_faults;
 mod clock_changes;
 mod clusters;
 mod counters;
-mod delayed_restarts;
 mod elections;
 mod exclusion;
 mod exclusion_under_faults;

@@ -1,4 +1,4 @@
-//! Servers that forget the script and the functions: the client loads them again, unnoticed by its callers.
+//! Servers that forget the scripts: the client loads them again, unnoticed by its callers.
 
 use std::{
     sync::{
@@ -16,12 +16,11 @@ const TTL: Duration = Duration::from_secs(6);
 
 fn flush(nodes: &Nodes) {
     nodes.ask_all(&["SCRIPT", "FLUSH"]);
-    nodes.ask_all(&["FUNCTION", "FLUSH"]);
 }
 
-/// How many calls of either form there were.
+/// How many calls of the scripts there were.
 fn calls(nodes: &Nodes) -> u64 {
-    let all = ["fcall", "evalsha", "eval"].into_iter();
+    let all = ["evalsha", "eval"].into_iter();
     all.map(|command| nodes.calls_in_all(command)).sum()
 }
 

@@ -3,10 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use redlock_core::AcquireErrorKind;
-use redlock_tests::{
-    ClientProcess, Connect, History, Load, LoadSummary, Nodes, Work, builder, client,
-    without_functions,
-};
+use redlock_tests::{ClientProcess, Connect, History, Load, LoadSummary, Nodes, Work, client};
 use tokio::time::sleep;
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
@@ -55,7 +52,7 @@ async fn s25_slots_of_three_processes_never_have_two_holders_though_a_node_dies(
     assert_eq!(most, SLOTS, "as many hold one as there are");
 }
 
-/// By functions and by the script; the number is not forgotten with the slots that are released.
+/// The number is not forgotten with the slots that are released.
 // Shows: R5.2.
 #[tokio::test]
 async fn s25_nodes_refuse_a_client_that_gives_another_number_of_slots() {
@@ -65,20 +62,15 @@ async fn s25_nodes_refuse_a_client_that_gives_another_number_of_slots() {
     let held = old.slots("reports", 2).unwrap().acquire().await.unwrap();
     // The first renewal tells the number to the node that was not asked.
     sleep(TTL).await;
-    let script = builder(without_functions(nodes.urls()), TTL);
-    for new in [
-        client(nodes.urls(), TTL).await,
-        script.build().await.unwrap(),
-    ] {
-        for count in [1, 3, 64] {
-            let slots = new.slots("reports", count).unwrap();
-            let refused = slots.try_acquire().await.unwrap_err();
-            assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots, "{refused}");
-            assert!(refused.to_string().contains("2 slots"), "{refused}");
-        }
-        let same = new.slots("reports", 2).unwrap();
-        same.try_acquire().await.unwrap().release().await.unwrap();
+    let new = client(nodes.urls(), TTL).await;
+    for count in [1, 3, 64] {
+        let slots = new.slots("reports", count).unwrap();
+        let refused = slots.try_acquire().await.unwrap_err();
+        assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots, "{refused}");
+        assert!(refused.to_string().contains("2 slots"), "{refused}");
     }
+    let same = new.slots("reports", 2).unwrap();
+    same.try_acquire().await.unwrap().release().await.unwrap();
     // Longer than the time to live, while the lease is renewed.
     sleep(2 * TTL).await;
     let other = client(nodes.urls(), TTL).await.slots("reports", 3).unwrap();

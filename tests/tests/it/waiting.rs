@@ -18,7 +18,7 @@ async fn l08_sixty_four_waiters_do_not_spin() {
     );
     let manual = AcquireOptions::new().renewal(Renewal::Manual);
     let held = holder.acquire_with("a", manual).await.unwrap();
-    let calls = || nodes.calls(0, "fcall") + nodes.calls(0, "evalsha") + nodes.calls(0, "eval");
+    let calls = || nodes.calls(0, "evalsha") + nodes.calls(0, "eval");
     let before = calls();
     let started = now();
     let mut waiters = JoinSet::new();

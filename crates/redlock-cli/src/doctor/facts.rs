@@ -128,7 +128,7 @@ async fn of(
     let script = probe.measure(&script).await;
     let rights = Rights {
         for_lines: RightsForLines::of(probe, place, settings).await,
-        ..rights_of(probe, &place.keys, settings).await
+        ..rights_of(probe, &place.keys).await
     };
     let mut unverified = Vec::new();
     let syncs = setting(probe, "appendfsync").await;
@@ -234,22 +234,14 @@ pub(super) struct Rights {
 }
 
 /// Tries every right; nothing is left behind, and what a lost connection leaves there ends by itself.
-async fn rights_of(probe: &mut NodeProbe, keys: &NodeKeys, settings: &NodeSettings) -> Rights {
+async fn rights_of(probe: &mut NodeProbe, keys: &NodeKeys) -> Rights {
     let mut rights = Rights::default();
     let name = format!("redlock-doctor:{}", Uuid::new_v4().simple());
     let key = name.parse().ok().and_then(|name| keys.lock(&name).ok());
     let Some(key) = key else {
         return rights;
     };
-    // A node that cannot be called by functions is quarantined though its restarts are delayed.
-    let functions = settings
-        .config
-        .expert
-        .dangerous_trust_delayed_restarts
-        .then_some(RedisNode::RIGHTS_FOR_FUNCTIONS);
-    let wanted = RedisNode::RIGHTS.split_whitespace();
-    let wanted = wanted.chain(functions.unwrap_or_default().split_whitespace());
-    for right in wanted {
+    for right in RedisNode::RIGHTS.split_whitespace() {
         let Some(command) = trial(right, &key) else {
             continue;
         };
@@ -323,9 +315,6 @@ fn trial(right: &str, key: &str) -> Option<Cmd> {
         "PING" | "INFO" | "TIME" | "MULTI" | "EXEC" | "CLIENT|ID" => {}
         // No connection has this number.
         "CLIENT|KILL" => drop(command.arg("ID").arg(u32::MAX)),
-        "FCALL" => drop(command.arg("redlock_doctor").arg(0)),
-        // No library is loaded from this.
-        "FUNCTION|LOAD" => drop(command.arg("")),
         "EVAL" => drop(command.arg("return 0").arg(0)),
         "EVALSHA" => drop(command.arg("0".repeat(40)).arg(0)),
         "DEL" | "PTTL" | "MGET" => drop(command.arg(key)),

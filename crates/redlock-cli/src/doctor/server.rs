@@ -307,13 +307,7 @@ impl Examined<'_> {
             return;
         }
         let kept = kept.join(", ");
-        if self.settings.config.expert.dangerous_trust_delayed_restarts {
-            let found = format!(
-                "dangerous_trust_delayed_restarts is set, and it keeps its data on disk ({kept})"
-            );
-            let advice = "set appendonly no and save \"\": a node that comes back with its mark is quarantined all the same";
-            self.warn("restart-guard", found, advice);
-        } else if !self.settings.config.expert.dangerous_trust_persistence {
+        if !self.settings.config.expert.dangerous_trust_persistence {
             let found = format!(
                 "keeps its data on disk ({kept}), and is quarantined after a restart all the same"
             );

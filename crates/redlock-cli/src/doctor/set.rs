@@ -153,16 +153,7 @@ fn restarts(
 }
 
 fn guards(settings: &NodeSettings, findings: &mut Findings) {
-    let config = &settings.config;
-    if config.expert.dangerous_trust_delayed_restarts {
-        let absence = rounded(settings.policy().trusting_delayed_restarts().absence());
-        let found = format!(
-            "dangerous_trust_delayed_restarts is set: each node must stay away for {absence} whenever it stops, and no doctor can \
-             see that"
-        );
-        let advice = "have the same unit on every node: redlock guide systemd --delayed";
-        findings.note(None, "restart-guard", found, advice);
-    } else if config.expert.verbatim_keys {
+    if settings.config.expert.verbatim_keys {
         let found = "verbatim keys may be locked by other clients too, which vote with a node that restarted without its \
                      keys";
         let advice =

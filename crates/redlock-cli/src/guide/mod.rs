@@ -265,9 +265,7 @@ impl Waits {
             max_ttl: format!("{number}{unit}"),
             words: format!("{number} {unit}"),
             quarantine: seconds(policy.length()),
-            absence: seconds(
-                policy.trusting_delayed_restarts().absence() + Duration::from_millis(2),
-            ),
+            absence: seconds(policy.absence() + Duration::from_millis(2)),
         }
     }
 }

@@ -95,9 +95,6 @@ impl Settings {
         if self.expert.dangerous_trust_persistence {
             quarantine = quarantine.trusting_persistence();
         }
-        if self.expert.dangerous_trust_delayed_restarts {
-            quarantine = quarantine.trusting_delayed_restarts();
-        }
         if self.expert.accept_replicas {
             quarantine = quarantine.accepting_replicas();
         }
@@ -147,9 +144,8 @@ impl Settings {
             return Err(BuildError::misuse("clock_rate_error", message));
         }
         let expert = &self.expert;
-        let trusts = expert.dangerous_trust_persistence || expert.dangerous_trust_delayed_restarts;
-        if self.follows_failovers && trusts {
-            let message = "has dangerous_trust_persistence or dangerous_trust_delayed_restarts, and Sentinels or a Cluster name a node's server: one that they promote has forgotten leases and would vote at once; leave the setting out";
+        if self.follows_failovers && expert.dangerous_trust_persistence {
+            let message = "has dangerous_trust_persistence, and Sentinels or a Cluster name a node's server: one that they promote has forgotten leases and would vote at once; leave the setting out";
             return Err(BuildError::misuse("expert", message));
         }
         if expert.accept_replicas && expert.dangerous_trust_persistence {

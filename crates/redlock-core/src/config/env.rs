@@ -1,5 +1,6 @@
 //! The names of the environment's variables, and what is close to one.
 
+use super::expert::removed;
 use crate::BuildError;
 
 /// Those that [`Config::from_env`](crate::Config::from_env) reads.
@@ -26,7 +27,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("VERBATIM_KEYS", EXPERT),
     ("ACCEPT_REPLICAS", EXPERT),
     ("TRUST_PERSISTENCE", EXPERT),
-    ("TRUST_DELAYED_RESTARTS", EXPERT),
     ("GUESS_FENCING_FLOOR", EXPERT),
 ];
 
@@ -48,6 +48,9 @@ pub(super) fn check(names: impl Iterator<Item = String>) -> Result<(), BuildErro
         if let Some((_, place)) = ELSEWHERE.iter().find(|(known, _)| *known == setting) {
             let message = format!("is no variable of the client; set it {place}");
             return Err(BuildError::misuse(name, message));
+        }
+        if let Some(advice) = removed(setting) {
+            return Err(BuildError::misuse(name, advice));
         }
         let nearest = KNOWN.iter().min_by_key(|known| distance(known, &upper));
         match nearest {
@@ -120,6 +123,8 @@ mod tests {
                 assert!(refused.is_some_and(|text| text.ends_with(place)));
             }
         }
+        let gone = refused("REDLOCK_DANGEROUS_TRUST_DELAYED_RESTARTS").unwrap_or_default();
+        assert!(gone.contains("leave it out"), "{gone}");
     }
 
     #[test]

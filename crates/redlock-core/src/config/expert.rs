@@ -76,32 +76,6 @@ pub struct Expert {
     /// The client refuses it together with `accept_replicas`.
     pub dangerous_trust_persistence: bool,
 
-    /// Lets a master that began a new run without data vote at once, because it has delayed its restart for long
-    /// enough.
-    ///
-    /// By default a node that restarted does not vote for `max_ttl` and a little more, counted from the first look that
-    /// a client takes at it.
-    /// If clients of other libraries lock on the same masters, each master must wait by itself before it listens, and
-    /// the two waits add up.
-    /// With this setting, the master's own wait is the only one.
-    ///
-    /// Use it only if *every* master meets these conditions.
-    /// Whenever it has stopped, for any reason, it stays away for `max_ttl`, 1 % of it and a second: with a `max_ttl` of
-    /// 30 s, its entrypoint waits for 31.3 s before it starts the server.
-    /// It keeps nothing on disk (`save ""` and `appendonly no`).
-    /// It is never emptied while it runs.
-    ///
-    /// The client checks what it can see.
-    /// It still puts a master in quarantine that has a mark, or that has lately followed another master.
-    /// It does the same with a master that this client has seen before, if the master was away for less or voted in the
-    /// same run, and with a master that the client cannot call by functions
-    /// ([`RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
-    /// If `FLUSHALL` empties a running master, clients that have heard it vote notice that.
-    /// So do the functions of their release, which later clients of that release call too.
-    /// A later client of another release does not notice it: empty no master while you roll out a new release.
-    /// All clients of a namespace must use the same setting.
-    pub dangerous_trust_delayed_restarts: bool,
-
     /// Lets a node that lost its fencing counters vote again, although the client cannot reach enough other nodes to
     /// know their last values.
     ///
@@ -116,6 +90,19 @@ pub struct Expert {
     pub dangerous_guess_fencing_floor: bool,
 }
 
+/// Returns what to do instead of a setting that there was before; `setting` may lack the word `dangerous_`.
+pub(super) fn removed(setting: &str) -> Option<&'static str> {
+    let setting = setting.to_ascii_lowercase();
+    let setting = setting.strip_prefix("dangerous_").unwrap_or(&setting);
+    let found = REMOVED.iter().find(|(name, _)| *name == setting);
+    found.map(|(_, advice)| *advice)
+}
+
+const REMOVED: [(&str, &str); 1] = [(
+    "trust_delayed_restarts",
+    "was removed; leave it out: a master that delays its restarts is quarantined after them, too",
+)];
+
 impl Expert {
     /// Returns the settings that are on in one of the two.
     pub(super) fn union(self, other: Self) -> Self {
@@ -124,8 +111,6 @@ impl Expert {
             accept_replicas: self.accept_replicas | other.accept_replicas,
             dangerous_trust_persistence: self.dangerous_trust_persistence
                 | other.dangerous_trust_persistence,
-            dangerous_trust_delayed_restarts: self.dangerous_trust_delayed_restarts
-                | other.dangerous_trust_delayed_restarts,
             dangerous_guess_fencing_floor: self.dangerous_guess_fencing_floor
                 | other.dangerous_guess_fencing_floor,
         }

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 
-use super::Config;
+use super::{Config, expert::removed};
 use crate::BuildError;
 
 impl Config {
@@ -176,7 +176,11 @@ fn without_values(message: &str) -> String {
         }
         "unknown variant " => "unknown word".to_owned(),
         kind @ ("unknown field " | "missing field " | "duplicate field ") => {
-            format!("{}{}", kind.trim_end(), quoted(found))
+            let name = quoted(found);
+            match removed(name.trim_matches([' ', '`'])) {
+                Some(advice) => return advice.to_owned(),
+                None => format!("{}{name}", kind.trim_end()),
+            }
         }
         // A type of the application may repeat the value in any words.
         _ => return "is not valid".to_owned(),

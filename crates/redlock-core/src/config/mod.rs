@@ -313,11 +313,10 @@ mod tests {
             verbatim_keys,
             accept_replicas,
             dangerous_trust_persistence,
-            dangerous_trust_delayed_restarts,
             dangerous_guess_fencing_floor,
         } = file.overridden_by(flags).expert;
         assert!(verbatim_keys && accept_replicas && dangerous_trust_persistence);
-        assert!(!dangerous_trust_delayed_restarts && !dangerous_guess_fencing_floor);
+        assert!(!dangerous_guess_fencing_floor);
     }
 
     #[test]

@@ -44,6 +44,10 @@ fn the_error_of_a_file_names_the_line_and_the_setting_and_never_repeats_a_value(
             "2: expert: unknown field, expected one of `verbatim_keys`",
         ),
         (
+            "[expert]\ndangerous_trust_delayed_restarts = true".to_owned(),
+            "2: expert.dangerous_trust_delayed_restarts: was removed; leave it out: ",
+        ),
+        (
             format!("ttl = '{url}'"),
             "1: ttl: invalid value: string, expected a time",
         ),

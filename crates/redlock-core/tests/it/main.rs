@@ -7,7 +7,7 @@ mod configured_nodes;
 mod conformance;
 mod delayed_restart;
 mod differential;
-mod functions;
+mod marks;
 mod paused_time;
 mod scopes_on_threads;
 mod wrong_names;

@@ -18,7 +18,6 @@ pub struct Quarantine {
     /// In parts of a million.
     clock_rate_error: u64,
     trust_persistence: bool,
-    trust_delayed_restarts: bool,
     accept_replicas: bool,
     guess_floors: bool,
     follow_failovers: bool,
@@ -48,7 +47,6 @@ impl Quarantine {
                 .try_into()
                 .unwrap_or(u64::MAX),
             trust_persistence: false,
-            trust_delayed_restarts: false,
             accept_replicas: false,
             guess_floors: false,
             follow_failovers: false,
@@ -63,17 +61,6 @@ impl Quarantine {
     /// A node that has lost its data is quarantined all the same.
     pub const fn trusting_persistence(mut self) -> Self {
         self.trust_persistence = true;
-        self
-    }
-
-    /// Lets a master vote again at once that began a new run without data.
-    ///
-    /// For masters that stay away for [`absence`](Self::absence) at least before they listen again, whatever they were
-    /// stopped by.
-    /// A node that loses its data in any other way is quarantined all the same, as far as clients can tell.
-    /// That is a node that was emptied while it ran, one that took another's data, and one that still has a mark.
-    pub const fn trusting_delayed_restarts(mut self) -> Self {
-        self.trust_delayed_restarts = true;
         self
     }
 
@@ -153,13 +140,8 @@ impl Quarantine {
         self.trust_persistence
     }
 
-    /// Returns whether a node that began a new run without data may vote without a quarantine.
-    pub const fn trusts_delayed_restarts(&self) -> bool {
-        self.trust_delayed_restarts
-    }
-
-    /// Returns how long a master stays away after it stopped, where restarts are delayed: the longest lease, the error of
-    /// the clock that measures it, and a second.
+    /// Returns for how long a master that delays its restarts stays away after it stopped: the longest lease, the error
+    /// of the clock that measures it, and a second.
     pub const fn absence(&self) -> Duration {
         let error = self.max_ttl * self.clock_rate_error / 1_000_000;
         Duration::from_millis(self.max_ttl + error + 1_000)
@@ -175,11 +157,10 @@ impl Quarantine {
     pub fn to_wire(self) -> String {
         let word = |is_set: bool, word: &'static str| if is_set { word } else { "" };
         let persistence = word(self.trust_persistence, ",trust_persistence");
-        let delays = word(self.trust_delayed_restarts, ",delayed_restarts");
         let followed = word(self.follow_failovers, ",followed");
         let effort = word(self.is_best_effort, ",best_effort");
         let (max_ttl, rate_error) = (self.max_ttl, self.clock_rate_error);
-        format!("{max_ttl}ms,{rate_error}ppm{persistence}{delays}{followed}{effort},v{VERSION}")
+        format!("{max_ttl}ms,{rate_error}ppm{persistence}{followed}{effort},v{VERSION}")
     }
 
     /// Returns the version in what a client has written; 0 if that is from before there were versions.
@@ -231,7 +212,7 @@ const SETTINGS: [&str; 6] = [
     "max_ttl (REDLOCK_MAX_TTL)",
     "clock_rate_error",
     "dangerous_trust_persistence",
-    "dangerous_trust_delayed_restarts",
+    "dangerous_trust_delayed_restarts (removed from this version)",
     "nodes whose servers others name (redis+sentinel://, redis+cluster://)",
     "best_effort (REDLOCK_GUARANTEE)",
 ];
@@ -306,13 +287,12 @@ mod tests {
     #[test]
     fn each_setting_that_differs_is_named_with_both_values() {
         let ours = Quarantine::new(Duration::from_secs(30), 0.01);
-        let theirs =
-            Quarantine::new(Duration::from_millis(1_500), 0.02).trusting_delayed_restarts();
+        let theirs = Quarantine::new(Duration::from_millis(1_500), 0.02).trusting_persistence();
         let found = Quarantine::differences(&theirs.to_wire(), &ours.to_wire()).unwrap();
         let expected = [
             ("max_ttl (REDLOCK_MAX_TTL)", "1.5s", "30s"),
             ("clock_rate_error", "0.02", "0.01"),
-            ("dangerous_trust_delayed_restarts", "true", "false"),
+            ("dangerous_trust_persistence", "true", "false"),
         ];
         let found: Vec<_> = found
             .iter()
@@ -323,20 +303,24 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_that_was_removed_is_named_where_a_mark_has_it() {
+        let ours = Quarantine::new(Duration::from_secs(30), 0.01);
+        let theirs = "30000ms,10000ppm,delayed_restarts,v4";
+        let found = Quarantine::differences(theirs, &ours.to_wire()).unwrap();
+        let [(name, theirs, ours)] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert!(name.starts_with("dangerous_trust_delayed_restarts"));
+        assert_eq!((&**theirs, &**ours), ("true", "false"));
+    }
+
+    #[test]
     fn its_version_is_told_from_what_a_client_has_written() {
         let quarantine = Quarantine::new(Duration::from_secs(30), 0.01);
         assert_eq!(quarantine.to_wire(), "30000ms,10000ppm,v4");
         let trusting = quarantine.trusting_persistence().to_wire();
         assert_eq!(trusting, "30000ms,10000ppm,trust_persistence,v4");
         assert_eq!(Quarantine::version_of(&trusting), VERSION);
-        let delayed = quarantine.trusting_delayed_restarts();
-        assert_eq!(delayed.to_wire(), "30000ms,10000ppm,delayed_restarts,v4");
-        assert_eq!(Quarantine::version_of(&delayed.to_wire()), VERSION);
-        let both = delayed.trusting_persistence().to_wire();
-        assert_eq!(
-            both,
-            "30000ms,10000ppm,trust_persistence,delayed_restarts,v4"
-        );
         assert_eq!(Quarantine::version_of("30000ms,10000ppm,v12"), 12);
         for before in ["30000ms,10000ppm", "30000ms,10000ppm,trust_persistence"] {
             assert_eq!(Quarantine::version_of(before), 0, "{before}");

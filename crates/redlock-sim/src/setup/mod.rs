@@ -214,21 +214,6 @@ impl Setup {
         self.keyspace = keyspace(max_ttl, trust, RATE_ERROR);
     }
 
-    /// Declares that nodes stay away for a while before they start again.
-    fn delay_restarts(&mut self) {
-        let quarantine = self.keyspace.quarantine().trusting_delayed_restarts();
-        self.keyspace = Keyspace::new("{sim}", quarantine);
-    }
-
-    /// Returns how long a node that has forgotten stays away at least, if restarts are declared to be delayed.
-    pub(crate) const fn absence(&self) -> Option<Micros> {
-        if !self.odd.delays {
-            return None;
-        }
-        // The least that outlasts every lease.
-        Some(self.max_ttl + self.max_ttl / 100)
-    }
-
     /// Changes how many keys there are.
     pub(crate) fn set_keys(&mut self, keys: usize) {
         self.keys = KEYS[..keys].iter().map(|key| (*key).into()).collect();

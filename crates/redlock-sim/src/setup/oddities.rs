@@ -30,8 +30,6 @@ pub(crate) struct Oddities {
     pub(crate) rewinds: u64,
     /// How often an address leads to another server for a while, of one client or of all.
     pub(crate) routes: u64,
-    /// Nodes that have forgotten stay away until the longest lease is over, and vote as soon as they know their floor.
-    pub(crate) delays: bool,
     /// A time in which hardly anybody does anything, and some clients stand still.
     pub(crate) nap: Option<Nap>,
 }
@@ -86,11 +84,6 @@ impl Oddities {
             }
             4 if has_order && setup.nodes > 1 => odd.routes = random.between(1, 6),
             _ => {}
-        }
-        let is_shown = setup.plan != Plan::Rollback && setup.plan != Plan::Strangers;
-        if is_shown && !setup.trust && random.chance(250) {
-            odd.delays = true;
-            setup.delay_restarts();
         }
         odd
     }

@@ -235,7 +235,7 @@ pub enum Violation {
     },
     /// A node's grants were counted as votes too soon after it had lost data, or before it was told the floor of its
     /// counters.
-    // Shows: L1.1, R1.1.
+    // Shows: L1.1.
     EarlyVote {
         /// The node.
         node: usize,

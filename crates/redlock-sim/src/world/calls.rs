@@ -162,7 +162,6 @@ impl World {
         let keyspace = call.keyspace.as_deref().unwrap_or(of_client);
         let server = &mut self.servers[node];
         let time = server.time(began);
-        server.was_called = true;
         if let Some(term) = keyspace.term() {
             let last = server.epoch.replace(term.epoch);
             self.counters.other_epochs += u64::from(last.is_some_and(|last| last != term.epoch));

@@ -25,8 +25,6 @@ impl World {
         self.trace.line(self.now, || format!("fault: {fault:?}"));
         match fault {
             Fault::Crash { node, down, data } => self.crash(node, down, data),
-            // What takes a node's place at once has not waited.
-            Fault::Replace { node, data } if self.setup.odd.delays => self.crash(node, 0, data),
             Fault::Replace { node, data } => {
                 if self.servers[node].is_up {
                     self.counters.promotions += 1;
@@ -41,9 +39,7 @@ impl World {
                 }
             }
             Fault::Flush { node } => {
-                // With delayed restarts, a flush spares a master that no client has called since its start.
-                let is_spared = self.setup.odd.delays && !self.servers[node].was_called;
-                if self.servers[node].is_up && !is_spared {
+                if self.servers[node].is_up {
                     self.counters.flushes += 1;
                     // A node without a mark cannot have voted since its last loss, so it has no vote to forget.
                     let forgets = self.servers[node].store.has_marks();
@@ -176,8 +172,6 @@ impl World {
         }
         server.is_up = false;
         server.crashes += 1;
-        // One that keeps its mark is quarantined by it.
-        let keeps_mark = data == Data::Kept && server.store.has_marks();
         self.restart(node, data);
         for link in 0..self.links.len() {
             if self.links[link].server != node {
@@ -185,11 +179,6 @@ impl World {
             }
             let unnoticed = self.random.between(MS / 2, 2 * MS);
             self.cut(link, Fate::Dropped, unnoticed);
-        }
-        let mut down = down;
-        if let Some(absence) = self.setup.absence().filter(|_| !keeps_mark) {
-            self.counters.absences += 1;
-            down = down.max(absence);
         }
         self.agenda.add(self.now + down, Due::Restart { node });
     }

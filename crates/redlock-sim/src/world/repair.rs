@@ -51,8 +51,7 @@ impl World {
         self.set_clocks_right();
         self.repair_naming();
         for node in 0..self.setup.servers() {
-            // One that is to stay away comes back in its own time.
-            if !self.servers[node].is_up && !self.setup.odd.delays {
+            if !self.servers[node].is_up {
                 self.on_restart(node);
             }
         }
@@ -136,19 +135,14 @@ impl World {
     /// Returns how long it takes until every node votes that can.
     fn repair_takes(&self) -> Micros {
         let pauses = 2 * micros(self.setup.link.longest_pause);
-        let absence = self.setup.absence().unwrap_or(0);
         let naming = self.naming_takes();
-        self.setup.quarantine() + absence + naming + pauses + 12 * self.setup.node_timeout + SECOND
+        self.setup.quarantine() + naming + pauses + 12 * self.setup.node_timeout + SECOND
     }
 
     /// Returns when every client is connected to every node, if everything was repaired at a moment.
     pub(super) fn reconnected_by(&self, repaired: Micros) -> Micros {
         let limits = self.setup.link;
-        let absence = self.setup.absence().unwrap_or(0);
-        repaired
-            + absence
-            + self.naming_takes()
-            + micros(2 * limits.longest_pause + limits.connect_timeout)
+        repaired + self.naming_takes() + micros(2 * limits.longest_pause + limits.connect_timeout)
     }
 
     fn set_clocks_right(&mut self) {

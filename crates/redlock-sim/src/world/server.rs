@@ -28,8 +28,6 @@ pub(super) struct Server {
     pub(super) life: u32,
     /// Whether it was once not to vote before it is told: it lost data, or was started again.
     pub(super) must_be_told: bool,
-    /// Whether it was called in this run.
-    pub(super) was_called: bool,
     /// Under which epoch it was called last, if others name it.
     pub(super) epoch: Option<u64>,
     /// By how much its clock is behind for a while.
@@ -70,7 +68,6 @@ impl Server {
             fails: None,
             life: 0,
             must_be_told: false,
-            was_called: false,
             epoch: None,
             astray: 0,
             wavers: None,
@@ -126,7 +123,6 @@ impl Server {
     /// Another run begins, with what is left of the data.
     pub(super) fn restart(&mut self, data: Data) {
         self.runs += 1;
-        self.was_called = false;
         self.seized = None;
         let run = RunId::from(format!("{}-{}", self.index, self.runs).as_str());
         match (data, self.copy.clone()) {

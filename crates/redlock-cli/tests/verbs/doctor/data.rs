@@ -225,37 +225,6 @@ async fn a_server_with_other_databases_in_use_is_shared() {
 }
 
 #[tokio::test]
-async fn declared_delays_are_checked_as_far_as_a_node_shows_them() {
-    let file = ConfigFile::of("[expert]\ndangerous_trust_delayed_restarts = true\n");
-    let nodes = Nodes::start(3);
-    nodes.set(0, "save", "3600 1 300 100");
-    nodes.set(1, "appendonly", "yes");
-    let mut urls = nodes.urls();
-    urls[2] = nodes.with_least_rights(2);
-    let nodes = nodes.at(urls);
-    let examined = nodes.doctor(&["--config", file.path()]);
-    let found = examined.found("restart-guard");
-    for (node, kept) in [(0, "(save \"3600 1 300 100\")"), (1, "(appendonly yes)")] {
-        let start = format!("warning {}", nodes[node].address());
-        let is_it = |line: &&String| line.starts_with(&start) && line.contains(kept);
-        let line = found.iter().find(is_it);
-        let line = line.unwrap_or_else(|| panic!("{node}, {kept}: {found:?}"));
-        assert!(line.contains("set appendonly no and save \"\""), "{line}");
-    }
-    assert!(examined.found("persistence").is_empty(), "{examined:?}");
-    assert!(
-        found
-            .iter()
-            .any(|line| line.contains("must stay away for 3 s")),
-        "{found:?}"
-    );
-    examined.one(
-        "rights",
-        &["ACL SETUSER lock ~{redlock}:* +fcall +function|load"],
-    );
-}
-
-#[tokio::test]
 async fn where_others_may_lock_too_the_guard_of_restarts_is_a_delay_that_the_guide_prints() {
     let nodes = Nodes::start(3);
     let examined = nodes.doctor(&["--verbatim-keys"]);

@@ -5,7 +5,7 @@ use deadpool_redis::{
     redis::{ErrorKind, RedisError},
 };
 
-use super::{error_texts::retold, functions};
+use super::error_texts::retold;
 use crate::node::CallError;
 
 /// Returns what went wrong, for an operator: nothing in it comes from a server but numbers of its own.
@@ -180,9 +180,7 @@ pub(super) fn is_wrong_server(code: &str) -> bool {
 
 /// Returns whether a server said that it did not run a call.
 pub(super) fn is_refusal(error: &RedisError) -> bool {
-    functions::are_missing(error)
-        || is_unknown_command(error)
-        || error.code().is_some_and(|code| NOT_RUN.contains(&code))
+    is_unknown_command(error) || error.code().is_some_and(|code| NOT_RUN.contains(&code))
 }
 
 /// Returns whether a server does not know the command: it is older than the one before at its address, or of another kind.
@@ -191,7 +189,7 @@ pub(super) fn is_unknown_command(error: &RedisError) -> bool {
     error.code() == Some("ERR") && detail.starts_with("unknown command")
 }
 
-/// Errors that the server sends instead of starting a script or a function.
+/// Errors that the server sends instead of starting a script.
 const NOT_RUN: [&str; 14] = [
     "ASK",
     "BUSY",
@@ -233,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_command_that_a_server_does_not_know_was_not_run() {
-        let said = b"-ERR unknown command 'FCALL', with args beginning with: 'secret'\r\n";
+        let said = b"-ERR unknown command 'EVALSHA', with args beginning with: 'secret'\r\n";
         let said = parse_redis_value(said).unwrap();
         let error = said.extract_error().unwrap_err();
         assert!(is_refusal(&error) && !call_error(&error).may_have_run);

@@ -1,29 +1,17 @@
-//! The form of the calls over a connection: transactions, the script, or the script as a function.
+//! The form of the calls over a connection: transactions, or the script.
 //!
 //! The script does whatever is asked for, on every server that is supported.
 //! Transactions cost a server a third of that, and do what is asked for all the time.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU8, Ordering},
-};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use deadpool_redis::redis::{RedisError, RedisResult, Value, cmd};
+use deadpool_redis::redis::{RedisError, Value, cmd};
 
-use redlock_proto::{Keyspace, Quarantine};
-
-use super::{
-    error::{is_refusal, reason},
-    functions, script,
-    transport::Transport,
-    wire::Block,
-};
+use super::{script, transport::Transport, wire::Block};
 
 /// How one call is made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Form {
-    /// By a function.
-    Function,
     /// By the hash of the script, which the server has in its cache.
     Hash,
     /// By the script's text, with which the server keeps it.
@@ -34,7 +22,6 @@ impl Form {
     /// Returns the beginning of a call with these requests.
     pub(super) fn head(self) -> [&'static str; 2] {
         match self {
-            Self::Function => functions::call(),
             Self::Hash => script::call(true),
             Self::Text => script::call(false),
         }
@@ -42,21 +29,17 @@ impl Form {
 }
 
 /// What is known of a connection: which forms its server takes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Forms {
-    /// The name of the node, for the log.
-    node: Arc<str>,
-    functions: AtomicU8,
     /// Whether the server has the script in its cache.
     cached: AtomicBool,
     /// Whether it has the script of transactions there.
     keep_cached: AtomicBool,
+    /// 0 until it was tried.
     transactions: AtomicU8,
 }
 
-/// The client has not tried to call functions, or to carry out transactions, yet.
-const UNTRIED: u8 = 0;
-/// The server takes them.
+/// The server takes transactions.
 const CALLED: u8 = 1;
 /// It does not take them now, and is tried again.
 const REFUSED: u8 = 2;
@@ -64,17 +47,6 @@ const REFUSED: u8 = 2;
 const GIVEN_UP: u8 = 3;
 
 impl Forms {
-    /// Nothing is known yet; without `functions`, only the script is used.
-    pub(super) fn new(node: Arc<str>, functions: bool) -> Self {
-        Self {
-            node,
-            functions: AtomicU8::new(if functions { UNTRIED } else { GIVEN_UP }),
-            cached: AtomicBool::new(false),
-            keep_cached: AtomicBool::new(false),
-            transactions: AtomicU8::new(UNTRIED),
-        }
-    }
-
     /// Notes whether the server has the script in its cache.
     pub(super) fn set_cached(&self, cached: bool) {
         self.cached.store(cached, Ordering::Relaxed);
@@ -134,19 +106,8 @@ impl Forms {
         self.transactions.store(now, Ordering::Relaxed);
     }
 
-    /// Returns the form for a call.
-    ///
-    /// Only functions remember that a call looked at the mark, which matters where restarts are declared to be delayed.
-    pub(super) fn pick(&self, quarantine: &Quarantine) -> Form {
-        let functions = self.functions.load(Ordering::Relaxed) == CALLED;
-        if functions && quarantine.trusts_delayed_restarts() {
-            Form::Function
-        } else {
-            self.of_the_script()
-        }
-    }
-
-    fn of_the_script(&self) -> Form {
+    /// Returns the form for a call of the script.
+    pub(super) fn pick(&self) -> Form {
         if self.cached.load(Ordering::Relaxed) {
             Form::Hash
         } else {
@@ -158,57 +119,11 @@ impl Forms {
     ///
     /// The call was not run.
     pub(super) fn instead_of(&self, form: Form, error: &RedisError) -> Option<Form> {
-        match form {
-            Form::Function if is_refusal(error) => {
-                if self.functions.swap(REFUSED, Ordering::Relaxed) == CALLED {
-                    self.tell_of_the_script(error);
-                }
-                Some(self.of_the_script())
-            }
-            Form::Hash if error.code() == Some("NOSCRIPT") => {
-                self.set_cached(false);
-                Some(Form::Text)
-            }
-            Form::Hash | Form::Text if is_final(error) => {
-                // A node that does not take the script is of no use, and must not hide that behind its functions.
-                self.functions.store(GIVEN_UP, Ordering::Relaxed);
-                None
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns whether the next call must wait until it is known whether functions can be called.
-    pub(super) fn wait_for_functions(&self, keyspace: &Keyspace) -> bool {
-        self.functions.load(Ordering::Relaxed) == UNTRIED
-            && keyspace.quarantine().trusts_delayed_restarts()
-    }
-
-    /// Finds out whether functions can be called, unless they are or never will be, and loads them if they are missing.
-    pub(super) async fn try_functions(&self, keyspace: &Keyspace, mut connection: Transport) {
-        if !keyspace.quarantine().trusts_delayed_restarts() {
-            return;
-        }
-        if let CALLED | GIVEN_UP = self.functions.load(Ordering::Relaxed) {
-            return;
-        }
-        match ready(&mut connection).await {
-            Ok(()) => {
-                self.functions.store(CALLED, Ordering::Relaxed);
-                tracing::debug!(target: "redlock::node", node = &*self.node, "node is called by functions");
-            }
-            Err(error) => {
-                let now = if is_final(&error) { GIVEN_UP } else { REFUSED };
-                if self.functions.swap(now, Ordering::Relaxed) != now {
-                    self.tell_of_the_script(&error);
-                }
-            }
-        }
-    }
-
-    fn tell_of_the_script(&self, error: &RedisError) {
-        let reason = reason(error);
-        tracing::debug!(target: "redlock::node", node = &*self.node, reason = &*reason, "node is called by its script");
+        let is_missing = form == Form::Hash && error.code() == Some("NOSCRIPT");
+        is_missing.then(|| {
+            self.set_cached(false);
+            Form::Text
+        })
     }
 }
 
@@ -216,41 +131,4 @@ impl Forms {
 /// roles do not.
 fn is_final(error: &RedisError) -> bool {
     matches!(error.code(), Some("ERR" | "NOPERM"))
-}
-
-/// Waits until functions can be called.
-async fn ready(connection: &mut Transport) -> RedisResult<()> {
-    match connection.ask(&functions::ready()).await {
-        Err(error) if functions::are_missing(&error) => {}
-        answered => return answered.map(drop),
-    }
-    let loaded = connection.ask(&functions::load()).await;
-    match (connection.ask(&functions::ready()).await, loaded) {
-        // Another client may have loaded them meanwhile, which is as good.
-        (Ok(_), _) => Ok(()),
-        (Err(missing), Err(error)) if functions::are_missing(&missing) => Err(error),
-        (Err(error), _) => Err(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use deadpool_redis::redis::parse_redis_value;
-
-    use super::*;
-
-    #[test]
-    fn a_server_that_knows_no_functions_any_more_is_called_by_the_script() {
-        let forms = Forms::new("node".into(), true);
-        forms.functions.store(CALLED, Ordering::Relaxed);
-        let said = parse_redis_value(b"-ERR unknown command 'FCALL'\r\n").unwrap();
-        let error = said.extract_error().unwrap_err();
-        let again = forms.instead_of(Form::Function, &error);
-        assert!(matches!(again, Some(Form::Text)), "{again:?}");
-        assert_eq!(
-            forms.functions.load(Ordering::Relaxed),
-            REFUSED,
-            "and tried again later"
-        );
-    }
 }

@@ -7,7 +7,6 @@ mod args;
 mod error;
 mod error_texts;
 mod form;
-mod functions;
 mod messages;
 mod naming;
 mod predecessor;
@@ -55,7 +54,7 @@ use crate::{BuildError, credentials::CredentialsProvider};
 /// ```
 /// use redlock_core::{NodeConfig, Redlock, node::RedisNode};
 ///
-/// let node = RedisNode::at("redis://10.0.0.1")?.without_functions();
+/// let node = RedisNode::at("redis://10.0.0.1")?;
 /// let builder = Redlock::builder().node(NodeConfig::other(node));
 /// # drop(builder);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -63,8 +62,6 @@ use crate::{BuildError, credentials::CredentialsProvider};
 pub struct RedisNode {
     name: Arc<str>,
     place: Place,
-    /// Whether functions may be loaded and called.
-    functions: bool,
     encoder: Arc<Encoder>,
     predecessor: Predecessor,
     replicas: Option<WaitForReplicas>,
@@ -105,15 +102,6 @@ impl RedisNode {
     /// Without one of them, or where the server has renamed one of the commands, the client's callers ask again after random pauses for a quarter of a second, and then learn of their
     /// turn only when they ask.
     pub const RIGHTS_FOR_LINES: &str = "+publish +subscribe";
-
-    /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) under
-    /// [`dangerous_trust_delayed_restarts`](crate::Expert::dangerous_trust_delayed_restarts).
-    ///
-    /// With these, the client calls a node of Redis 7 or later, or Valkey, by functions, and loads them if they are
-    /// missing.
-    /// Without one of these rights, the client calls the node by the script, and each restart costs a quarantine.
-    /// A line at `DEBUG` under the target `redlock::node` says which it uses, and why.
-    pub const RIGHTS_FOR_FUNCTIONS: &str = "+fcall +function|load";
 
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) on all nodes of a Cluster, where the URL names
     /// one.
@@ -218,7 +206,6 @@ impl RedisNode {
         Self {
             name,
             place,
-            functions: true,
             encoder: Arc::new(encoder),
             predecessor: Predecessor::default(),
             replicas: None,
@@ -249,20 +236,6 @@ impl RedisNode {
         let encoder = Arc::clone(encoder);
         Arc::new(Self { encoder, ..self })
     }
-
-    /// Returns the same node, which the client calls by the script only: it loads no functions into the node.
-    ///
-    /// It is meant for tests, and for servers on which the client must leave only keys: servers keep functions with their
-    /// data.
-    /// A user without [`RIGHTS_FOR_FUNCTIONS`](Self::RIGHTS_FOR_FUNCTIONS) has the same effect.
-    /// Clients with and without functions can use one namespace.
-    #[must_use]
-    pub fn without_functions(self) -> Self {
-        Self {
-            functions: false,
-            ..self
-        }
-    }
 }
 
 impl fmt::Debug for RedisNode {
@@ -282,7 +255,7 @@ impl Node for RedisNode {
     fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
         let place = self.place.clone();
         let parts = SessionParts {
-            forms: Forms::new(self.name(), self.functions),
+            forms: Forms::default(),
             encoder: Arc::clone(&self.encoder),
             predecessor: self.predecessor.clone(),
             replicas: self.replicas.clone(),

@@ -169,18 +169,7 @@ impl RedisSession {
             return ready(Err(refusal)).boxed();
         }
         let keyspace = self.keyspace(keyspace);
-        if self.forms.wait_for_functions(&keyspace) {
-            // Only a function can tell whether the first call over a connection is the first one that looks at the mark.
-            let mut session = self.clone();
-            let requests = requests.to_vec();
-            return async move {
-                let connection = session.connection.clone();
-                session.forms.try_functions(&keyspace, connection).await;
-                session.answer_of_script(&keyspace, &requests).await
-            }
-            .boxed();
-        }
-        let form = self.forms.pick(keyspace.quarantine());
+        let form = self.forms.pick();
         let args = self.encoder.call(form.head(), &keyspace, requests);
         let mut attempt = Attempt {
             connection: self.connection.clone(),
@@ -207,9 +196,7 @@ impl RedisSession {
                     again.map_err(|error| followed(is_followed, error))?
                 }
             };
-            if attempt.form != Form::Function {
-                attempt.forms.set_cached(true);
-            }
+            attempt.forms.set_cached(true);
             let requests = &attempt.requests;
             if let Some(reason) = wire::wrong_server(&value, requests) {
                 return Err(followed(is_followed, CallError::wrong_server(reason)));
@@ -424,17 +411,16 @@ impl Attempt {
     }
 }
 
-/// Does what goes with an inspection: tries the functions again, and asks when the server makes sure that what it wrote
-/// is on disk, where that matters and it lets itself be asked.
+/// Does what goes with an inspection: tries transactions again, and asks when the server makes sure that what it wrote is
+/// on disk, where that matters and it lets itself be asked.
 async fn inspect(
     keyspace: Arc<Keyspace>,
     forms: Arc<Forms>,
     connection: Transport,
 ) -> Option<Arc<str>> {
-    let functions = forms.try_functions(&keyspace, connection.clone());
     let transactions = forms.try_transactions(connection.clone());
     let policy = sync_policy(&keyspace, connection);
-    join3(functions, transactions, policy).await.2
+    join(transactions, policy).await.1
 }
 
 /// Returns a server's `appendfsync`, and that it does not hold all the time, if so.

@@ -359,16 +359,6 @@ async fn a_redis_server_conforms() {
 }
 
 #[tokio::test]
-async fn a_redis_server_without_functions_conforms() {
-    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
-    let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");
-    let node = RedisNode::at(&server.url()).expect("the URL is valid");
-    let node = node.without_functions();
-    bless(&mut *node.connect().await.expect("the node is up")).await;
-    conforms(Arc::new(node)).await;
-}
-
-#[tokio::test]
 async fn a_subscription_that_is_dropped_ends_at_the_server() {
     let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
     let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");

@@ -37,12 +37,12 @@ async fn one_bad_key_does_not_hide_what_became_of_the_others() {
     assert_eq!(answer.replies[3], Ok(Reply::Done));
 }
 
+// Shows: R2.13.
 #[tokio::test]
 async fn a_flushed_script_costs_no_call_that_none_follows() {
     let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
     let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");
     let node = RedisNode::at(&server.url()).expect("the URL is valid");
-    let node = node.without_functions();
     let mut session = node.connect().await.expect("the node is up");
     ask(&mut *session, release("a", 1)).await;
     server
@@ -79,7 +79,6 @@ async fn a_session_loads_the_script_to_stay() {
         rest.split(',').next()?.parse::<u64>().ok()
     };
     let node = RedisNode::at(&server.url()).expect("the URL is valid");
-    let node = node.without_functions();
     let mut session = node.connect().await.expect("the node is up");
     ask(&mut *session, release("a", 1)).await;
     assert_eq!(calls("eval"), None);

@@ -4,19 +4,16 @@ mod health;
 mod notices;
 mod outage;
 mod pace;
-mod restart_delay;
 #[cfg(test)]
 mod tests;
 mod voting;
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
 
-pub(super) use self::restart_delay::DidNotWait;
 use self::{
     health::Health,
     notices::{MajorityLevel, VoteNotice},
     pace::Pace,
-    restart_delay::Absence,
 };
 use super::{Backlog, ClientConfig, Notice, Now, timers::TimerKey};
 use crate::{
@@ -48,7 +45,6 @@ struct NodeState {
     connection_state: ConnectionState,
     /// What the node has said over the present connection.
     session: NodeSession,
-    absence: Absence,
     /// The nodes that were other servers than this one while the client was connected to both.
     seen_apart_from: BTreeSet<usize>,
     /// Since when it does not answer with a vote; `None` while it does, as far as is known.
@@ -168,11 +164,6 @@ impl Nodes {
     /// Takes in that all leases were looked at.
     pub(super) fn on_look_at_clocks(&mut self) {
         self.clocks.on_look();
-    }
-
-    /// Returns why a node did not wait, if its restarts are said to be delayed and leases from before may be valid.
-    pub(super) fn did_not_wait(&self, node: usize, now: Instant) -> Option<DidNotWait> {
-        self.nodes[node].absence.did_not_wait(&self.quarantine, now)
     }
 
     /// Notes that a node has answered a call, and how long that `took`.

@@ -21,10 +21,7 @@ impl Nodes {
         step: Duration,
     ) -> bool {
         let votes = standing.state == MarkState::Voting;
-        let NodeState {
-            session, absence, ..
-        } = &mut self.nodes[node];
-        absence.on_answer(&standing.run, votes, received);
+        let session = &mut self.nodes[node].session;
         if !matches!(standing.state, MarkState::Aged { .. }) {
             session.trouble = None;
         }

@@ -1,10 +1,7 @@
 //! The last step of a node's way back: the floor of its counters is found, and the node is asked to vote.
 
-use std::time::Duration;
-
 use super::super::{
-    Ask, Effect, Notice, Now, context::Context, nodes::DidNotWait, rounds::RoundKind,
-    token_proposals::wall,
+    Ask, Effect, Notice, Now, context::Context, rounds::RoundKind, token_proposals::wall,
 };
 use crate::{Floor, MarkState, NodeAnswer, NodeTime, NodeVerb, Reply, Request, Survey};
 
@@ -111,11 +108,6 @@ fn seed(survey: &Survey, since: NodeTime, fresh: bool, cx: &mut Context, now: No
         cx.nodes.on_trouble(node, reason);
         return survey_over(node, cx, now);
     }
-    if let Some(why) = cx.nodes.did_not_wait(node, now.clock) {
-        let reason = did_not_wait(why, cx.config.keyspace.quarantine().absence());
-        cx.nodes.on_trouble(node, reason.into());
-        return survey_over(node, cx, now);
-    }
     let floor = if is_late && cx.config.keyspace.quarantine().guesses_floors() {
         survey.floor_of_those_up()
     } else {
@@ -194,18 +186,6 @@ fn stand_in(floor: u64, node: usize, survey: &Survey, cx: &mut Context, now: Now
 /// The number of searches for a floor that may fail, half a step apart at least, before the client reports it.
 /// If the policy guesses floors, the nodes that are up are then enough.
 const PATIENCE: u32 = 8;
-
-/// Returns what an operator can do about a server that did not wait.
-fn did_not_wait(why: DidNotWait, absence: Duration) -> String {
-    match why {
-        DidNotWait::CameBack { away } => format!(
-            "its restarts are declared to be delayed, and it was away for {away:.1?} only; have it stay away for {absence:.1?} before it listens, or do not declare it"
-        ),
-        DidNotWait::Emptied => {
-            "its restarts are declared to be delayed, and it lost its data without one; wait, and never empty a master that runs".to_owned()
-        }
-    }
-}
 
 /// What an operator can do about it.
 const WAITS_FOR_COUNTERS: &str = "it has lost its fencing counters, and too few nodes that have kept theirs can be reached; bring those back, or bless the nodes";

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{OWN, Store, check_range, millis};
+use super::{Store, check_range, millis};
 use crate::{
     Keyspace, Mark, MarkState, NamedMark, NodeTime, NodeVerb, Quarantine, Reply, Roll, RunId,
     ServerInfo,
@@ -78,28 +78,19 @@ impl Store {
         let now = time.as_millis();
         let quarantine = keyspace.quarantine();
         let policy = quarantine.to_wire();
-        let begins = |aged| Aging {
+        let begins = Aging {
             since: time,
-            aged,
+            aged: 0,
             last: now,
         };
-        let memory = self.memory.as_mut();
-        let is_first = memory.is_some_and(|memory| memory.looked.insert(keyspace.mark().clone()));
         let Some(mark) = self.marks.get_mut(keyspace.mark()) else {
             // Nothing but a restart can have lost it, unless another server's data is here.
-            let is_new = is_first && *self.data == *OWN;
-            let waited = is_new && quarantine.trusts_delayed_restarts();
-            let aged = if waited {
-                millis(quarantine.length())
-            } else {
-                0
-            };
             let mark = StoredMark {
                 run: self.run.clone(),
                 data: Arc::clone(&self.data),
                 policy: policy.into(),
                 term: keyspace.term().cloned(),
-                quarantine: (!self.vouched).then_some(begins(aged)),
+                quarantine: (!self.vouched).then_some(begins),
             };
             let state = mark.state(quarantine);
             self.marks.insert(keyspace.mark().clone(), mark);
@@ -119,7 +110,7 @@ impl Store {
             // What was written to disk is there after a restart; what another server had is not this one's.
             if !(is_another_run && quarantine.trusts_persistence()) {
                 mark.term = keyspace.term().cloned();
-                mark.quarantine = Some(begins(0));
+                mark.quarantine = Some(begins);
                 return mark.state(quarantine);
             }
         }

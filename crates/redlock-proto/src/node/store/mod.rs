@@ -7,7 +7,7 @@ mod slots;
 mod transact;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -38,8 +38,6 @@ pub struct Store {
     data: Arc<str>,
     /// Whether an operator vouches for marks that are missing.
     vouched: bool,
-    /// `None` if the process remembers nothing but its data, as servers without functions do.
-    memory: Option<ProcessMemory>,
     keys: HashMap<NodeKey, StoredKey>,
     marks: HashMap<NodeKey, StoredMark>,
     fences: HashMap<NodeKey, ShardCounters>,
@@ -56,13 +54,6 @@ pub struct Store {
     messages: Vec<(u64, Gift)>,
 }
 
-/// The memory of the server's process, which is not part of its data.
-#[derive(Clone, Debug, Default)]
-struct ProcessMemory {
-    /// The marks that it has looked at, though its data may not have them any more.
-    looked: HashSet<NodeKey>,
-}
-
 /// The fencing counters of a keyspace, by shard.
 #[derive(Clone, Debug, Default)]
 struct ShardCounters {
@@ -77,7 +68,6 @@ impl Store {
             run,
             data: OWN.into(),
             vouched: false,
-            memory: Some(ProcessMemory::default()),
             keys: HashMap::new(),
             marks: HashMap::new(),
             fences: HashMap::new(),
@@ -96,14 +86,6 @@ impl Store {
         Self {
             vouched: true,
             ..Self::new(run)
-        }
-    }
-
-    /// Returns the same store, of a server that remembers nothing but its data.
-    pub fn without_memory(self) -> Self {
-        Self {
-            memory: None,
-            ..self
         }
     }
 
@@ -227,7 +209,6 @@ impl Store {
             run: self.run.clone(),
             data: data.into(),
             vouched: false,
-            memory: self.memory.as_ref().map(|_| ProcessMemory::default()),
             ..other.clone()
         };
     }
@@ -254,9 +235,6 @@ impl Store {
     pub fn restart(&mut self, run: RunId) {
         self.run = run;
         self.vouched = false;
-        if let Some(memory) = &mut self.memory {
-            *memory = ProcessMemory::default();
-        }
     }
 
     /// Returns the number of lock keys that are there at `time`.

@@ -5,7 +5,6 @@ mod claims;
 mod clocks;
 mod crowd;
 mod deaths;
-mod delayed_restarts;
 mod fan_out;
 mod horizon;
 mod reading;

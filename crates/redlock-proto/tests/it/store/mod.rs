@@ -1,6 +1,5 @@
 //! The model of a node.
 
-mod delayed;
 mod grants;
 mod jobs;
 mod sets;

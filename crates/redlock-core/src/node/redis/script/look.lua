@@ -76,7 +76,7 @@ if looks then
     if found == voting and micros then
       state = 1
     else
-      local length, step, trusts, delays = string.match(ARGV[2], '^(%d+) (%d+) (%d) (%d)$')
+      local length, step, trusts = string.match(ARGV[2], '^(%d+) (%d+) (%d)$')
       local word, its_run, its_data, its_policy, rest = string.match(found or '', '^(%l+) (%x+) (%x+) (%S+)(.*)$')
       -- Where others name the server, a mark has the epoch, and a roll of its own, which stays with it.
       local own, epoch = string.match(policy, '^(%S+) ?(%d*)')
@@ -103,10 +103,7 @@ if looks then
           aged = aged + math.max(0, math.min(now - last, tonumber(step)))
           since = tonumber(began)
         else
-          -- Only a function can tell that this process never had a mark. If it never followed another server either, it
-          -- has lost its data with the process before it.
-          local is_new = not found and KEYS.is_new and find(more, 'second_repl_offset:-1\r', 1, true)
-          aged, since = is_new and delays == '1' and length or 0, micros
+          aged, since = 0, micros
         end
         state, detail = 0, length - aged
         if detail <= 0 then state, detail = 2, 0 end

@@ -7,7 +7,7 @@ use deadpool_redis::redis::{Cmd, Script};
 /// The text never changes at run time; no input is ever made part of it.
 ///
 /// What only some verbs need stands in a function, which makes its own functions when it is called.
-pub(super) const TEXT: &str = concat!(
+const TEXT: &str = concat!(
     include_str!("node.lua"),
     include_str!("told.lua"),
     include_str!("line.lua"),

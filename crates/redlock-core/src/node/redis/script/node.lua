@@ -10,7 +10,7 @@
 --                    behind a minus if keys are only released, which needs no look at the mark unless callers wait for
 --                    one of them
 -- ARGV[2]            the quarantine's length and step in milliseconds; 1 if a node that still has its data may vote
---                    after a restart, else 0; and 1 if restarts are delayed, else 0
+--                    after a restart, else 0
 -- ARGV[3]            what occurs twice: `keys`, `counters`, `both` or nothing
 -- ARGV[4], ARGV[5..] how many counters are needed, and which: `floor`, and then the shard of each acquire, queue,
 --                    release, tombstone, write_back, heal, claim and commit, in order

@@ -136,9 +136,8 @@ impl CallParts {
         let (_, args) = self.quarantine.insert(known.unwrap_or_else(|| {
             let (length, step) = (millis(quarantine.length()), millis(quarantine.step()));
             let trusts = u8::from(quarantine.trusts_persistence());
-            let delays = u8::from(quarantine.trusts_delayed_restarts());
             let mut args = Args::default();
-            args.push(format!("{length} {step} {trusts} {delays}"));
+            args.push(format!("{length} {step} {trusts}"));
             (quarantine, args)
         }));
         args

@@ -69,7 +69,7 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
         "{t}:line:b",
         "{t}:counters",
         "30000ms,10000ppm,v4",
-        "32480 937 0 0",
+        "32480 937 0",
         "",
         "3",
         "floor",
@@ -140,7 +140,7 @@ fn what_occurs_twice_is_said() {
     };
     let said = |requests: &[Request]| {
         let packed = packed(&Encoder::default(), requests);
-        let (_, behind) = packed.split_once("\r\n32480 937 0 0\r\n$").unwrap();
+        let (_, behind) = packed.split_once("\r\n32480 937 0\r\n$").unwrap();
         behind.split("\r\n").nth(1).unwrap().to_owned()
     };
     assert_eq!(said(&[extend("a"), extend("b")]), "");

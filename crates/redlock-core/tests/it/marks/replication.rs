@@ -1,11 +1,9 @@
-//! Masters that become replicas and lead again, in one process: its variables may live on, and its data may not.
+//! Masters that become replicas and lead again, in one process, and replicas that are promoted.
 
 use redlock_core::node::{Reply, Request};
 use redlock_proto::{MarkState, NodeVerb};
 
-use crate::functions::fixtures::{
-    Master, TTL, acquire, debuggable, is_quarantined, keyspace, request,
-};
+use crate::marks::fixtures::{Master, TTL, acquire, debuggable, is_quarantined, keyspace, request};
 
 /// Returns a master that votes, and a replica that has copied it.
 async fn pair() -> (Master, Master) {
@@ -35,13 +33,12 @@ async fn caught_up(replica: &Master, master: &Master) {
     replica.until("replication", offset.unwrap()).await;
 }
 
-// Shows: E4, R1.3.
+// Shows: E4.
 #[tokio::test]
-async fn a_promoted_replica_has_the_library_and_knows_nothing() {
+async fn a_promoted_replica_does_not_vote() {
     let (master, mut replica) = pair().await;
     caught_up(&replica, &master).await;
     lead(&replica);
-    assert_eq!(replica.libraries(), master.libraries());
     replica.reconnect().await;
     assert!(is_quarantined(&replica.inspect().await));
 }
@@ -60,15 +57,13 @@ async fn a_master_that_copied_its_replica_does_not_vote() {
     assert!(replica.info("stats").contains("sync_full:1"));
     lead(&master);
     assert!(!master.exists("a"));
-    let mark = master.command(&["GET", "{fn}:mark"]);
+    let mark = master.command(&["GET", "{marks}:mark"]);
     assert!(mark.as_text().unwrap().starts_with("voting "));
     assert!(is_quarantined(&master.inspect().await));
 }
 
-/// The variables of the library live through this, and the mark is what it was.
-///
-/// While another server leads, keys end by that one's clock.
-// Shows: E6, G2, R1.6.
+/// The mark is what it was, and while another server leads, keys end by that one's clock.
+// Shows: E6, G2.
 #[tokio::test]
 async fn a_master_that_got_from_its_replica_only_what_it_had_missed_does_not_vote() {
     let (mut master, replica) = pair().await;
@@ -79,14 +74,14 @@ async fn a_master_that_got_from_its_replica_only_what_it_had_missed_does_not_vot
     lead(&replica);
     replica.server.clock().unwrap().advance(2 * TTL).unwrap();
     assert!(!replica.exists("a"), "its time is over there");
-    let mark = master.command(&["GET", "{fn}:mark"]);
+    let mark = master.command(&["GET", "{marks}:mark"]);
     follow(&master, &replica).await;
     assert!(replica.info("stats").contains("sync_partial_ok:1"));
     caught_up(&master, &replica).await;
     lead(&master);
 
     assert!(!master.exists("a"), "it is gone before its time");
-    assert_eq!(master.command(&["GET", "{fn}:mark"]), mark);
+    assert_eq!(master.command(&["GET", "{marks}:mark"]), mark);
     let answer = master.call(&[request(acquire(2), "a", 2)]).await;
     assert_ne!(answer.standing.unwrap().state, MarkState::Voting);
     assert!(is_quarantined(&master.inspect().await));

@@ -8,7 +8,7 @@ use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) const TTL: Duration = Duration::from_secs(20);
 
-/// A master whose restarts are declared to be delayed, and a session that may call functions.
+/// A master, and a session with it.
 pub(crate) struct Master {
     pub(crate) server: Server,
     pub(crate) session: Box<dyn Session>,
@@ -22,11 +22,9 @@ impl Master {
         Self { server, session }
     }
 
-    /// Returns a master that was opened for votes after it had begun a new run.
+    /// Returns a master that was opened for votes.
     pub(crate) async fn opened() -> Self {
         let mut master = Self::start(debuggable()).await;
-        let state = master.inspect().await;
-        assert!(is_aged(&state), "it has begun a new run: {state:?}");
         master.open().await;
         master
     }
@@ -63,13 +61,6 @@ impl Master {
         answer.standing.unwrap().state
     }
 
-    /// Returns whether a call is made by a function.
-    pub(crate) async fn is_called_by_functions(&mut self) -> bool {
-        let before = self.calls("fcall");
-        self.call(&[]).await;
-        self.calls("fcall") > before
-    }
-
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {
         self.server
             .command(arguments)
@@ -82,33 +73,8 @@ impl Master {
         info.as_text().unwrap().to_owned()
     }
 
-    /// Returns how often a command was called.
-    pub(crate) fn calls(&self, command: &str) -> u64 {
-        let line = format!("cmdstat_{command}:calls=");
-        let info = self.info("commandstats");
-        let rest = info.lines().find_map(|found| found.strip_prefix(&line));
-        rest.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
-    }
-
-    /// Returns the libraries of the master, each with its code.
-    pub(crate) fn libraries(&self) -> Vec<(String, String)> {
-        let list = self.command(&["FUNCTION", "LIST", "WITHCODE"]);
-        let text = |value: &Value| value.as_text().unwrap().to_owned();
-        let read = |library: &Value| {
-            let fields = library.as_array().unwrap();
-            let field = |name: &str| {
-                let at = fields
-                    .iter()
-                    .position(|field| field.as_text() == Some(name));
-                text(&fields[at.unwrap() + 1])
-            };
-            (field("library_name"), field("library_code"))
-        };
-        list.as_array().unwrap().iter().map(read).collect()
-    }
-
     pub(crate) fn exists(&self, key: &str) -> bool {
-        self.command(&["EXISTS", &format!("{{fn}}:lock:{key}")])
+        self.command(&["EXISTS", &format!("{{marks}}:lock:{key}")])
             .as_integer()
             == Some(1)
     }
@@ -140,10 +106,7 @@ pub(crate) async fn connect(url: &str) -> Box<dyn Session> {
 
 pub(crate) fn keyspace() -> Arc<Keyspace> {
     let quarantine = Quarantine::new(3 * TTL, 0.01);
-    Arc::new(Keyspace::new(
-        "{fn}",
-        quarantine.trusting_delayed_restarts(),
-    ))
+    Arc::new(Keyspace::new("{marks}", quarantine))
 }
 
 /// Returns a request about a key of the keyspace.
@@ -152,7 +115,7 @@ pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
         verb,
         lock: Lock {
             mode: LockMode::Exclusive,
-            keys: NodeKey::from(format!("{{fn}}:lock:{key}")).into(),
+            keys: NodeKey::from(format!("{{marks}}:lock:{key}")).into(),
             owner: OwnerId::from_random([owner; 16]),
         }
         .into(),
@@ -168,16 +131,6 @@ pub(crate) fn acquire(proposal: u64) -> Verb {
         wish: None,
         line: None,
     }
-}
-
-pub(crate) const EXTEND: Verb = Verb::Extend {
-    ttl: TTL,
-    write_back: None,
-};
-pub(crate) const RELEASE: Verb = Verb::Release { ttl: TTL };
-
-pub(crate) fn is_aged(state: &MarkState) -> bool {
-    matches!(state, MarkState::Aged { .. })
 }
 
 pub(crate) fn is_quarantined(state: &MarkState) -> bool {
