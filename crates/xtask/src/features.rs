@@ -1,4 +1,4 @@
-//! Every choice of features that a user of a library can make: it compiles with each, without a warning.
+//! The features of the libraries: each compiles with none, with each one alone and with all, without a warning.
 //!
 //! One at a time: checked together, crates would get the features that others of the workspace, such as the examples,
 //! ask of them and of their dependencies.
@@ -10,7 +10,7 @@ use crate::{
     step::{Failed, Step, root},
 };
 
-/// Checks each published library with every set of its features.
+/// Checks each published library with these sets of its features.
 pub(crate) fn run() -> Result<(), Failed> {
     for name in published::crates()? {
         let folder = root().join("crates").join(&name);
@@ -40,15 +40,14 @@ fn features(manifest: &str) -> Vec<&str> {
     names.filter(is_name).collect()
 }
 
-/// All sets of features, as cargo reads them.
+/// None of the features, each one alone, and all of them, as cargo reads them.
 fn sets(features: &[&str]) -> Vec<String> {
-    let with = |sets: Vec<Vec<_>>, feature| {
-        let more = sets.iter().map(|set| [&set[..], &[feature]].concat());
-        let more: Vec<_> = more.collect();
-        [sets, more].concat()
-    };
-    let sets = features.iter().copied().fold(vec![vec![]], with);
-    sets.iter().map(|set: &Vec<&str>| set.join(",")).collect()
+    let mut sets = vec![String::new()];
+    sets.extend(features.iter().copied().map(str::to_owned));
+    if features.len() > 1 {
+        sets.push(features.join(","));
+    }
+    sets
 }
 
 #[cfg(test)]
@@ -63,9 +62,9 @@ mod tests {
     }
 
     #[test]
-    fn every_set_is_there_once() {
+    fn each_feature_is_alone_once() {
         assert_eq!(sets(&[]), [""]);
+        assert_eq!(sets(&["a"]), ["", "a"]);
         assert_eq!(sets(&["a", "b"]), ["", "a", "b", "a,b"]);
-        assert_eq!(sets(&["a", "b", "c"]).len(), 8);
     }
 }

@@ -1,12 +1,11 @@
-//! `cargo xtask rehearse`: a release to a registry on this machine, and all that comes after a release.
+//! `cargo xtask rehearse`: the packages of a release, and all that comes after a release.
 //!
-//! Two versions of all crates are published; a newcomer builds the README's service from the published crates, and runs
-//! its tests; and a fleet under load is upgraded from the first version to the second.
+//! All crates are packaged in two versions; a newcomer builds the README's service from the packages, and runs its tests;
+//! and a fleet under load is upgraded from the first version to the second.
 //! At last, replicas with jobs go through faults for ten minutes.
 
 mod fleet;
 mod newcomer;
-mod registry;
 mod versions;
 
 use std::{
@@ -17,16 +16,13 @@ use std::{
 
 use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
 
-use self::{
-    fleet::{Program, Setting, Tally},
-    registry::Registry,
-};
+use self::fleet::{Program, Setting, Tally};
 use crate::{
     published, server,
     step::{Failed, Step, target},
 };
 
-/// Publishes the sources of `revision`, and those of the present commit as the version after it, and uses both.
+/// Packages the sources of `revision`, and those of the present commit as the version after it, and uses both.
 ///
 /// # Errors
 ///
@@ -35,7 +31,6 @@ pub(crate) fn run(revision: &str) -> Result<(), Failed> {
     let binary = server::ensure()?;
     let folder = target().join("rehearsal");
     let rehearsal = Rehearsal {
-        registry: Registry::start().map_err(|error| Failed(format!("the registry: {error}")))?,
         build: folder.join("build"),
         folder,
     };
@@ -48,9 +43,10 @@ pub(crate) fn run(revision: &str) -> Result<(), Failed> {
     }
     for (name, version) in [("first", &first), ("second", &second)] {
         versions::rename(&sources(name), version)?;
-        rehearsal.publish(&sources(name))?;
-        rehearsal.install(name, version)?;
-        rehearsal.newcomer(name, version)?;
+        let packages = rehearsal.folder.join(name).join("packages");
+        let packages = published::unpack(&sources(name), &rehearsal.build, &packages)?;
+        rehearsal.install(name, &packages)?;
+        rehearsal.newcomer(name, version, &packages)?;
     }
     let tally = rehearsal.upgrade(&binary, [&first, &second])?;
     if !tally.is_clean() {
@@ -66,9 +62,8 @@ pub(crate) fn run(revision: &str) -> Result<(), Failed> {
         .run()
 }
 
-/// The registry, and the folders of a rehearsal.
+/// The folders of a rehearsal.
 struct Rehearsal {
-    registry: Registry,
     /// Where all of it is.
     folder: PathBuf,
     /// Where cargo builds.
@@ -92,34 +87,28 @@ impl Rehearsal {
             .map_err(|error| Failed(format!("{}: {error}", orders.display())))
     }
 
-    /// Publishes all crates of these sources, in the order in which they depend on each other.
-    fn publish(&self, sources: &Path) -> Result<(), Failed> {
-        // The newcomer and the command's installation compile each crate from the registry.
-        let publish = format!(
-            "publish --registry {} --no-verify --allow-dirty --quiet {}",
-            registry::NAME,
-            published::packages()?
-        );
-        self.cargo("publication", &publish, sources).run()
-    }
-
-    /// Installs the command from the registry.
-    fn install(&self, name: &str, version: &str) -> Result<(), Failed> {
-        let install = format!(
-            "install --registry {} --version {version} --debug --quiet --root",
-            registry::NAME
-        );
-        self.cargo("installation of the command", &install, &self.folder)
+    /// Installs the command from its package.
+    fn install(&self, name: &str, packages: &[(String, PathBuf)]) -> Result<(), Failed> {
+        let mut packages = packages.iter();
+        let command = packages.find(|(name, _)| name == "redlock-cli");
+        let (_, command) = command.ok_or_else(|| Failed("there is no command".to_owned()))?;
+        let install = "install --locked --debug --quiet --path";
+        self.cargo("installation of the command", install, &self.folder)
+            .arguments(&[command.as_path(), Path::new("--root")])
             .arguments(&[self.folder.join(name)])
-            .arguments(&["redlock-cli"])
             .run()
     }
 
     /// Builds the project of a newcomer, runs its tests, and asks its service for something.
-    fn newcomer(&self, name: &str, version: &str) -> Result<(), Failed> {
+    fn newcomer(
+        &self,
+        name: &str,
+        version: &str,
+        packages: &[(String, PathBuf)],
+    ) -> Result<(), Failed> {
         let folder = self.folder.join(name);
         let project = folder.join("project");
-        newcomer::write(&project, &folder.join("sources"), version)?;
+        newcomer::write(&project, &folder.join("sources"), version, packages)?;
         self.cargo("newcomer's tests", "test --quiet", &project)
             .run()?;
         self.cargo("newcomer's service", "build --quiet", &project)
@@ -168,9 +157,7 @@ impl Rehearsal {
 
     fn cargo(&self, name: &'static str, arguments: &str, folder: &Path) -> Step {
         let step = Step::cargo(name, arguments).within(folder);
-        let step = step.variable("CARGO_TARGET_DIR", &self.build);
-        let variables = self.registry.variables().into_iter();
-        variables.fold(step, |step, (name, value)| step.variable(&name, value))
+        step.variable("CARGO_TARGET_DIR", &self.build)
     }
 }
 

@@ -1,19 +1,30 @@
-//! What a newcomer makes of the documents: a project with the README's service and the guide's tests, on published crates.
+//! What a newcomer makes of the documents: a project with the README's service and the guide's tests, on packaged crates.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
-use super::registry;
-use crate::step::Failed;
+use crate::{published::patch, step::Failed};
 
 /// Writes the project to `folder`, from the documents in `sources`: it has nothing else of the checkout.
-pub(super) fn write(folder: &Path, sources: &Path, version: &str) -> Result<(), Failed> {
+pub(super) fn write(
+    folder: &Path,
+    sources: &Path,
+    version: &str,
+    packages: &[(String, PathBuf)],
+) -> Result<(), Failed> {
     let read = |path: &str| {
         let path = sources.join(path);
         fs::read_to_string(&path).map_err(|error| failed(&path, &error))
     };
     let (readme, guide) = (read(README)?, read(GUIDE)?);
     let files = [
-        ("Cargo.toml", manifest(&readme, &guide, version)?),
+        (
+            "Cargo.toml",
+            manifest(&readme, &guide, version)? + &patch(packages),
+        ),
         ("src/main.rs", service(&readme)?),
         ("src/bin/replica.rs", REPLICA.to_owned()),
         ("tests/guide.rs", examples(&guide)),
@@ -27,7 +38,7 @@ pub(super) fn write(folder: &Path, sources: &Path, version: &str) -> Result<(), 
     Ok(())
 }
 
-/// Returns the manifest: the dependencies that the README and the guide name, from the registry of the rehearsal.
+/// Returns the manifest: the dependencies that the README and the guide name, as from the registry.
 fn manifest(readme: &str, guide: &str, version: &str) -> Result<String, Failed> {
     let mut manifest = "[package]\nname = \"newcomer\"\nedition = \"2024\"\n".to_owned();
     for (document, text) in [(README, readme), (GUIDE, guide)] {
@@ -48,7 +59,7 @@ fn manifest(readme: &str, guide: &str, version: &str) -> Result<String, Failed> 
     Ok(manifest + REST)
 }
 
-/// Returns a line of dependencies; if it is one of ours, as one of `version` from the registry.
+/// Returns a line of dependencies; if it is one of ours, as one of `version`.
 fn published(line: &str, version: &str) -> String {
     let Some((name, asked)) = line.split_once(" = ") else {
         return line.to_owned();
@@ -59,10 +70,7 @@ fn published(line: &str, version: &str) -> String {
     let features = asked.split_once("features = [");
     let features = features.and_then(|(_, after)| after.split_once(']'));
     let features = features.map_or("", |(features, _)| features);
-    let registry = registry::NAME;
-    format!(
-        "{name} = {{ version = \"={version}\", registry = \"{registry}\", features = [{features}] }}"
-    )
+    format!("{name} = {{ version = \"={version}\", features = [{features}] }}")
 }
 
 /// Returns the README's first program.
@@ -139,7 +147,8 @@ mod tests {
     #[test]
     fn the_documents_make_a_project_on_the_published_crates_alone() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &root(), "0.1.1").unwrap();
+        let packages = [("redlock-core".to_owned(), PathBuf::from("packages/core"))];
+        write(folder.path(), &root(), "0.1.1", &packages).unwrap();
         let read = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
         let manifest: Table = read("Cargo.toml").parse().unwrap();
         let mut ours = 0;
@@ -148,12 +157,13 @@ mod tests {
                 assert!(asked.get("path").is_none(), "{name}");
                 if name.starts_with("redlock-") {
                     assert_eq!(asked["version"].as_str(), Some("=0.1.1"), "{name}");
-                    assert_eq!(asked["registry"].as_str(), Some("rehearsal"), "{name}");
                     ours += 1;
                 }
             }
         }
         assert!(ours >= 6, "{manifest:#?}");
+        let patch = &manifest["patch"]["crates-io"]["redlock-core"];
+        assert_eq!(patch["path"].as_str(), Some("packages/core"));
         assert!(read("src/main.rs").contains("#[tokio::main]\nasync fn main()"));
         let tests = read("tests/guide.rs");
         let count = tests
@@ -166,12 +176,12 @@ mod tests {
     }
 
     #[test]
-    fn only_our_crates_come_from_the_registry_with_their_features() {
+    fn only_our_crates_have_the_version_of_the_release() {
         let ours = published(
             "redlock-tower = { path = \"a\", features = [\"axum\"] }",
             "2.0.0",
         );
-        let asked = "version = \"=2.0.0\", registry = \"rehearsal\", features = [\"axum\"]";
+        let asked = "version = \"=2.0.0\", features = [\"axum\"]";
         assert_eq!(ours, format!("redlock-tower = {{ {asked} }}"));
         for line in ["axum = \"0.8\"", "[dependencies]", ""] {
             assert_eq!(published(line, "2.0.0"), line);

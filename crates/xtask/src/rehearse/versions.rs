@@ -1,4 +1,4 @@
-//! The two versions of the crates: copies of the sources, whose manifests name the registry.
+//! The two versions of the crates: copies of the sources.
 
 use std::{
     fs,
@@ -6,7 +6,6 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::registry;
 use crate::step::{Failed, root};
 
 /// Copies the sources of a revision to `folder`; returns the version that its manifest has.
@@ -33,7 +32,7 @@ pub(super) fn copy(revision: &str, folder: &Path) -> Result<String, Failed> {
     }
 }
 
-/// Gives the crates of a copy this version, and has them ask for each other at the registry.
+/// Gives the crates of a copy this version.
 pub(super) fn rename(folder: &Path, version: &str) -> Result<(), Failed> {
     let renamed = renamed(&manifest(folder)?, version);
     let path = folder.join("Cargo.toml");
@@ -69,9 +68,6 @@ fn renamed(manifest: &str, version: &str) -> String {
             Some((before, after)) if ours || before.is_empty() => {
                 let (_, rest) = after.split_once('"').unwrap_or_default();
                 renamed += &format!("{before}version = \"{version}\"");
-                if ours {
-                    renamed += &format!(", registry = \"{}\"", registry::NAME);
-                }
                 renamed += rest;
             }
             _ => renamed += line,
@@ -101,7 +97,6 @@ mod tests {
         for (name, how) in dependencies {
             if how.get("path").is_some() {
                 assert_eq!(how["version"].as_str(), Some("9.0.1"), "{name}");
-                assert_eq!(how["registry"].as_str(), Some("rehearsal"), "{name}");
                 ours += 1;
             } else {
                 assert_eq!(how, &before["dependencies"][name]);
