@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    docker, features, modules, published,
+    docker, features, house, modules, published,
     step::{Failed, Step},
     test,
     unchecked::{Unchecked, is_ci},
@@ -23,6 +23,7 @@ pub(crate) fn run() -> Result<(), Failed> {
     let mut unchecked = Unchecked::default();
     Step::cargo("format", "fmt --all --check").run()?;
     modules::run()?;
+    house::run()?;
     Step::cargo("lints", LINTS).run()?;
     let has_failed = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -42,8 +43,6 @@ pub(crate) fn run() -> Result<(), Failed> {
 fn after_the_lints(unchecked: &mut Unchecked) -> Result<(), Failed> {
     features::run()?;
     published::package()?;
-    oldest_release(unchecked)?;
-    other_systems(unchecked)?;
     Step::cargo("documentation", DOCUMENTATION)
         .variable("RUSTDOCFLAGS", "-D warnings")
         .alone(&format!("RUSTDOCFLAGS='-D warnings' cargo {DOCUMENTATION}"))
@@ -52,52 +51,6 @@ fn after_the_lints(unchecked: &mut Unchecked) -> Result<(), Failed> {
     docker::run(unchecked)?;
     test::run(&[])?;
     verify::compare()
-}
-
-/// Compiles the published crates with the oldest release that they promise to build with.
-///
-/// Clippy knows of each function when it came, and is among the lints; the language and dependencies need the compiler.
-fn oldest_release(unchecked: &mut Unchecked) -> Result<(), Failed> {
-    let release = published::oldest_release()?;
-    let asked = Command::new("rustup")
-        .args(["run", &release, "rustc", "--version"])
-        .stdin(Stdio::null())
-        .output();
-    if !asked.is_ok_and(|output| output.status.success()) {
-        let why = format!(
-            "Rust {release} is missing; type: rustup toolchain install {release} --profile minimal"
-        );
-        unchecked.note("oldest release", &why);
-        return Ok(());
-    }
-    let packages = published::packages()?;
-    let check = format!("run {release} cargo check --locked --all-features {packages}");
-    Step::program("oldest release", "rustup", &check).run()
-}
-
-/// Compiles the published crates for a system that is not Linux, where the standard library for it is.
-///
-/// Nothing is linked or run; what is there on Linux alone is noticed.
-fn other_systems(unchecked: &mut Unchecked) -> Result<(), Failed> {
-    let installed = Command::new("rustup")
-        .args(["target", "list", "--installed"])
-        .stdin(Stdio::null())
-        .output();
-    let has_it = installed.is_ok_and(|output| {
-        let targets = String::from_utf8_lossy(&output.stdout);
-        targets.lines().any(|target| target == OTHER_SYSTEM)
-    });
-    if !has_it {
-        let why =
-            format!("its standard library is missing; type: rustup target add {OTHER_SYSTEM}");
-        unchecked.note("other systems", &why);
-        return Ok(());
-    }
-    // Without TLS, whose sources ask for a compiler of C that knows the other system.
-    let check = format!(
-        "check --locked --no-default-features -p redlock-cli -p redlock-tower -p redlock-sim --target {OTHER_SYSTEM}"
-    );
-    Step::cargo("other systems", &check).run()
 }
 
 /// Licences, sources and duplicates of what we depend on.
@@ -133,9 +86,6 @@ fn has_cargo_deny() -> bool {
         .output();
     version.is_ok_and(|output| output.status.success())
 }
-
-/// A system that is not Linux.
-const OTHER_SYSTEM: &str = "x86_64-apple-darwin";
 
 const LINTS: &str = "clippy --locked --workspace --all-targets --all-features -- -D warnings";
 

@@ -33,11 +33,7 @@ fn crates_of(sources: &Path) -> Result<Vec<String>, Failed> {
     Ok(names)
 }
 
-/// Returns the arguments that name them all to cargo.
-pub(crate) fn packages() -> Result<String, Failed> {
-    Ok(arguments(&crates()?))
-}
-
+/// Returns the arguments that name them to cargo.
 fn arguments(crates: &[String]) -> String {
     let arguments = crates.iter().map(|name| format!("--package {name}"));
     arguments.collect::<Vec<_>>().join(" ")
@@ -123,11 +119,6 @@ pub(crate) fn patch<'a>(packages: impl IntoIterator<Item = &'a (String, PathBuf)
         .into_iter()
         .map(|(name, place)| format!("{name} = {{ path = {:?} }}\n", place.to_string_lossy()));
     format!("\n[patch.crates-io]\n{}", lines.collect::<String>())
-}
-
-/// Returns the oldest release of Rust that they build with, such as 1.89.
-pub(crate) fn oldest_release() -> Result<String, Failed> {
-    of_workspace(&root(), "rust-version")
 }
 
 /// Returns what the members of the workspace have in common.

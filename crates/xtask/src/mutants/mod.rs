@@ -12,16 +12,17 @@ mod tree;
 
 use std::{collections::BTreeSet, path::PathBuf};
 
+pub(crate) use self::mutant::Mutant;
 use self::{
     model::{MODEL, Mutation},
-    mutant::{Catch, Mutant},
+    mutant::Catch,
     table::Table,
     tree::Tree,
 };
 use crate::step::{Failed, now, root};
 
 /// The folder of the mutants: in it a folder for each group, and in that a patch for each mutant.
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     root().join("crates/xtask/mutants")
 }
 

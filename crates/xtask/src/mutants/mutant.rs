@@ -10,7 +10,7 @@ use crate::step::Failed;
 
 /// A mistake, and the checks that must notice it.
 #[derive(Debug)]
-pub(super) struct Mutant {
+pub(crate) struct Mutant {
     /// Its group and its own name, as in `protocol/no-drift`.
     pub(super) name: String,
     pub(super) patch: Patch,
@@ -37,7 +37,7 @@ impl Mutant {
     /// # Errors
     ///
     /// A file cannot be read, or is not of the form that `CONTRIBUTING.md` describes.
-    pub(super) fn all(folder: &Path) -> Result<Vec<Self>, Failed> {
+    pub(crate) fn all(folder: &Path) -> Result<Vec<Self>, Failed> {
         let mut mutants = Vec::new();
         for group in entries(folder)? {
             for file in entries(&group)? {

@@ -81,13 +81,7 @@ fn each_published_crate_has_what_a_registry_shows() {
         );
         assert!((3..=5).contains(&words("keywords")), "{name}");
         assert!((1..=5).contains(&words("categories")), "{name}");
-        for key in [
-            "version",
-            "edition",
-            "rust-version",
-            "license",
-            "repository",
-        ] {
+        for key in ["version", "edition", "rust-version", "license"] {
             let is_inherited = package.get(key).and_then(|value| value.get("workspace"));
             assert_eq!(
                 is_inherited.and_then(Value::as_bool),
