@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use crate::report;
+
 /// What is to be reached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
@@ -18,10 +20,7 @@ pub(crate) struct Goal {
 impl Goal {
     /// Says in words what it is for.
     pub(crate) fn name(&self) -> String {
-        match self.against {
-            "" => self.metric.to_owned(),
-            against => format!("{}, × {against}", self.metric),
-        }
+        report::name(self.metric, self.against)
     }
 }
 
@@ -50,16 +49,9 @@ impl Bound {
     }
 }
 
-/// Returns what a row is about.
-pub(crate) fn subject(row: &str) -> &'static str {
-    let subject = SUBJECTS.iter().find(|subject| subject.0 == row);
-    subject.map_or("", |subject| subject.1)
-}
-
-/// Returns the name of a row, if it is one.
+/// Returns the name of a row, if it is one with goals.
 pub(crate) fn row(name: &str) -> Option<&'static str> {
-    let subject = SUBJECTS.iter().find(|subject| subject.0 == name);
-    subject.map(|subject| subject.0)
+    GOALS.iter().map(|goal| goal.row).find(|row| *row == name)
 }
 
 /// Finds the goals of a row.
@@ -87,19 +79,6 @@ const fn goal(
 }
 
 use Bound::{AtLeast, AtMost};
-
-/// The subjects of the rows, for readers that do not know their names.
-const SUBJECTS: &[(&str, &str)] = &[
-    ("P1", "one task, keys of its own"),
-    ("P2", "many tasks, keys of their own"),
-    ("P3", "one task, behind a delay of the network"),
-    ("P4", "64 tasks, one of five nodes frozen"),
-    ("P5", "one key, 16 callers in one process"),
-    ("P6", "one key, 16 processes of one caller"),
-    ("P7", "one key, four processes of four callers"),
-    ("P8", "100,000 leases at rest"),
-    ("P18", "eight processes that wait for each of many keys"),
-];
 
 /// All of them.
 #[rustfmt::skip]

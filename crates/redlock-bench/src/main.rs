@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["contender", client, ..] => contender::serve(client, &arguments[2..]),
-        ["--redraw", results] => redraw(Path::new(results)),
+        ["--goals", results] => print_goals(Path::new(results)),
         _ => run(arguments),
     };
     match outcome {
@@ -59,7 +59,6 @@ fn run(arguments: Vec<String>) -> Result<()> {
     let folder = folder();
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("results.json"), bench.report.json()?)?;
-    draw(&bench.report, &folder)?;
     eprintln!("\nload {}; {}", Machine::now().load(), folder.display());
     let missed = bench.report.missed();
     if missed.is_empty() && broken.is_empty() {
@@ -72,18 +71,10 @@ fn run(arguments: Vec<String>) -> Result<()> {
     Err(Failed(format!("what is missed:\n  {text}")))
 }
 
-/// Draws the pictures of an earlier run beside its results, and prints its goals as a document has them.
-fn redraw(results: &Path) -> Result<()> {
+/// Prints the goals of an earlier run as a document has them.
+fn print_goals(results: &Path) -> Result<()> {
     let report = Report::of_json(&fs::read_to_string(results)?)?;
-    draw(&report, results.parent().unwrap_or_else(|| Path::new(".")))?;
     eprintln!("{}", report.markdown());
-    Ok(())
-}
-
-fn draw(report: &Report, folder: &Path) -> Result<()> {
-    for (name, picture) in report.pictures() {
-        fs::write(folder.join(name), picture)?;
-    }
     Ok(())
 }
 
@@ -135,9 +126,9 @@ fn folder() -> PathBuf {
 
 const USAGE: &str = "\
 usage: cargo xtask bench [--quick] [--beside NAME=PROGRAM] [ROWS]
-       cargo xtask bench --redraw RESULTS
+       cargo xtask bench --goals RESULTS
 
   --quick                a first look, in three minutes
   --beside NAME=PROGRAM  measures the client of another tree too: PROGRAM is its redlock-bench
-  --redraw RESULTS       draws the pictures again from a results.json, beside it, and prints its goals
+  --goals RESULTS        prints the goals of a results.json, as docs/performance.md has them
   ROWS                   only these, such as: P1 P2";

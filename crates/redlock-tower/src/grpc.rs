@@ -13,19 +13,6 @@ impl Rejection {
     /// If it makes sense to try again, `grpc-retry-pushback-ms` says when to clients that have a retry policy
     /// (gRFC A6).
     /// A layer answers so by itself when a request's content type is gRPC's.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use http::StatusCode;
-    /// use redlock_tower::{KeyError, Rejection};
-    ///
-    /// let rejection = Rejection::from(KeyError::new(StatusCode::UNAUTHORIZED, "log in first"));
-    /// let answer = rejection.grpc();
-    /// assert_eq!(answer.status(), StatusCode::OK, "the status of gRPC is another");
-    /// assert_eq!(answer.headers()["grpc-status"], "16");
-    /// assert_eq!(answer.headers()["grpc-message"], "log in first");
-    /// ```
     pub fn grpc(&self) -> Response<Bytes> {
         // "Trailers-Only is permitted for calls that produce an immediate error."
         let mut response = Response::new(Bytes::new());

@@ -63,6 +63,8 @@ pub mod guide {
     //! |---|---|
     //! | [`placement`] | Where does the layer go, beside CORS, time limits, other locks and WebSockets? |
     //! | [`keys`] | How are a path, a user and a method made into one key? |
+    //! | [`holding`] | How long does a request hold its lock, and what ends with it? |
+    //! | [`answers`] | When does a refused client come back, and what does a log say? |
     //! | [`shutdown`] | How does a service end in order, and how does Kubernetes know that it is ready? |
     //! | [`testing`] | How are handlers tested without a server? |
     //! | [`leader`] | How does one replica lead, and how do the others pass requests on to it? |
@@ -77,6 +79,14 @@ pub mod guide {
     /// Keys of several parts.
     #[doc = include_str!("../docs/guide/keys.md")]
     pub mod keys {}
+
+    /// The time for which a lock is held.
+    #[doc = include_str!("../docs/guide/holding.md")]
+    pub mod holding {}
+
+    /// Answers and logs.
+    #[doc = include_str!("../docs/guide/answers.md")]
+    pub mod answers {}
 
     /// Shutdown and readiness.
     #[doc = include_str!("../docs/guide/shutdown.md")]

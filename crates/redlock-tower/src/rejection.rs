@@ -192,25 +192,6 @@ impl Rejection {
     /// A random time is added, so that requests which were refused together do not come back together: up to a half of
     /// the estimate, or up to a second if that is more.
     /// All clones of a rejection return the same time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::Redlock;
-    /// use redlock_tower::Rejection;
-    /// use std::time::Duration;
-    ///
-    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let holder = redlock.acquire("report").await?;
-    /// let refused = redlock.try_acquire("report").await.unwrap_err();
-    /// let after = Rejection::from(refused).retry_after().expect("another time it may be free");
-    /// assert!(after >= Duration::from_millis(500) && after <= Duration::from_millis(1_500));
-    /// # drop(holder);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
@@ -233,20 +214,6 @@ impl Rejection {
     /// Returns the response, `application/problem+json` as defined by RFC 9457.
     ///
     /// `Retry-After` is in whole seconds, rounded up, and never 0.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use http::StatusCode;
-    /// use redlock_tower::{KeyError, Rejection};
-    ///
-    /// let rejection = Rejection::from(KeyError::new(StatusCode::UNAUTHORIZED, "log in first"));
-    /// let answer = rejection.problem();
-    /// assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
-    /// assert_eq!(answer.headers()["content-type"], "application/problem+json");
-    /// let body = r#"{"type":"about:blank","title":"Unauthorized","status":401,"detail":"log in first"}"#;
-    /// assert_eq!(answer.body(), body);
-    /// ```
     pub fn problem(&self) -> Response<Bytes> {
         problem(self.status(), self.detail(), self.retry_after())
     }

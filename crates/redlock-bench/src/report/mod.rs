@@ -1,13 +1,10 @@
 //! What was measured, beside its goals.
 
-mod chart;
 mod json;
 mod markdown;
-mod pictures;
 mod table;
 
-pub(crate) use self::table::Table;
-
+use self::table::Table;
 use crate::{
     goals::{self, Goal},
     statistics::{Series, Summary},
@@ -76,41 +73,39 @@ impl Report {
         });
     }
 
-    /// Prints what the goals of a row have come to, and how ours compares with other trees.
+    /// Prints all figures of a row, with the goals that some of them have.
     pub(crate) fn end(&self, row: &'static str) {
-        let mut table = Table::new(["ours", "", "min", "max", "goal", ""]);
-        for goal in goals::of_row(row) {
-            let name = goal.name();
-            let bound = goal.bound.text();
-            match self.measure_of(goal) {
-                Some(measure) => {
-                    let Summary { median, min, max } = measure.summary;
-                    let verdict = if goal.bound.holds(median) {
-                        "met"
-                    } else {
-                        "MISSED"
-                    };
-                    let [median, min, max] = [median, min, max].map(number);
-                    table.add([name, median, min, max, bound, verdict.to_owned()]);
-                }
-                None => table.add([
-                    name,
-                    "not measured".to_owned(),
-                    String::new(),
-                    String::new(),
-                    bound,
-                    "MISSED".to_owned(),
-                ]),
-            }
-        }
-        let others = self.measures.iter().filter(|measure| {
-            measure.row == row && measure.who == OURS && self.beside.contains(&measure.against)
-        });
-        for measure in others {
+        let mut table = Table::new(["", "median", "min", "max", "goal", ""]);
+        for measure in self.measures.iter().filter(|measure| measure.row == row) {
             let Summary { median, min, max } = measure.summary;
-            let name = format!("{}, × {}", measure.metric, measure.against);
             let [median, min, max] = [median, min, max].map(number);
-            table.add([name, median, min, max, String::new(), String::new()]);
+            let goal = measure.goal().map(|goal| goal.bound.text());
+            let verdict = measure.is_met().map(verdict).unwrap_or_default();
+            let name = format!(
+                "{}: {}",
+                measure.who,
+                name(&measure.metric, &measure.against)
+            );
+            table.add([
+                name,
+                median,
+                min,
+                max,
+                goal.unwrap_or_default(),
+                verdict.to_owned(),
+            ]);
+        }
+        for goal in goals::of_row(row).filter(|goal| self.measure_of(goal).is_none()) {
+            let [name, bound] = [format!("{OURS}: {}", goal.name()), goal.bound.text()];
+            let [min, max] = [String::new(), String::new()];
+            table.add([
+                name,
+                "not measured".to_owned(),
+                min,
+                max,
+                bound,
+                verdict(false).to_owned(),
+            ]);
         }
         eprintln!("\n{}", table.text());
     }
@@ -132,6 +127,18 @@ impl Report {
                     == (goal.row, goal.metric, goal.against)
         })
     }
+}
+
+/// Says in words what a figure is of, and what it is divided by.
+pub(crate) fn name(metric: &str, against: &str) -> String {
+    match against {
+        "" => metric.to_owned(),
+        against => format!("{metric}, × {against}"),
+    }
+}
+
+const fn verdict(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "MISSED" }
 }
 
 /// Writes a number with three digits that say something.

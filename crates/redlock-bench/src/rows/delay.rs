@@ -9,9 +9,8 @@ use super::{
 use crate::{
     contender::{Spread, Workload},
     failed::Result,
-    report::{Table, number},
     site::{Nodes, Relays},
-    statistics::{Series, Summary, ratios},
+    statistics::{Series, ratios},
 };
 
 pub(super) fn p3(bench: &mut Bench) -> Result<()> {
@@ -38,33 +37,14 @@ pub(super) fn p3(bench: &mut Bench) -> Result<()> {
             all[index].add(&contenders[index].run(&workload)?, None)?;
         }
     }
-    print(&all, &round_trips);
+    let report = &mut bench.report;
+    report.add("P3", "relay", "a round trip, µs", "", &round_trips);
     for pairs in &all {
         let trips = ratios(&pairs.p50, &round_trips);
-        let report = &mut bench.report;
         report.add("P3", &pairs.who, "p50 of a pair", "round trip", &trips);
     }
-    pairs::compare(&mut bench.report, "P3", "p50 of a pair", &all, |pairs| {
-        &pairs.p50
-    });
+    pairs::add(report, "P3", "p50 of a pair", &all, |pairs| &pairs.p50);
     Ok(())
-}
-
-fn print(all: &[Pairs], round_trips: &Series) {
-    let mut table = Table::new(["", "p50 µs", "round trips", "min..max"]);
-    let micros = number(Summary::of(round_trips).median);
-    let name = "a command through the relay".to_owned();
-    table.add([name, micros, "1".to_owned(), String::new()]);
-    for pairs in all {
-        let Summary { median, min, max } = Summary::of(&ratios(&pairs.p50, round_trips));
-        table.add([
-            pairs.who.clone(),
-            number(Summary::of(&pairs.p50).median),
-            number(median),
-            format!("{}..{}", number(min), number(max)),
-        ]);
-    }
-    eprintln!("\n{}", table.text());
 }
 
 const ROUND_TRIP: Duration = Duration::from_millis(4);

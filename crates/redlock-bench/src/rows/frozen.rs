@@ -9,9 +9,8 @@ use super::{
 use crate::{
     contender::Workload,
     failed::Result,
-    report::{Table, number},
     site::Nodes,
-    statistics::{Series, Summary, ratios},
+    statistics::{Series, ratios},
 };
 
 pub(super) fn p4(bench: &mut Bench) -> Result<()> {
@@ -39,7 +38,6 @@ pub(super) fn p4(bench: &mut Bench) -> Result<()> {
             thread::sleep(REST);
         }
     }
-    print(&healthy, &frozen);
     for (healthy, frozen) in healthy.iter().zip(&frozen) {
         let mut add = |metric, figures: fn(&Pairs) -> &Series| {
             let ratios = ratios(figures(frozen), figures(healthy));
@@ -49,39 +47,10 @@ pub(super) fn p4(bench: &mut Bench) -> Result<()> {
         add("pairs/s", |pairs| &pairs.per_second);
         add("p99 of a pair", |pairs| &pairs.p99);
     }
-    pairs::compare(&mut bench.report, "P4", "pairs/s", &frozen, |pairs| {
+    pairs::add(&mut bench.report, "P4", "pairs/s", &frozen, |pairs| {
         &pairs.per_second
     });
     Ok(())
-}
-
-fn print(healthy: &[Pairs], frozen: &[Pairs]) {
-    let mut table = Table::new([
-        "", "pairs/s", "frozen", "ratio", "min..max", "p99 µs", "frozen", "ratio", "min..max",
-    ]);
-    for (healthy, frozen) in healthy.iter().zip(frozen) {
-        let compared = |figures: fn(&Pairs) -> &Series| {
-            let of = |pairs| number(Summary::of(figures(pairs)).median);
-            let Summary { median, min, max } =
-                Summary::of(&ratios(figures(frozen), figures(healthy)));
-            let range = format!("{}..{}", number(min), number(max));
-            [of(healthy), of(frozen), number(median), range]
-        };
-        let [rate, rate_frozen, rate_ratio, rate_range] = compared(|pairs| &pairs.per_second);
-        let [p99, p99_frozen, p99_ratio, p99_range] = compared(|pairs| &pairs.p99);
-        table.add([
-            healthy.who.clone(),
-            rate,
-            rate_frozen,
-            rate_ratio,
-            rate_range,
-            p99,
-            p99_frozen,
-            p99_ratio,
-            p99_range,
-        ]);
-    }
-    eprintln!("\n{}", table.text());
 }
 
 const REST: Duration = Duration::from_millis(300);

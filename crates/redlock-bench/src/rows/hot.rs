@@ -6,9 +6,9 @@ use super::{Bench, delay::PINGS, pairs::micros};
 use crate::{
     contender::{Outcome, Spread, Workload},
     failed::{Failed, Result},
-    report::{OURS, Report, Table, number},
+    report::{OURS, Report},
     site::{Contender, Nodes, Relays},
-    statistics::{Series, Summary, ratios},
+    statistics::{Series, ratios},
 };
 
 /// Measures the callers of one process.
@@ -37,7 +37,6 @@ pub(super) fn p5(bench: &mut Bench) -> Result<()> {
             "",
             &hot.of_ideal,
         );
-        report.add("P5", &hot.who, "hand-over p50, µs", "", &hot.hand_over);
         report.add("P5", &hot.who, "p99 wait, × 16 holds", "", &hot.wait);
         report.add(
             "P5",
@@ -165,7 +164,6 @@ fn measure(contest: Contest, groups: &mut [Vec<Contender>]) -> Result<Vec<Hot>> 
             all[index].add(&outcomes.collect::<Result<Vec<_>>>()?)?;
         }
     }
-    print(&all);
     Ok(all)
 }
 
@@ -225,6 +223,15 @@ fn length(bench: &Bench) -> Duration {
 }
 
 fn compare(report: &mut Report, row: &'static str, all: &[Hot]) {
+    for hot in all {
+        for (metric, figures) in [
+            ("acquisitions/s", &hot.per_second),
+            ("hold, µs", &hot.hold),
+            ("hand-over p50, µs", &hot.hand_over),
+        ] {
+            report.add(row, &hot.who, metric, "", figures);
+        }
+    }
     for base in all.iter().filter(|base| base.who != OURS) {
         for hot in all.iter().filter(|hot| hot.who != base.who) {
             for (metric, of) in [
@@ -238,41 +245,6 @@ fn compare(report: &mut Report, row: &'static str, all: &[Hot]) {
             }
         }
     }
-}
-
-fn print(all: &[Hot]) {
-    let mut table = Table::new([
-        "medians; min..max of the repeats",
-        "acquisitions/s",
-        "min..max",
-        "hold µs",
-        "× 1/hold",
-        "hand-over p50 µs",
-        "p99 wait, × all holds",
-        "largest share",
-        "min..max",
-    ]);
-    for hot in all {
-        let summary = |figures: &Series| {
-            let Summary { median, min, max } = Summary::of(figures);
-            let range = format!("{}..{}", number(min), number(max));
-            (number(median), range)
-        };
-        let (rate, rate_range) = summary(&hot.per_second);
-        let (share, share_range) = summary(&hot.share);
-        table.add([
-            hot.who.clone(),
-            rate,
-            rate_range,
-            summary(&hot.hold).0,
-            summary(&hot.of_ideal).0,
-            summary(&hot.hand_over).0,
-            summary(&hot.wait).0,
-            share,
-            share_range,
-        ]);
-    }
-    eprintln!("\n{}", table.text());
 }
 
 const SHARE: &str = "largest share of a process, × the median";

@@ -6,51 +6,26 @@ use super::Bench;
 use crate::{
     contender::Workload,
     failed::{Failed, Result},
-    report::{Table, number},
     site::{Contender, Nodes},
-    statistics::{Series, Summary},
+    statistics::Series,
 };
 
 pub(super) fn p8(bench: &mut Bench) -> Result<()> {
     let (count, ttl) = (bench.scale.leases, bench.scale.ttl);
     let title = format!("{count} leases of {ttl:?} at rest, 5 nodes; no peer renews what it holds");
     bench.report.begin("P8", &title);
-    let mut all = Vec::new();
     for program in bench.programs(&["ours"]) {
         let mut nodes = Nodes::start(5)?;
         let mut contender = Contender::start(&program, &nodes.urls())?;
         let leases = measure(bench, &mut contender, &mut nodes)?;
         let report = &mut bench.report;
         let mut add = |metric, figures| report.add("P8", &program.name, metric, "", figures);
+        add("acquires/s", &leases.per_second);
         add("share of a core, for 100,000 leases of 30 s", &leases.core);
         add("share of a core in the client", &leases.client);
         add("memory of a lease in the client, bytes", &leases.bytes);
         add("leases lost with a node killed", &leases.lost);
-        all.push((program.name, leases));
     }
-    let mut table = Table::new([
-        "",
-        "acquires/s",
-        "client, of a core",
-        "with the nodes",
-        "min..max",
-        "bytes each",
-        "lost",
-    ]);
-    for (who, leases) in all {
-        let median = |figures: &Series| number(Summary::of(figures).median);
-        let Summary { min, max, .. } = Summary::of(&leases.core);
-        table.add([
-            who,
-            median(&leases.per_second),
-            median(&leases.client),
-            median(&leases.core),
-            format!("{}..{}", number(min), number(max)),
-            median(&leases.bytes),
-            median(&leases.lost),
-        ]);
-    }
-    eprintln!("\n{}", table.text());
     Ok(())
 }
 

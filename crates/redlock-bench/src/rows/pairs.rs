@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::{
     contender::{Outcome, Workload},
     failed::{Failed, Result},
-    report::{OURS, Report, Table, number},
+    report::{OURS, Report},
     site::{Contender, Nodes},
-    statistics::{Series, Summary, ratios},
+    statistics::{Series, ratios},
 };
 
 /// The figures of one contender, one for each repeat.
@@ -88,58 +88,19 @@ impl Pairs {
     }
 }
 
-/// Writes a table of all figures, with latencies and rates compared with those of `base`.
-pub(super) fn table(all: &[Pairs], base: &str) -> String {
-    let [p50, per_second] = [format!("p50 × {base}"), format!("pairs/s × {base}")];
-    let mut table = Table::new([
-        "µs; min..max of the repeats",
-        "p50",
-        &p50,
-        "min..max",
-        "p99",
-        "acquire p50",
-        "client CPU",
-        "nodes CPU",
-        "pairs/s",
-        &per_second,
-        "min..max",
-    ]);
-    let base = all.iter().find(|pairs| pairs.who == base);
-    for pairs in all {
-        let median = |figures: &Series| number(Summary::of(figures).median);
-        let compared = |figures: fn(&Pairs) -> &Series| {
-            let bases = base.map(figures).map_or(&[][..], Vec::as_slice);
-            let Summary { median, min, max } = Summary::of(&ratios(figures(pairs), bases));
-            let range = format!("{}..{}", number(min), number(max));
-            (number(median), range)
-        };
-        let (p50, p50_range) = compared(|pairs| &pairs.p50);
-        let (rate, rate_range) = compared(|pairs| &pairs.per_second);
-        table.add([
-            pairs.who.clone(),
-            median(&pairs.p50),
-            p50,
-            p50_range,
-            median(&pairs.p99),
-            median(&pairs.acquire),
-            median(&pairs.client),
-            median(&pairs.nodes),
-            median(&pairs.per_second),
-            rate,
-            rate_range,
-        ]);
-    }
-    table.text()
-}
-
-/// Adds a figure of every contender against *raw*, and of ours against each peer.
-pub(super) fn compare(
+/// Adds a figure of every contender, as it is and against *raw*, and that of ours against each peer.
+pub(super) fn add(
     report: &mut Report,
     row: &'static str,
     metric: &str,
     all: &[Pairs],
     figures: fn(&Pairs) -> &Series,
 ) {
+    let unit = if metric.contains("/s") { "" } else { ", µs" };
+    for pairs in all {
+        let metric = format!("{metric}{unit}");
+        report.add(row, &pairs.who, metric, "", figures(pairs));
+    }
     for base in all {
         let others = all.iter().filter(|other| other.who != base.who);
         for other in others.filter(|other| base.who == RAW || other.who == OURS) {
@@ -149,22 +110,9 @@ pub(super) fn compare(
     }
 }
 
-/// Adds a figure of every contender as it is.
-pub(super) fn absolute(
-    report: &mut Report,
-    row: &'static str,
-    metric: &str,
-    all: &[Pairs],
-    figures: fn(&Pairs) -> &Series,
-) {
-    for pairs in all {
-        report.add(row, &pairs.who, metric, "", figures(pairs));
-    }
-}
-
 pub(super) fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
 /// The contender that the others are compared with.
-pub(super) const RAW: &str = "raw";
+const RAW: &str = "raw";

@@ -2,28 +2,18 @@
 
 use super::{
     Bench,
-    pairs::{self, RAW},
+    pairs::{self, Pairs},
 };
-use crate::{contender::Workload, failed::Result, site::Nodes};
+use crate::{contender::Workload, failed::Result, site::Nodes, statistics::Series};
 
 /// Measures one task: latency.
 pub(super) fn p1(bench: &mut Bench) -> Result<()> {
     let title = format!("one task, distinct keys, {NODES} nodes");
     bench.report.begin("P1", &title);
     let all = measure(bench, 1, &["raw", "redis-rs", "rslock", "redlock", "ours"])?;
-    eprintln!("\n{}", pairs::table(&all, RAW));
-    let report = &mut bench.report;
-    pairs::compare(report, "P1", "p50 of a pair", &all, |pairs| &pairs.p50);
-    pairs::compare(report, "P1", "p50 of an acquire", &all, |pairs| {
-        &pairs.acquire
-    });
-    pairs::compare(report, "P1", "pairs/s", &all, |pairs| &pairs.per_second);
-    pairs::absolute(report, "P1", "CPU of client per pair, µs", &all, |pairs| {
-        &pairs.client
-    });
-    pairs::absolute(report, "P1", "CPU of nodes per pair, µs", &all, |pairs| {
-        &pairs.nodes
-    });
+    for (metric, figures) in METRICS {
+        pairs::add(&mut bench.report, "P1", metric, &all, figures);
+    }
     Ok(())
 }
 
@@ -33,27 +23,15 @@ pub(super) fn p2(bench: &mut Bench) -> Result<()> {
     bench.report.begin("P2", &title);
     for tasks in [64, 256] {
         let all = measure(bench, tasks, &["raw", "redis-rs", "rslock", "ours"])?;
-        eprintln!("\n  {tasks} tasks\n{}", pairs::table(&all, RAW));
-        let report = &mut bench.report;
-        let metric = |name: &str| format!("{name}, {tasks} tasks");
-        pairs::compare(report, "P2", &metric("pairs/s"), &all, |pairs| {
-            &pairs.per_second
-        });
-        let cpu = metric("CPU of nodes per pair");
-        pairs::compare(report, "P2", &cpu, &all, |pairs| &pairs.nodes);
-        pairs::absolute(report, "P2", &format!("{cpu}, µs"), &all, |pairs| {
-            &pairs.nodes
-        });
-        let cpu = metric("CPU of client per pair");
-        pairs::compare(report, "P2", &cpu, &all, |pairs| &pairs.client);
-        pairs::absolute(report, "P2", &format!("{cpu}, µs"), &all, |pairs| {
-            &pairs.client
-        });
+        for (metric, figures) in METRICS {
+            let metric = format!("{metric}, {tasks} tasks");
+            pairs::add(&mut bench.report, "P2", &metric, &all, figures);
+        }
     }
     Ok(())
 }
 
-fn measure(bench: &Bench, tasks: usize, clients: &[&str]) -> Result<Vec<pairs::Pairs>> {
+fn measure(bench: &Bench, tasks: usize, clients: &[&str]) -> Result<Vec<Pairs>> {
     let nodes = Nodes::start(NODES)?;
     let mut contenders = bench.contenders(clients, &nodes.urls())?;
     let workload = Workload::Pairs {
@@ -64,3 +42,14 @@ fn measure(bench: &Bench, tasks: usize, clients: &[&str]) -> Result<Vec<pairs::P
 }
 
 const NODES: usize = 5;
+
+type Figures = fn(&Pairs) -> &Series;
+
+const METRICS: [(&str, Figures); 6] = [
+    ("p50 of a pair", |pairs| &pairs.p50),
+    ("p99 of a pair", |pairs| &pairs.p99),
+    ("p50 of an acquire", |pairs| &pairs.acquire),
+    ("pairs/s", |pairs| &pairs.per_second),
+    ("CPU of client per pair", |pairs| &pairs.client),
+    ("CPU of nodes per pair", |pairs| &pairs.nodes),
+];

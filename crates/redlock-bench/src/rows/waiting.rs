@@ -6,9 +6,9 @@ use super::{Bench, pairs::micros};
 use crate::{
     contender::Workload,
     failed::{Failed, Result},
-    report::{OURS, Table, number},
+    report::OURS,
     site::{Contender, Nodes},
-    statistics::{Series, Summary},
+    statistics::Series,
 };
 
 pub(super) fn p18(bench: &mut Bench) -> Result<()> {
@@ -60,18 +60,13 @@ pub(super) fn p18(bench: &mut Bench) -> Result<()> {
         of_nodes.push(scale * of_all_nodes);
         of_all.push(scale * (of_all_clients + of_all_nodes));
     }
-    let mut table = Table::new(["shares of a core", "median", "min..max of the repeats"]);
     for (metric, figures) in [
         ("share of a core in the clients", of_clients),
         ("share of a core in the nodes", of_nodes),
         ("share of a core, for 1,000 keys", of_all),
     ] {
-        let Summary { median, min, max } = Summary::of(&figures);
-        let range = format!("{}..{}", number(min), number(max));
-        table.add([metric.to_owned(), number(median), range]);
         bench.report.add("P18", OURS, metric, "", &figures);
     }
-    eprintln!("\n{}", table.text());
     Ok(())
 }
 

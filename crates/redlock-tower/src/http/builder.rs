@@ -102,37 +102,6 @@ impl RedlockLayerBuilder {
     ///   Callers of the client that do not come through this layer count as well.
     /// - [`shared`](AcquireOptions::shared): All requests share what they lock; see [`options_with`](Self::options_with)
     ///   for some requests.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Router, body::Body, http::{Request, StatusCode}, routing::post};
-    /// # use redlock_core::Redlock;
-    /// # use redlock_tower::{PathKey, RedlockLayer, Rejection, RejectionKind};
-    /// # use std::time::Duration;
-    /// # use tower::ServiceExt;
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
-    /// # let ask = || Request::post("/orders/42/pay").body(Body::empty()).expect("it is valid");
-    /// use redlock_core::{AcquireOptions, Wait};
-    ///
-    /// let lock = RedlockLayer::builder(redlock.clone())
-    ///     .options(AcquireOptions::new().wait(Wait::Never).max_hold(Duration::from_secs(30)))
-    ///     .build(PathKey::new("order", "order_id"))?;
-    /// let stuck = post(async || std::future::pending::<()>().await);
-    /// let app: Router = Router::new().route("/orders/{order_id}/pay", stuck.route_layer(lock));
-    ///
-    /// let another = redlock.acquire("order:42").await?;
-    /// assert_eq!(app.clone().oneshot(ask()).await?.status(), StatusCode::CONFLICT); // at once
-    /// another.release().await?;
-    /// let answer = app.oneshot(ask()).await?; // after half a minute
-    /// assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
-    /// let rejection = answer.extensions().get::<Rejection>().expect("it was cut off");
-    /// assert_eq!(rejection.kind(), RejectionKind::Lost);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn options(mut self, options: AcquireOptions) -> Self {
         self.options = options.or(&self.options);
         self

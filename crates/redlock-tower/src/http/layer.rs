@@ -60,24 +60,6 @@ pub struct RedlockLayer<K> {
 
 impl<K> RedlockLayer<K> {
     /// Makes a layer that locks what `key` names, with the client's own time to live and wait.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Router, body::Body, http::{Request, StatusCode}, routing::post};
-    /// # use redlock_core::Redlock;
-    /// # use redlock_tower::{PathKey, RedlockLayer};
-    /// # use tower::ServiceExt;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let ask = || Request::post("/orders/42/pay").body(Body::empty()).expect("it is valid");
-    /// let lock = RedlockLayer::new(redlock, PathKey::new("order", "order_id"));
-    /// let app: Router = Router::new().route("/orders/{order_id}/pay", post(async || "paid").route_layer(lock));
-    /// assert_eq!(app.oneshot(ask()).await?.status(), StatusCode::OK);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn new(redlock: Redlock, key: K) -> Self {
         let rules = HttpRules::new(redlock.clone());
         let locker = Locker::new(redlock, AcquireOptions::new(), LossPolicy::default());

@@ -44,7 +44,7 @@ use crate::{KeyError, KeyExtractor};
 #[derive(Clone, Debug)]
 #[must_use = "a key does nothing until it is given to a layer"]
 pub struct HeaderKey {
-    named: Named,
+    named: ResourceClass,
     header: HeaderName,
     optional: bool,
 }
@@ -53,7 +53,7 @@ impl HeaderKey {
     /// Locks the resource of the class `class` that `header` names.
     pub fn new(class: &'static str, header: HeaderName) -> Self {
         Self {
-            named: Named::new(class),
+            named: ResourceClass::new(class),
             header,
             optional: false,
         }
@@ -142,7 +142,7 @@ impl<B: Send> KeyExtractor<Request<B>> for HeaderKey {
 
 /// A class of resources, and how a text that a client sent names one of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Named {
+pub(crate) struct ResourceClass {
     class: &'static str,
     spelling: Spelling,
 }
@@ -150,7 +150,7 @@ pub(crate) struct Named {
 /// The one spelling of a value, or `None` if the text is none.
 type Spelling = fn(&str) -> Option<Cow<'_, str>>;
 
-impl Named {
+impl ResourceClass {
     pub(crate) fn new(class: &'static str) -> Self {
         Self {
             class,

@@ -6,7 +6,7 @@ use ::axum::extract::{
 use http::{Request, StatusCode};
 use redlock_core::{ResourceKey, ResourceKeys};
 
-use super::header::Named;
+use super::header::ResourceClass;
 use crate::{KeyError, KeyExtractor};
 
 /// Locks the resource that a path parameter of an axum route names.
@@ -66,14 +66,14 @@ pub struct PathKey {
 /// A parameter, and how it is read.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    named: Named,
+    named: ResourceClass,
     parameter: &'static str,
 }
 
 impl PathKey {
     /// Locks the resource of the class `class` that the path parameter `parameter` names.
     pub fn new(class: &'static str, parameter: &'static str) -> Self {
-        let named = Named::new(class);
+        let named = ResourceClass::new(class);
         Self {
             first: Part { named, parameter },
             more: Vec::new(),

@@ -89,32 +89,6 @@ impl RequestLease {
     }
 
     /// Returns the lease that an outer layer took for the same request.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use axum::{Router, body::Body, http::Request, routing::post};
-    /// # use redlock_core::Redlock;
-    /// # use redlock_tower::{KeyError, PathKey, RedlockLayer, RequestLease};
-    /// # use tower::ServiceExt;
-    /// # use redlock_core::ResourceKey;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
-    /// let pay = async |lease: RequestLease| {
-    ///     assert_eq!(lease.key().as_str(), "order:42");
-    ///     let outer = lease.outer().expect("it has a lock too");
-    ///     assert_eq!(outer.key().as_str(), "shop:7");
-    /// };
-    /// let shop = |_: &Request<_>| -> Result<Option<ResourceKey>, KeyError> { Ok(Some(ResourceKey::new("shop", 7)?)) };
-    /// let shop = RedlockLayer::new(redlock.clone(), shop);
-    /// let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock).route_layer(shop));
-    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
-    /// # assert!(app.oneshot(request).await?.status().is_success());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn outer(&self) -> Option<&Self> {
         self.outer.as_deref()
     }

@@ -1,20 +1,19 @@
 //! The contract of `tower_service::Service`.
 
-use std::{convert::Infallible, pin::pin};
+use std::pin::pin;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::{future::join_all, poll};
+use futures_util::poll;
 use http::{Request, Response};
 use http_body_util::Full;
-use redlock_core::{AcquireOptions, Redlock};
+use redlock_core::Redlock;
 use redlock_tower::{GenericLayer, HeaderKey, RedlockLayer, RedlockService};
-use tower::{Layer, Service, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceExt};
 use tower_test::mock::{self, Mock};
 
 use crate::behaviour::kit::{
-    Gauge, HEADER, KEY, LONG, Nodes, by_header, in_time, is_free, let_others_run, request,
-    virtual_client,
+    KEY, Nodes, by_header, in_time, is_free, let_others_run, request, virtual_client,
 };
 
 type Req = Request<Body>;
@@ -107,38 +106,4 @@ async fn an_error_of_the_inner_call_is_the_outcome_and_releases() {
     let (outcome, ()) = tokio::join!(response.as_mut(), answer);
     assert_eq!(outcome.unwrap_err().to_string(), "no");
     assert!(is_free(&redlock, KEY).await);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_storm_of_clones_never_overlaps_on_a_key() {
-    let redlock = virtual_client(&Nodes::new()).await;
-    let (per_key, all) = (Gauge::default(), Gauge::default());
-    let (inside_key, inside) = (per_key.clone(), all.clone());
-    let handler = service_fn(move |request: Req| {
-        let _inside = inside_key.enter(request.headers()[HEADER].to_str().unwrap());
-        let _any = inside.enter("any");
-        async move {
-            let_others_run().await;
-            drop((_inside, _any));
-            Ok::<_, Infallible>(Res::default())
-        }
-    });
-    let layer = RedlockLayer::builder(redlock)
-        .options(AcquireOptions::new().wait(LONG))
-        .build(by_header())
-        .unwrap();
-    let service = layer.layer(handler);
-
-    let storm = (0..80).map(|i| {
-        service
-            .clone()
-            .oneshot(request(["a", "b", "c", "d"][i % 4]))
-    });
-    for response in join_all(storm).await {
-        assert_eq!(response.unwrap().status(), 200);
-    }
-    for key in ["a", "b", "c", "d"] {
-        assert_eq!((per_key.peak(key), per_key.total(key)), (1, 20), "{key}");
-    }
-    assert!(all.peak("any") > 1, "different keys run side by side");
 }

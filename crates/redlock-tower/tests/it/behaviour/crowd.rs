@@ -2,16 +2,14 @@
 
 use std::{convert::Infallible, task::Context};
 
-use axum::{Router, body::Body, routing::get};
-use futures_util::{StreamExt, stream::FuturesUnordered, task::noop_waker_ref};
+use axum::body::Body;
+use futures_util::task::noop_waker_ref;
 use http::{Request, Response};
 use redlock_core::AcquireOptions;
 use redlock_tower::RedlockLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::behaviour::kit::{
-    KEY, LONG, Nodes, Server, again_in, by_header, in_time, request, virtual_client,
-};
+use crate::behaviour::kit::{KEY, LONG, Nodes, by_header, in_time, request, virtual_client};
 
 const CROWD: usize = 10_000;
 /// As many as may wait for one key by default.
@@ -52,37 +50,4 @@ async fn those_who_may_not_wait_cost_no_memory_and_those_who_do_are_served() {
     for response in waiting {
         assert_eq!(in_time(response).await.unwrap().status(), 200);
     }
-}
-
-/// Over as many streams as a server takes on one connection.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_of_a_crowd_is_answered() {
-    const CONNECTIONS: usize = 50;
-    let nodes = Nodes::new();
-    let redlock = nodes.client().build().await.unwrap();
-    let layer = RedlockLayer::builder(redlock.clone()).options(AcquireOptions::new().wait(LONG));
-    let layer = layer.build(by_header()).unwrap();
-    let server = Server::start(Router::new().route("/", get(async || "done")).layer(layer)).await;
-    let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
-
-    let mut connections = Vec::new();
-    let mut answers = FuturesUnordered::new();
-    for _ in 0..CONNECTIONS {
-        let connection = server.connect_http2().await;
-        answers.extend((0..CROWD / CONNECTIONS).map(|_| connection.send(request(KEY))));
-        connections.push(connection);
-    }
-    for _ in 0..CROWD - WAIT {
-        let refused = in_time(answers.next()).await.unwrap().unwrap();
-        assert_eq!(refused.status(), 503);
-        // As long as a queue of this length may take, or 60 s, and up to ten that are random.
-        assert!((1..=70).contains(&again_in(refused.headers())));
-    }
-    drop(holder);
-    for _ in 0..WAIT {
-        let served = in_time(answers.next()).await.unwrap().unwrap();
-        assert_eq!(served.status(), 200);
-    }
-    assert!(answers.next().await.is_none());
-    nodes.have_keys(0).await;
 }

@@ -11,7 +11,7 @@ use axum::{
     extract::Path,
     routing::{get, post},
 };
-use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderName, Request, StatusCode};
 use redlock_core::{Redlock, ResourceKey};
 use redlock_tower::{HeaderKey, KeyError, KeyExtractor, PathKey, RedlockLayer, RequestLease};
 use tower::ServiceExt;
@@ -28,19 +28,18 @@ async fn extract<K: KeyExtractor<Request<()>>>(
 }
 
 #[tokio::test]
-async fn a_header_names_the_resource() {
-    let named = extract(&by_header(), Request::get("/").header(HEADER, "42")).await;
-    assert_eq!(named, Ok(Some("test:42".to_owned())));
-}
-
-#[tokio::test]
-async fn a_missing_header_is_refused_unless_it_is_optional() {
+async fn a_header_that_is_missing_or_there_twice_is_refused_unless_it_is_optional() {
     assert_eq!(
         extract(&by_header(), Request::get("/")).await,
         Err(StatusCode::BAD_REQUEST)
     );
     let optional = by_header().optional();
     assert_eq!(extract(&optional, Request::get("/")).await, Ok(None));
+    let twice = Request::get("/").header(HEADER, "1").header(HEADER, "2");
+    assert_eq!(
+        extract(&by_header(), twice).await,
+        Err(StatusCode::BAD_REQUEST)
+    );
 }
 
 #[tokio::test]
@@ -86,32 +85,6 @@ async fn no_spelling_of_a_path_gets_past_the_lock() {
         assert_eq!(answer.unwrap().status(), StatusCode::OK);
     }
     assert_eq!(most.load(Ordering::SeqCst), 1);
-}
-
-#[tokio::test]
-async fn a_header_that_names_nothing_or_two_things_is_refused() {
-    let opaque = HeaderValue::from_bytes(b"\xff").unwrap();
-    let too_long = HeaderValue::from_str(&"x".repeat(600)).unwrap();
-    for value in [opaque, too_long, HeaderValue::from_static("")] {
-        let refused = extract(&by_header(), Request::get("/").header(HEADER, value)).await;
-        assert_eq!(refused, Err(StatusCode::BAD_REQUEST));
-    }
-    let twice = Request::get("/").header(HEADER, "1").header(HEADER, "2");
-    assert_eq!(
-        extract(&by_header(), twice).await,
-        Err(StatusCode::BAD_REQUEST)
-    );
-}
-
-#[tokio::test]
-async fn the_detail_does_not_repeat_the_key() {
-    let key = HeaderKey::new("test", HeaderName::from_static(HEADER));
-    let mut request = Request::get("/")
-        .header(HEADER, "s3cret".repeat(100))
-        .body(())
-        .unwrap();
-    let error = key.extract(&mut request).await.unwrap_err();
-    assert!(!error.detail().contains("s3cret"), "{error}");
 }
 
 async fn path_app() -> (Redlock, Router) {
@@ -197,14 +170,6 @@ async fn several_path_parameters_name_one_resource_for_each_combination() {
     assert_eq!(ask("/numbers/x/7").await.0, 400);
     for missing in ["/one/7", "/other/42"] {
         assert_eq!(ask(missing).await.0, 500, "{missing}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_path_parameter_that_is_no_key_is_the_clients_fault() {
-    for id in ["x".repeat(600), "%01".to_owned(), "%ff".to_owned()] {
-        let (status, _) = get_path(&format!("/shops/7/orders/{id}"), "POST").await;
-        assert_eq!(status, StatusCode::BAD_REQUEST, "{id}");
     }
 }
 

@@ -56,30 +56,6 @@ async fn the_chosen_status_is_for_held_resources_only() {
     assert_eq!(answer(builder, request(KEY)).await.status(), 503);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_setting_that_cannot_be_is_refused_by_name_when_the_layer_is_built() {
-    let redlock = client().await;
-    let builder = || RedlockLayer::builder(redlock.clone());
-    let cases = [
-        (
-            "max_hold",
-            builder().options(AcquireOptions::new().max_hold(Duration::ZERO)),
-        ),
-        (
-            "ttl",
-            builder().options(AcquireOptions::new().ttl(Duration::ZERO)),
-        ),
-    ];
-    for (field, builder) in cases {
-        let error = builder.build(by_header()).unwrap_err();
-        assert_eq!(error.field(), field);
-        assert!(
-            error.to_string().starts_with(&format!("{field}: ")),
-            "{error}"
-        );
-    }
-}
-
 /// Makes each answer by itself, and remembers what it was asked for.
 fn own_words(
     builder: RedlockLayerBuilder,

@@ -211,38 +211,3 @@ async fn requests_that_would_wait_for_each_other_are_told_so_at_once() {
     assert_eq!(why.kind(), AcquireErrorKind::Deadlock);
     nodes.have_keys(0).await;
 }
-
-#[tokio::test(start_paused = true)]
-async fn requests_that_lock_in_one_order_wait_for_each_other_and_are_served() {
-    let nodes = Nodes::new();
-    let redlock = virtual_client(&nodes).await;
-    let crowd = [["/a", "/b"], ["/b", "/c"], ["/a", "/c"], ["/a/b", "/c"]];
-    let answers = crowd.map(|paths| one_after_the_other(redlock.clone(), paths));
-    for answer in in_time(futures_util::future::join_all(answers)).await {
-        assert_eq!(answer.status(), 200);
-    }
-    nodes.have_keys(0).await;
-}
-
-/// The set waits for the second of its keys, whose holder wants the first.
-// Shows: R3.5.
-#[tokio::test(start_paused = true)]
-async fn a_set_and_a_request_that_has_one_of_its_keys_do_not_wait_for_each_other() {
-    let nodes = Nodes::new();
-    let redlock = virtual_client(&nodes).await;
-    let began = Instant::now();
-    let set = async {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        one_after_the_other(redlock.clone(), ["/a/b", "/d"]).await
-    };
-    let nested = one_after_the_other(redlock.clone(), ["/b", "/a"]);
-    let (set, nested) = in_time(async { tokio::join!(set, nested) }).await;
-    assert!(
-        began.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        began.elapsed()
-    );
-    let statuses = [set.status().as_u16(), nested.status().as_u16()];
-    assert_eq!(statuses, [200, 200], "the set lets the other go first");
-    nodes.have_keys(0).await;
-}
