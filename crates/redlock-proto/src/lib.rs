@@ -51,7 +51,7 @@ pub use self::{
     },
     key::{CountedKey, InvalidKeySet, KeySet, LockMode, OwnerId, Shard, SlotCount},
     lease::{LeaseAction, LeaseState, LeftOver, Loss},
-    link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
+    link::{Call, HELLO, Link, LinkConfig, LinkEvent},
     local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Ticket},
     membership::{
         ClockReading, Clocks, Counters, Floor, KeyVerdict, NodeAnswer, NotAVote, Quorum, Survey,

@@ -93,7 +93,7 @@ async fn a_lease_ends_after_the_longest_hold_though_its_renewals_succeed() {
     nodes.become_empty(SOON).await;
 }
 
-// Shows: T1.12.
+// Shows: N2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resource_rests_after_a_holder_that_was_killed_and_not_after_a_release() {
     let (ttl, delay) = (Duration::from_millis(1_500), Duration::from_secs(2));

@@ -1,8 +1,7 @@
 //! The driver carries out the protocol's decisions, answers callers, and reports to the log and to the metrics.
 
 use redlock_proto::{
-    Effect, Failure, Instant, NodeAnswer, NotExtended, NotReleased, Notice, Op, RunRecord,
-    TokenBlock,
+    Effect, Failure, Instant, NodeAnswer, NotExtended, NotReleased, Notice, RunRecord, TokenBlock,
 };
 
 use super::{
@@ -31,8 +30,7 @@ impl Driver {
                     connection,
                 } => {
                     let now = *sent_at.get_or_insert_with(|| self.clock.now());
-                    let op = Op::new(round, request, connection, now);
-                    self.links[node].push(op, now);
+                    self.links[node].push(round, request, connection, now);
                 }
                 Effect::Acquired {
                     id,

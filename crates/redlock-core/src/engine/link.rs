@@ -13,7 +13,9 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture, task::AtomicWaker};
-use redlock_proto::{Answer, Backlog, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
+use redlock_proto::{
+    Answer, Backlog, Call, HELLO, Instant, Keyspace, LinkEvent, Request, RequestError,
+};
 use tokio::sync::watch;
 
 use super::{
@@ -119,8 +121,8 @@ impl NodeLink {
     }
 
     /// Takes a request, to be sent behind the waiting requests.
-    pub(super) fn push(&mut self, op: Op, now: Instant) {
-        self.link.push([op], now);
+    pub(super) fn push(&mut self, round: u64, request: Request, connection: u64, now: Instant) {
+        self.link.push(round, request, connection, now);
     }
 
     /// Hears what the node has answered, or whether there is a connection; the task is woken when there is more.

@@ -1,8 +1,9 @@
 //! The client as a state machine: acquisitions, leases, rounds and the watch over the nodes.
 //!
-//! [`Client`] routes, and [`dispatch`] routes what becomes of a round; each part owns its state.
-//! From below: [`nodes`], [`tokens`] and [`rounds`], which all others share as the [`context`]; then [`leases`] and the
-//! [`watch`] over the nodes; and [`acquisitions`], which end in leases.
+//! [`Client`] passes what its driver tells it to the part concerned, and [`round_results`] does so with the results of
+//! rounds; each part owns its state.
+//! From below: [`nodes`], [`token_proposals`] and [`rounds`], which all others share as the [`context`]; then [`leases`]
+//! and the [`watch`] over the nodes; and [`acquisitions`], which end in leases.
 
 mod acquire;
 mod acquisitions;

@@ -15,7 +15,8 @@ pub enum Fairness {
     /// First come, first served, over all processes: a process hands no lease on, and its next caller enters the line before
     /// the process lets the key go.
     ///
-    /// Callers that came at about the same time, up to a round trip apart, may be served in any order.
+    /// The order is not promised: callers that came up to a round trip apart may be served in any order, and a node that was
+    /// away, or a full line, may change it.
     /// Each hand-over asks the nodes, which takes up to three round trips.
     /// An acquire of a free key costs the nodes more, because it asks all of them, and by the script.
     Strict,

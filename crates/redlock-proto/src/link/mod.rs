@@ -29,11 +29,11 @@ mod unfit_server;
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-pub use self::{config::LinkConfig, event::LinkEvent, traffic::Op};
+pub use self::{config::LinkConfig, event::LinkEvent};
 use self::{
     pending::PendingReleases,
     refused::RefusedKeys,
-    traffic::{CallInFlight, Traffic},
+    traffic::{CallInFlight, QueuedRequest, Traffic},
     unfit_server::UnfitServer,
 };
 use crate::{
@@ -226,23 +226,22 @@ impl Link {
         self.phase = LinkPhase::Down { until };
     }
 
-    /// Takes requests that are to be sent behind those that wait.
+    /// Takes the request of an [`Effect::Send`](crate::Effect::Send), to be sent behind those that wait.
     ///
     /// A request that was meant for an earlier connection is sent in the form that this one needs: the client may
     /// not know yet that the connection is another.
-    pub fn push(&mut self, ops: impl IntoIterator<Item = Op>, now: Instant) {
-        for mut op in ops {
-            if op.connection != self.connections {
-                op.be_for_another_connection();
-            }
-            op.must_look_first |=
-                op.request.enters_line() || self.refused.concern(&op.request, now);
-            match self.phase {
-                LinkPhase::Up { .. } => self.traffic.push(op, now),
-                _ => {
-                    let error = RequestError::not_executed(Arc::clone(&self.reason));
-                    self.fail(op, &error, now);
-                }
+    pub fn push(&mut self, round: u64, request: Request, connection: u64, now: Instant) {
+        let mut queued = QueuedRequest::new(round, request, now);
+        if connection != self.connections {
+            queued.be_for_another_connection();
+        }
+        queued.must_look_first =
+            queued.request.enters_line() || self.refused.concern(&queued.request, now);
+        match self.phase {
+            LinkPhase::Up { .. } => self.traffic.push(queued, now),
+            _ => {
+                let error = RequestError::not_executed(Arc::clone(&self.reason));
+                self.fail(queued, &error, now);
             }
         }
     }
@@ -360,7 +359,12 @@ impl Link {
     ///
     /// What was sent for the same owner since then would be undone by it: a key that its owner lets go, or shares by now.
     /// Releases are left to be repeated, by such a call too.
-    fn ask_again(&mut self, unclear: Vec<Op>, may_have_run: bool, now: Instant) -> Vec<Op> {
+    fn ask_again(
+        &mut self,
+        unclear: Vec<QueuedRequest>,
+        may_have_run: bool,
+        now: Instant,
+    ) -> Vec<QueuedRequest> {
         let (again, mut rest) = unclear.into_iter().partition::<Vec<_>, _>(|op| {
             let lock = match &op.request {
                 Request::Lock { lock, .. } if !op.request.is_release() => lock,
@@ -433,7 +437,7 @@ impl Link {
     }
 
     /// Takes in that a call has failed, and its connection with it.
-    fn give_up_call(&mut self, ops: Vec<Op>, error: &RequestError, now: Instant) {
+    fn give_up_call(&mut self, ops: Vec<QueuedRequest>, error: &RequestError, now: Instant) {
         for op in ops {
             self.fail(op, error, now);
         }
@@ -466,7 +470,7 @@ impl Link {
     }
 
     /// Says that a request failed; a release is repeated instead.
-    fn fail(&mut self, op: Op, error: &RequestError, now: Instant) {
+    fn fail(&mut self, op: QueuedRequest, error: &RequestError, now: Instant) {
         let error = error.clone();
         if !op.request.is_release() {
             return self.tell_failed(&op, error);
@@ -480,7 +484,7 @@ impl Link {
         }
     }
 
-    fn tell_failed(&mut self, op: &Op, mut error: RequestError) {
+    fn tell_failed(&mut self, op: &QueuedRequest, mut error: RequestError) {
         let round = op.round;
         error.may_have_run |= op.may_have_run;
         self.events.push_back(LinkEvent::Failed { round, error });

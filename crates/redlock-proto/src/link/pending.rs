@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{LinkConfig, Op};
+use super::{LinkConfig, QueuedRequest};
 use crate::{Instant, RequestError};
 
 /// Releases that met a broken connection or an error, and are repeated.
@@ -23,7 +23,7 @@ pub(super) struct PendingReleases {
 
 #[derive(Debug)]
 struct PendingRelease {
-    op: Op,
+    op: QueuedRequest,
     error: RequestError,
     /// Its place on the agenda.
     at: Instant,
@@ -33,11 +33,11 @@ impl PendingReleases {
     /// Keeps a release; returns one that is not worth keeping, with its last error.
     pub(super) fn add(
         &mut self,
-        mut op: Op,
+        mut op: QueuedRequest,
         error: RequestError,
         config: &LinkConfig,
         now: Instant,
-    ) -> Option<(Op, RequestError)> {
+    ) -> Option<(QueuedRequest, RequestError)> {
         // Each has a time of its own: one that fails for the first time has the others repeated no sooner.
         let due = if op.is_repeated {
             now + config.heartbeat
@@ -79,7 +79,10 @@ impl PendingReleases {
     }
 
     /// Takes what is due, and what has become pointless, each in order.
-    pub(super) fn take_due(&mut self, now: Instant) -> (Vec<Op>, Vec<(Op, RequestError)>) {
+    pub(super) fn take_due(
+        &mut self,
+        now: Instant,
+    ) -> (Vec<QueuedRequest>, Vec<(QueuedRequest, RequestError)>) {
         let (mut due, mut over) = (Vec::new(), Vec::new());
         let mut numbers = Vec::new();
         while let Some((at, number)) = self.agenda.first().copied()
@@ -120,7 +123,7 @@ mod tests {
         Instant::from_origin(Duration::from_millis(ms))
     }
 
-    fn release(round: u64, ttl: Duration, now: Instant) -> Op {
+    fn release(round: u64, ttl: Duration, now: Instant) -> QueuedRequest {
         let lock = Lock {
             mode: LockMode::Exclusive,
             keys: KeySet::from("key"),
@@ -128,11 +131,11 @@ mod tests {
         };
         let verb = Verb::Release { ttl };
         let lock = lock.into();
-        Op::new(round, Request::Lock { verb, lock }, 1, now)
+        QueuedRequest::new(round, Request::Lock { verb, lock }, now)
     }
 
-    fn rounds(ops: impl IntoIterator<Item = Op>) -> Vec<u64> {
-        ops.into_iter().map(|op| op.round()).collect()
+    fn rounds(ops: impl IntoIterator<Item = QueuedRequest>) -> Vec<u64> {
+        ops.into_iter().map(|op| op.round).collect()
     }
 
     fn refused() -> RequestError {
@@ -143,7 +146,7 @@ mod tests {
     fn releases_that_are_not_due_cost_nothing() {
         let config = LinkConfig::new(SECOND, SECOND);
         let mut pending = PendingReleases::default();
-        let repeated = |round| Op {
+        let repeated = |round| QueuedRequest {
             is_repeated: true,
             ..release(round, 60 * SECOND, at(0))
         };
@@ -175,12 +178,12 @@ mod tests {
         let ttls = [60, 1, 60, 60, 60].map(|seconds| seconds * SECOND);
         let mut dropped = Vec::new();
         for (round, ttl) in (0..).zip(ttls) {
-            let op = Op {
+            let op = QueuedRequest {
                 is_repeated: round % 2 == 0,
                 ..release(round, ttl, at(0))
             };
             let oldest = pending.add(op, refused(), &config, at(0));
-            dropped.extend(oldest.map(|(op, _)| op.round()));
+            dropped.extend(oldest.map(|(op, _)| op.round));
         }
         assert_eq!(dropped, [0], "the oldest");
         assert_eq!(pending.due(), Some(at(0)));
@@ -190,7 +193,7 @@ mod tests {
         assert_eq!(rounds(due), [2, 3, 4]);
         assert_eq!(rounds(over.into_iter().map(|(op, _)| op)), [1]);
 
-        let repeated = Op {
+        let repeated = QueuedRequest {
             is_repeated: true,
             ..release(5, 60 * SECOND, at(1_000))
         };
@@ -205,7 +208,7 @@ mod tests {
     fn a_release_that_becomes_pointless_before_it_is_repeated_is_told_then() {
         let config = LinkConfig::new(SECOND, SECOND);
         let mut pending = PendingReleases::default();
-        let op = Op {
+        let op = QueuedRequest {
             is_repeated: true,
             ..release(1, SECOND / 2, at(0))
         };

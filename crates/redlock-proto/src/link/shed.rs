@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Link, LinkEvent, Op, no_answer};
+use super::{Link, LinkEvent, QueuedRequest, no_answer};
 use crate::{Instant, JobVerb, OwnerId, Request, RequestError, Verb};
 
 impl Link {
@@ -45,7 +45,7 @@ enum Fate {
 }
 
 /// Decides what becomes of a request, behind those of the owners that were `unsent` so far.
-fn fate(op: &Op, unsent: &mut HashSet<OwnerId>) -> Fate {
+fn fate(op: &QueuedRequest, unsent: &mut HashSet<OwnerId>) -> Fate {
     match &op.request {
         Request::Lock { verb, lock } => match verb {
             Verb::Acquire { line, .. } => {

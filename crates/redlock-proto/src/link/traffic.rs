@@ -11,7 +11,7 @@ use crate::{Instant, Lock, LockMode, NodeKey, OwnerId, Request, Shard, Verb};
 /// What waits to be sent over one connection, and what waits for its answer.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
-    pub(super) queue: VecDeque<Op>,
+    pub(super) queue: VecDeque<QueuedRequest>,
     /// Since when each request in the queue waits, releases aside.
     pub(super) waiting: VecDeque<Instant>,
     // By the order in which they were sent, so the first is the oldest.
@@ -28,7 +28,7 @@ pub(super) struct CallInFlight {
     pub(super) sent: Instant,
     /// A reading after the call was handed over to be written; `None` before that.
     pub(super) written: Option<Instant>,
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<QueuedRequest>,
     pub(super) is_transaction: bool,
 }
 
@@ -38,7 +38,7 @@ impl Traffic {
     }
 
     /// Adds a request behind those that wait.
-    pub(super) fn push(&mut self, op: Op, now: Instant) {
+    pub(super) fn push(&mut self, op: QueuedRequest, now: Instant) {
         if !op.request.is_release() {
             self.waiting.push_back(now);
         }
@@ -46,7 +46,7 @@ impl Traffic {
     }
 
     /// Adds releases before those that wait; they may overtake, as each is its owner's last request.
-    pub(super) fn push_front(&mut self, releases: Vec<Op>) {
+    pub(super) fn push_front(&mut self, releases: Vec<QueuedRequest>) {
         for release in releases.into_iter().rev() {
             self.queue.push_front(release);
         }
@@ -54,11 +54,11 @@ impl Traffic {
 
     /// Adds requests before those that wait, to be asked again in calls that are no transactions; `may_have_run` if the
     /// transaction may have carried them out.
-    pub(super) fn ask_again(&mut self, ops: Vec<Op>, may_have_run: bool, now: Instant) {
+    pub(super) fn ask_again(&mut self, ops: Vec<QueuedRequest>, may_have_run: bool, now: Instant) {
         let since = self.waiting.front().map_or(now, |since| *since.min(&now));
         for op in ops.into_iter().rev() {
             self.waiting.push_front(since);
-            self.queue.push_front(Op {
+            self.queue.push_front(QueuedRequest {
                 must_look_first: true,
                 may_have_run: op.may_have_run || may_have_run,
                 ..op
@@ -76,7 +76,7 @@ impl Traffic {
         votes: bool,
         config: &LinkConfig,
         now: Instant,
-    ) -> Option<(Vec<Op>, bool)> {
+    ) -> Option<(Vec<QueuedRequest>, bool)> {
         if self.queue.is_empty() {
             let is_idle = self.in_flight.is_empty() && self.idle_since + config.heartbeat <= now;
             return is_idle.then(|| (Vec::new(), false));
@@ -84,7 +84,7 @@ impl Traffic {
         if self.in_flight.len() >= config.calls {
             return None;
         }
-        let fits_transaction = |op: &&Op| {
+        let fits_transaction = |op: &&QueuedRequest| {
             let request = &op.request;
             request.is_plain() && !op.must_look_first && (votes || request.is_release())
         };
@@ -102,13 +102,19 @@ impl Traffic {
                 .count()
                 .max(plain.count())
         };
-        let ops: Vec<Op> = self.queue.drain(..take).collect();
+        let ops: Vec<QueuedRequest> = self.queue.drain(..take).collect();
         let requests = ops.iter().filter(|op| !op.request.is_release());
         self.waiting.drain(..requests.count());
         Some((ops, fitting > 0))
     }
 
-    pub(super) fn sent(&mut self, call: u64, sent: Instant, ops: Vec<Op>, is_transaction: bool) {
+    pub(super) fn sent(
+        &mut self,
+        call: u64,
+        sent: Instant,
+        ops: Vec<QueuedRequest>,
+        is_transaction: bool,
+    ) {
         let in_flight = CallInFlight {
             sent,
             written: None,
@@ -128,7 +134,7 @@ impl Traffic {
                 matches!(verb, Verb::Extend { write_back, .. } if write_back.is_none());
             is_extension && lock.mode == LockMode::Exclusive
         };
-        let is_its = |op: &&Op| match &op.request {
+        let is_its = |op: &&QueuedRequest| match &op.request {
             Request::Lock { verb, lock } => lock.owner == owner && !is_plain(verb, lock),
             _ => false,
         };
@@ -154,7 +160,7 @@ impl Traffic {
     }
 
     /// Takes all that is left when the connection is lost: what was sent, and what was not.
-    pub(super) fn take_all(&mut self) -> (Vec<Op>, VecDeque<Op>) {
+    pub(super) fn take_all(&mut self) -> (Vec<QueuedRequest>, VecDeque<QueuedRequest>) {
         let Self {
             queue, in_flight, ..
         } = std::mem::take(self);
@@ -206,7 +212,7 @@ impl Traffic {
         gives_up_at.min(silent_at).min(queued_at)
     }
 
-    pub(super) fn queue(&self) -> impl Iterator<Item = &Op> {
+    pub(super) fn queue(&self) -> impl Iterator<Item = &QueuedRequest> {
         self.queue.iter()
     }
 
@@ -219,12 +225,10 @@ impl Traffic {
 
 /// A request on its way to a node.
 #[derive(Clone, Debug)]
-pub struct Op {
+pub(super) struct QueuedRequest {
     pub(super) request: Request,
     /// The round that wants to know what becomes of it.
     pub(super) round: u64,
-    /// The connection that it is meant for.
-    pub(super) connection: u64,
     /// For a release: until when it is worth repeating.
     pub(super) pending_until: Option<Instant>,
     /// Whether it has failed before.
@@ -257,25 +261,19 @@ impl<'r> DistinctKeys<'r> {
     }
 }
 
-impl Op {
-    /// Makes the operation of an [`Effect::Send`](crate::Effect::Send), which the client made at `now`.
-    pub fn new(round: u64, request: Request, connection: u64, now: Instant) -> Self {
+impl QueuedRequest {
+    /// Makes one of a request that the client made at `now`.
+    pub(super) fn new(round: u64, request: Request, now: Instant) -> Self {
         // The key of a release has expired by then.
         let pending_until = request.worth_repeating_for().map(|ttl| now + ttl);
         Self {
             request,
             round,
-            connection,
             pending_until,
             is_repeated: false,
             must_look_first: false,
             may_have_run: false,
         }
-    }
-
-    /// Returns the round that wants to know what becomes of it.
-    pub const fn round(&self) -> u64 {
-        self.round
     }
 
     /// Takes the form that another connection needs.

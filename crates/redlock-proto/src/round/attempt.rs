@@ -117,7 +117,7 @@ impl Attempt {
         self.rule.timing
     }
 
-    /// Asks these nodes first, and the others only if they are [too few](Self::widen).
+    /// Asks these nodes first, and the others only if they are too few.
     ///
     /// A node that is held back is, for every promise, one whose request was lost on its way.
     #[must_use]

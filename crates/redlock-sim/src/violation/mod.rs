@@ -35,7 +35,7 @@ pub enum Violation {
         until: Moment,
     },
     /// A key was handed out while it had to rest after a lease that was not released.
-    // Shows: T1.12.
+    // Shows: N2.
     NoRest {
         /// The key.
         key: usize,

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use redlock_proto::{KeySet, Lock, LockMode, NodeVerb, Op, OwnerId, Request, Verb};
+use redlock_proto::{KeySet, Lock, LockMode, NodeVerb, OwnerId, Request, Verb};
 
 use super::{
     World,
@@ -106,8 +106,7 @@ impl World {
             let up = if up { "" } else { " (not connected)" };
             format!("client {client} to node {node}{up}, round {round}: {to}")
         });
-        this.machine
-            .push([Op::new(round, request, connection, now)], now);
+        this.machine.push(round, request, connection, now);
         this.has_requests = true;
     }
 

@@ -1,13 +1,6 @@
 //! Acquiring, waiting and releasing, in paused time.
 
-use std::{
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{pin::pin, time::Duration};
 
 use crate::paused_time::fixtures::{
     MS, SECOND, client, client_of, faulty, keys, settle, wide_client,
@@ -75,44 +68,6 @@ async fn a_waiter_gets_the_lease_when_it_is_released() {
     assert!(start.elapsed() >= SECOND && start.elapsed() <= SECOND + 251 * MS);
 }
 
-/// Waiters of Redisson slept until a message told them that the key is free, also where the message was lost.
-#[tokio::test(start_paused = true)]
-async fn l07_a_waiter_that_nobody_tells_finds_out_that_the_key_is_free() {
-    let nodes = faulty(3);
-    let (one, other) = (client(&nodes).await, client(&nodes).await);
-    let manual = AcquireOptions::new().renewal(Renewal::Manual);
-    let held = one.acquire_with("key", manual).await.unwrap();
-    let start = Instant::now();
-    let (waited, ()) = tokio::join!(other.acquire("key"), async {
-        tokio::time::sleep(SECOND).await;
-        nodes.iter().for_each(|node| node.node.drop_locks());
-    });
-    drop(waited.unwrap());
-    // The key would have stayed for nine more seconds.
-    let took = start.elapsed();
-    assert!(took >= SECOND && took <= SECOND + 251 * MS, "{took:?}");
-    drop(held);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_crashed_holder_keeps_others_out_until_its_ttl_ends() {
-    let nodes = faulty(3);
-    let one = client(&nodes).await;
-    let ttl = AcquireOptions::new().ttl(2 * SECOND);
-    let start = Instant::now();
-    one.acquire_with("key", ttl).await.unwrap().leave();
-    let other = client(&nodes).await;
-    let guard = other.acquire("key").await.unwrap();
-    assert!(start.elapsed() >= 2 * SECOND, "after {:?}", start.elapsed());
-    // The nodes said when the key would end, and the last delay was cut to that.
-    assert!(
-        start.elapsed() <= 2 * SECOND + 20 * MS,
-        "after {:?}",
-        start.elapsed()
-    );
-    drop(guard);
-}
-
 // Shows: T6.9.
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_by_its_deadline() {
@@ -166,25 +121,6 @@ async fn a_process_that_stood_still_begins_no_attempt_after_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_of_one_process_take_turns_in_order() {
-    let nodes = faulty(3);
-    let redlock = client(&nodes).await;
-    let first = redlock.acquire("key").await.unwrap();
-    let mut second = pin!(redlock.acquire("key"));
-    let mut third = pin!(redlock.acquire("key"));
-    assert!(poll!(second.as_mut()).is_pending());
-    assert!(poll!(third.as_mut()).is_pending());
-    let start = Instant::now();
-    drop(first);
-    // Neither a retry delay nor the release's confirmation is waited for.
-    let second = second.await.unwrap();
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    assert!(poll!(third.as_mut()).is_pending());
-    drop(second);
-    drop(third.await.unwrap());
-}
-
-#[tokio::test(start_paused = true)]
 async fn waiting_in_one_process_is_bounded() {
     let nodes = faulty(3);
     let redlock = client_of(&nodes)
@@ -212,29 +148,6 @@ async fn every_number_of_nodes_from_one_works() {
         guard.release().await.unwrap();
         drop(other.try_acquire("key").await.unwrap());
     }
-}
-
-// Shows: T6.8.
-#[tokio::test(start_paused = true)]
-async fn l04_contenders_that_split_the_votes_come_to_a_winner() {
-    let nodes = faulty(4);
-    let mut clients = Vec::new();
-    for _ in 0..8 {
-        clients.push(client(&nodes).await);
-    }
-    for round in 0..20 {
-        let key = format!("key {round}");
-        let attempts = clients.iter().map(|client| async {
-            let guard = client.acquire(&key).await?;
-            tokio::time::sleep(MS).await;
-            guard.release().await.unwrap();
-            Ok::<_, redlock_core::AcquireError>(())
-        });
-        for result in futures_util::future::join_all(attempts).await {
-            result.unwrap();
-        }
-    }
-    assert_eq!(keys(&nodes), [0; 4]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,40 +226,6 @@ async fn l05_a_release_that_is_not_confirmed_says_so_and_hides_nothing() {
     assert_eq!(error.kind(), ReleaseErrorKind::Unconfirmed);
     assert!(error.ends_within() <= 10 * SECOND);
     assert_eq!(error.reports().len(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_process_whose_queue_never_empties_does_not_starve_others() {
-    let nodes = faulty(3);
-    let mut shares = Vec::new();
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..3 {
-        let redlock = client(&nodes).await;
-        let share = Arc::new(AtomicUsize::new(0));
-        shares.push(Arc::clone(&share));
-        for _ in 0..8 {
-            let (redlock, share) = (redlock.clone(), Arc::clone(&share));
-            tasks.spawn(async move {
-                let patient = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
-                loop {
-                    let guard = redlock.acquire_with("key", patient.clone()).await.unwrap();
-                    tokio::time::sleep(2 * MS).await;
-                    share.fetch_add(1, Ordering::SeqCst);
-                    drop(guard);
-                }
-            });
-        }
-    }
-    tokio::time::sleep(60 * SECOND).await;
-    tasks.shutdown().await;
-    let shares: Vec<_> = shares
-        .iter()
-        .map(|share| share.load(Ordering::SeqCst))
-        .collect();
-    let all: usize = shares.iter().sum();
-    assert!(shares.iter().all(|share| share * 10 > all), "{shares:?}");
-    // A minute has room for 30,000 holds; the retries cost a fifth at most.
-    assert!(all > 24_000, "{shares:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,12 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use redlock_core::{
-    AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, NodeAnswer, NodeReport, Redlock, RunState,
-    Tick, Wait, Word,
+    AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, Redlock, RunState, Tick, Wait, Word,
 };
 
 use crate::paused_time::fixtures::{
-    Faults, FaultyNode, MS, SECOND, client, client_of, faulty, keys, settle, soon,
+    Faults, FaultyNode, MS, SECOND, client, faulty, keys, settle, soon,
 };
 
 /// What the nodes' clocks show when a test begins: a day in 2026, at noon.
@@ -98,27 +97,6 @@ async fn tokens_grow_from_run_to_run_and_each_sees_the_one_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_goes_on_is_waited_for_and_burns_no_tick() {
-    let (nodes, [one, other, third]) = fleet().await;
-    let run = won(&one, 0).await;
-    let refused = other.claim("job", tick(1), options()).await.unwrap_err();
-    assert_eq!(refused.kind(), AcquireErrorKind::Contended);
-    let waiting = options().wait(Wait::UpTo(SECOND));
-    let finishing = async {
-        tokio::time::sleep(300 * MS).await;
-        run.finish(word("ok"), SECOND).await.unwrap();
-    };
-    let (waited, ()) = tokio::join!(other.claim("job", tick(1), waiting), finishing);
-    let claim = waited.unwrap().won().unwrap();
-    // Its lock is that of the resource of the same name.
-    let refused = third.try_acquire("job").await.unwrap_err();
-    assert_eq!(refused.kind(), AcquireErrorKind::Contended);
-    drop(claim);
-    settle().await;
-    assert_eq!(keys(&nodes), [0; 3]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn jobs_with_one_lock_do_not_run_at_once_and_have_one_order_of_tokens() {
     let (_nodes, [one, other]) = fleet().await;
     let run = won(&one, 0).await;
@@ -145,29 +123,6 @@ async fn runs_with_different_locks_overlap_and_no_tick_is_claimed_twice() {
         let again = other.claim("job", tick(ms), under(ms)).await.unwrap();
         assert!(is_claimed(&again), "{again:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_nodes_clocks_judge_the_tick() {
-    let (nodes, [one]) = fleet().await;
-    let outcome = claim(&one, 3_600_000).await;
-    let ClaimOutcome::TooEarly { by } = outcome else {
-        panic!("{outcome:?}")
-    };
-    assert_eq!(by, Duration::from_secs(3_595));
-    set_clocks(&nodes, 10_001);
-    let outcome = claim(&one, 0).await;
-    assert!(
-        matches!(outcome, ClaimOutcome::TooLate { by } if by == MS),
-        "{outcome:?}"
-    );
-    assert_eq!(keys(&nodes), [0; 3]);
-    // Neither has used the ticks up.
-    won(&one, 10_000)
-        .await
-        .finish(word("ok"), MS)
-        .await
-        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,26 +169,6 @@ async fn without_a_majority_nothing_starts_and_nobody_says_what_was() {
     drop(won(&one, 0).await);
 }
 
-// Shows: T4.7.
-#[tokio::test(start_paused = true)]
-async fn nodes_that_have_forgotten_give_away_nothing_that_was_claimed() {
-    let (nodes, [one, other]) = fleet().await;
-    won(&one, 0).await.finish(word("ok"), MS).await.unwrap();
-    nodes.iter().for_each(|node| node.node.clear());
-    let hour = options().start_within(Duration::from_secs(3_600));
-    let waits = hour.clone().wait(Wait::UpTo(Duration::from_secs(60)));
-    let refused = other.claim("job", tick(0), waits).await.unwrap();
-    let ClaimOutcome::Forgotten { for_good, reports } = refused else {
-        panic!("{refused:?}")
-    };
-    assert!(for_good);
-    let forgot = |report: &&NodeReport| report.answer == NodeAnswer::Forgot;
-    assert!(reports.iter().filter(forgot).count() >= 2, "{reports:?}");
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let later = other.claim("job", tick(60_000), hour).await.unwrap();
-    assert!(later.won().is_some());
-}
-
 #[tokio::test(start_paused = true)]
 async fn bad_options_are_refused_before_any_node_is_asked() {
     let (nodes, [one]) = fleet().await;
@@ -251,37 +186,6 @@ async fn bad_options_are_refused_before_any_node_is_asked() {
     one.close().await;
     let refused = one.claim("job", tick(0), options()).await.unwrap_err();
     assert_eq!(refused.kind(), AcquireErrorKind::Closed);
-}
-
-/// A majority remembers the tick, and the claimant never hears so: the tick is not started, and it is given back once
-/// the nodes can be heard again.
-#[tokio::test(start_paused = true)]
-async fn a_claim_that_is_not_confirmed_is_not_won_and_gives_its_tick_back() {
-    let nodes = faulty(3);
-    set_clocks(&nodes, 0);
-    let slow = Faults::late_requests(40 * MS);
-    let one = client_of(&nodes)
-        .node_timeout(100 * MS)
-        .build()
-        .await
-        .unwrap();
-    nodes.iter().for_each(|node| node.set(slow));
-    let silent = Faults::SILENT;
-    let falling_silent = async {
-        // They have the claim, and what comes next is not heard of.
-        tokio::time::sleep(20 * MS).await;
-        nodes.iter().for_each(|node| node.set(silent));
-    };
-    let claiming = one.claim("job", tick(0), options());
-    let (outcome, ()) = soon(async { tokio::join!(claiming, falling_silent) }).await;
-    assert_eq!(outcome.unwrap_err().kind(), AcquireErrorKind::NoQuorum);
-    nodes.iter().for_each(FaultyNode::heal);
-    let other = client(&nodes).await;
-    // What is owed to a node that was silent is made good once a second.
-    tokio::time::sleep(2 * SECOND).await;
-    assert_eq!(keys(&nodes), [0; 3]);
-    assert!(claim(&other, 0).await.won().is_some());
-    soon(one.close()).await;
 }
 
 /// Dropped at any moment, a claim leaves no lock; and if the tick is gone it was not started by another either.

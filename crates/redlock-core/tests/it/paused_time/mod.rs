@@ -16,7 +16,6 @@ mod outage;
 mod overload;
 mod parked;
 mod quorum;
-mod random;
 #[cfg(feature = "metrics")]
 mod recorder;
 mod renewal;

@@ -8,34 +8,6 @@ use crate::paused_time::{
     odd_node::{client, keys, odd},
 };
 
-// Shows: T5.5.
-#[tokio::test(start_paused = true)]
-async fn a_release_that_was_refused_is_made_when_the_node_is_well_again() {
-    let nodes = odd(3, MS);
-    let redlock = client(&nodes).await;
-    let guard = redlock.acquire("key").await.unwrap();
-    nodes.iter().for_each(|node| node.refuse.set(true));
-    drop(guard);
-    tokio::time::sleep(10 * MS).await;
-    nodes.iter().for_each(|node| node.refuse.set(false));
-    tokio::time::sleep(2 * SECOND).await;
-    assert_eq!(keys(&nodes), [0; 3]);
-}
-
-// Shows: T5.5.
-#[tokio::test(start_paused = true)]
-async fn a_release_outlives_the_connection_it_was_made_on() {
-    let nodes = odd(3, 2 * MS);
-    let redlock = client(&nodes).await;
-    let guard = redlock.acquire("key").await.unwrap();
-    nodes.iter().for_each(|node| node.cut.set(true));
-    // This call breaks every connection; they are back in two milliseconds.
-    redlock.try_acquire("other").await.unwrap_err();
-    nodes.iter().for_each(|node| node.cut.set(false));
-    guard.release().await.unwrap();
-    assert_eq!(keys(&nodes), [0; 3]);
-}
-
 #[tokio::test(start_paused = true)]
 async fn closing_waits_for_releases_whose_connection_broke() {
     let nodes = odd(3, 2 * MS);

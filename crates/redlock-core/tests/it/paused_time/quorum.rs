@@ -1,49 +1,9 @@
 //! Nodes that are down, hung or slow, in paused time.
 
 use crate::paused_time::fixtures::{Faults, MS, SECOND, client, client_of, faulty, keys, settle};
-use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, AcquireOptions, BuildErrorKind, NodeAnswer, Wait};
 use tokio::time::Instant;
-
-// Shows: T6.1.
-#[tokio::test(start_paused = true)]
-async fn l01_a_hung_minority_does_not_delay_an_acquire() {
-    let nodes = faulty(5);
-    let redlock = client(&nodes).await;
-    nodes[1].set(Faults::SILENT);
-    nodes[4].set(Faults::BLACK_HOLE);
-    let start = Instant::now();
-    for _ in 0..50 {
-        redlock
-            .acquire("key")
-            .await
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
-    }
-    // Once the patience with them; they are not asked first again.
-    assert_eq!(start.elapsed(), 2 * MS);
-}
-
-// Shows: T6.1.
-#[tokio::test(start_paused = true)]
-async fn l02_a_dead_minority_does_not_fail_an_acquire() {
-    let nodes = faulty(5);
-    let redlock = client(&nodes).await;
-    nodes[0].node.stop();
-    nodes[3].node.stop();
-    let start = Instant::now();
-    redlock
-        .try_acquire("key")
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
-    assert_eq!(start.elapsed(), Duration::ZERO);
-}
 
 #[tokio::test(start_paused = true)]
 async fn no_majority_is_told_with_a_line_per_node() {
@@ -101,93 +61,6 @@ async fn a_wait_outlasts_an_outage() {
     let error = redlock.acquire_with("other", wait).await.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::NoQuorum);
     assert!(start.elapsed() >= 3 * SECOND && start.elapsed() <= 3 * SECOND + 501 * MS);
-}
-
-#[tokio::test(start_paused = true)]
-async fn s01_a_majority_that_grants_too_late_is_refused_and_freed() {
-    let nodes = faulty(3);
-    let slow = client_of(&nodes)
-        .ttl(SECOND)
-        .node_timeout(5 * SECOND)
-        .build()
-        .await
-        .unwrap();
-    for node in &nodes {
-        node.set(Faults::late_replies(2 * SECOND));
-    }
-    let error = slow.try_acquire("key").await.unwrap_err();
-    assert_ne!(error.kind(), AcquireErrorKind::Contended);
-    nodes
-        .iter()
-        .for_each(crate::paused_time::fixtures::FaultyNode::heal);
-    tokio::time::sleep(10 * MS).await;
-    assert_eq!(keys(&nodes), [0; 3]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn s28_a_request_that_arrives_after_the_release_leaves_no_key() {
-    let nodes = faulty(3);
-    let redlock = client(&nodes).await;
-    for node in &nodes {
-        node.set(Faults::late_requests(900 * MS));
-    }
-    let error = redlock.try_acquire("key").await.unwrap_err();
-    assert_eq!(error.kind(), AcquireErrorKind::NoQuorum);
-    assert_eq!(keys(&nodes), [0; 3], "nothing has arrived yet");
-    // The acquire arrives late, and the release behind it, on the same connection.
-    tokio::time::sleep(5 * SECOND).await;
-    assert_eq!(keys(&nodes), [0; 3]);
-    nodes
-        .iter()
-        .for_each(crate::paused_time::fixtures::FaultyNode::heal);
-    tokio::time::sleep(3 * SECOND).await;
-    drop(redlock.try_acquire("key").await.unwrap());
-}
-
-#[tokio::test(start_paused = true)]
-async fn s17_a_reply_that_is_lost_after_the_grant_leaves_no_key() {
-    let nodes = faulty(3);
-    let redlock = client(&nodes).await;
-    for node in &nodes {
-        node.set(Faults::CUT);
-    }
-    let error = redlock.try_acquire("key").await.unwrap_err();
-    assert_eq!(error.kind(), AcquireErrorKind::NoQuorum);
-    nodes
-        .iter()
-        .for_each(crate::paused_time::fixtures::FaultyNode::heal);
-    // Far within the ttl of ten seconds: what the nodes are owed is delivered on reconnection.
-    tokio::time::sleep(2 * SECOND).await;
-    assert_eq!(keys(&nodes), [0; 3]);
-    drop(redlock.try_acquire("key").await.unwrap());
-}
-
-// Shows: T6.7.
-#[tokio::test(start_paused = true)]
-async fn a_node_that_lags_is_left_behind_and_taken_back() {
-    let nodes = faulty(3);
-    let redlock = client(&nodes).await;
-    // Two of them are asked first.
-    nodes[1].set(Faults::SILENT);
-    redlock
-        .acquire("key")
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
-    tokio::time::sleep(SECOND).await;
-    // Left behind: its vote fails at once, so that a second node down is known without a time limit.
-    nodes[0].node.stop();
-    let start = Instant::now();
-    let error = redlock.try_acquire("key").await.unwrap_err();
-    assert_eq!(error.kind(), AcquireErrorKind::NoQuorum);
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    assert!(error.to_string().contains("no answer for"), "{error}");
-
-    nodes[1].heal();
-    tokio::time::sleep(5 * SECOND).await;
-    drop(redlock.try_acquire("key").await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]

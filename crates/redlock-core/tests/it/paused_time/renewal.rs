@@ -51,26 +51,6 @@ async fn without_renewal_a_lease_ends_and_may_be_extended_by_hand() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
-// Shows: T2.1.
-#[tokio::test(start_paused = true)]
-async fn s06_the_loss_is_told_at_the_deadline_with_every_link_dead() {
-    let nodes = faulty(5);
-    let redlock = wide_client(&nodes).await;
-    let guard = redlock.acquire("key").await.unwrap();
-    for node in &nodes {
-        node.set(Faults::BLACK_HOLE);
-    }
-    let start = Instant::now();
-    let ran = soon(guard.run(std::future::pending::<()>())).await;
-    assert_eq!(ran.unwrap_err().reason(), LossReason::Expired);
-    assert_eq!(start.elapsed(), VALIDITY);
-    assert_eq!(
-        keys(&nodes),
-        [1; 5],
-        "the nodes still have the key when the loss is told"
-    );
-}
-
 // Shows: T2.4.
 #[tokio::test(start_paused = true)]
 async fn s05_a_failed_extension_keeps_a_valid_lease() {
@@ -93,53 +73,6 @@ async fn s05_a_failed_extension_keeps_a_valid_lease() {
         guard.lease().remaining()
     );
     guard.release().await.unwrap();
-}
-
-// Shows: T1.8.
-#[tokio::test(start_paused = true)]
-async fn s04_a_lost_lease_is_never_created_anew() {
-    let nodes = faulty(3);
-    let (redlock, other) = (wide_client(&nodes).await, wide_client(&nodes).await);
-    let guard = redlock.acquire("key").await.unwrap();
-    nodes.iter().for_each(|node| node.node.drop_locks());
-    let start = Instant::now();
-    assert_eq!(soon(guard.lease().lost()).await, LossReason::Revoked);
-    assert!(
-        start.elapsed() <= 4 * SECOND,
-        "the next renewal tells, after {:?}",
-        start.elapsed()
-    );
-    assert_eq!(keys(&nodes), [0; 3]);
-
-    let others = other.try_acquire("key").await.unwrap();
-    assert_eq!(
-        guard.extend().await.unwrap_err().kind(),
-        ExtendErrorKind::Lost
-    );
-    assert_eq!(
-        guard.release().await.unwrap_err().kind(),
-        ReleaseErrorKind::Lost
-    );
-    settle().await;
-    assert_eq!(
-        keys(&nodes),
-        [1; 3],
-        "the release did not touch the other's keys"
-    );
-    assert!(others.lease().is_held());
-}
-
-// Shows: T1.1.
-#[tokio::test(start_paused = true)]
-async fn s03_an_extension_counts_from_its_own_start() {
-    let nodes = faulty(3);
-    let redlock = client(&nodes).await;
-    let guard = redlock.acquire("key").await.unwrap();
-    for node in &nodes {
-        node.set(Faults::late_replies(300 * MS));
-    }
-    guard.extend().await.unwrap();
-    assert_eq!(guard.lease().remaining(), VALIDITY - 300 * MS);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,6 @@
 //! Leases on several keys, in paused time.
 
-use std::collections::BTreeMap;
-
-use redlock_core::{
-    AcquireError, AcquireErrorKind, AcquireOptions, LossReason, Redlock, ResourceKeys, Wait,
-};
+use redlock_core::{AcquireError, AcquireErrorKind, AcquireOptions, Redlock, ResourceKeys, Wait};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::paused_time::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty};
@@ -41,30 +37,6 @@ async fn a_set_is_held_by_each_of_its_keys() {
     assert_eq!(try_all(&other, &["a", "b", "c"]).await, Ok(()));
 }
 
-// Shows: R3.4.
-#[tokio::test(start_paused = true)]
-async fn the_token_of_a_set_follows_that_of_each_key_and_goes_before_the_next() {
-    let redlock = client(&faulty(3)).await;
-    let mut greatest = BTreeMap::new();
-    let sets = [
-        &["a"][..],
-        &["a", "b"],
-        &["b"],
-        &["b", "c", "a"],
-        &["c"],
-        &["a"],
-    ];
-    for keys in sets {
-        let guard = redlock.acquire_all(keys.iter().copied()).await.unwrap();
-        let token = guard.token();
-        for key in keys {
-            let before = greatest.insert(*key, token);
-            assert!(before.is_none_or(|before| before < token), "{keys:?}");
-        }
-        guard.release().await.unwrap();
-    }
-}
-
 /// Each has the key that the other wants first.
 // Shows: R3.5.
 #[tokio::test(start_paused = true)]
@@ -89,30 +61,6 @@ async fn sets_in_different_orders_never_wait_for_each_other() {
         done.unwrap();
     }
     assert!(began.elapsed() < 30 * SECOND, "{:?}", began.elapsed());
-}
-
-#[tokio::test(start_paused = true)]
-async fn callers_of_a_process_take_turns_for_sets_and_single_keys_in_order() {
-    let redlock = client(&faulty(3)).await;
-    let guard = redlock.acquire("b").await.unwrap();
-    let mut order = JoinSet::new();
-    for (number, keys) in [&["a", "b"][..], &["b"], &["a"]].into_iter().enumerate() {
-        let redlock = redlock.clone();
-        order.spawn(async move {
-            tokio::time::sleep(u32::try_from(number).unwrap() * MS).await;
-            let guard = redlock.acquire_all(keys.iter().copied()).await.unwrap();
-            tokio::time::sleep(10 * MS).await;
-            guard.release().await.unwrap();
-            number
-        });
-    }
-    tokio::time::sleep(10 * MS).await;
-    guard.release().await.unwrap();
-    let mut done = Vec::new();
-    while let Some(number) = order.join_next().await {
-        done.push(number.unwrap());
-    }
-    assert_eq!(done[0], 0, "{done:?}: it came first for both of its keys");
 }
 
 /// The set waits for the second of its keys, and has none of them.
@@ -150,21 +98,6 @@ async fn one_attempt_under_a_lease_waits_for_nobody_and_meets_no_circle() {
     assert_eq!(waiting.unwrap_err().kind(), AcquireErrorKind::Deadlock);
     drop(b);
     tasks.join_next().await.unwrap().unwrap().unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_set_that_a_majority_has_let_go_is_lost() {
-    let nodes = faulty(3);
-    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
-    let guard = redlock.acquire_all(["a", "b"]).await.unwrap();
-    guard.extend().await.unwrap();
-    nodes.iter().take(2).for_each(|node| node.node.drop_locks());
-    drop(other.acquire("b").await.expect("a majority has let it go"));
-    let lost = tokio::time::timeout(60 * SECOND, guard.lease().lost()).await;
-    assert!(
-        matches!(lost, Ok(LossReason::Revoked | LossReason::Expired)),
-        "{lost:?}"
-    );
 }
 
 // Shows: R3.3.

@@ -97,10 +97,9 @@ fn tombstone(owner: u8) -> Request {
 /// Pushes requests for the present connection; each has the round of its place, from `first`.
 fn push(link: &mut Link, first: u64, requests: Vec<Request>, now: Instant) {
     let connection = link.connections;
-    let ops = (first..)
-        .zip(requests)
-        .map(|(round, request)| Op::new(round, request, connection, now));
-    link.push(ops, now);
+    for (round, request) in (first..).zip(requests) {
+        link.push(round, request, connection, now);
+    }
 }
 
 fn sent(link: &mut Link, now: Instant) -> Vec<Call> {
@@ -369,9 +368,9 @@ fn a_release_buries_its_owner_over_another_connection() {
             ("disconnected", 0)
         ]
     );
-    let late = Op::new(4, release(3), link.connections, at(100));
+    let before = link.connections;
     connect(&mut link, at(100));
-    link.push([late], at(100));
+    link.push(4, release(3), before, at(100));
     push(&mut link, 5, vec![release(4)], at(100));
     let calls = sent(&mut link, at(100));
     assert_eq!(

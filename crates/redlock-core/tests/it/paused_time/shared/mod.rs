@@ -9,10 +9,10 @@ use std::time::Duration;
 use redlock_core::{AcquireErrorKind, AcquireOptions, Mode, Redlock, Wait};
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 
-use crate::paused_time::fixtures::{FaultyNode, MS, SECOND, client, faulty, keys, soon};
+use crate::paused_time::fixtures::{FaultyNode, MS, SECOND, client, faulty, soon};
 
 fn at_once() -> AcquireOptions {
     AcquireOptions::new().wait(Wait::Never)
@@ -46,38 +46,6 @@ async fn ends<T: 'static>(mut callers: JoinSet<T>) -> T {
 
 fn requests(nodes: &[FaultyNode]) -> usize {
     nodes.iter().map(FaultyNode::requests).sum()
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_share_a_key_and_one_has_it_alone() {
-    let nodes = faulty(3);
-    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
-    let first = redlock.acquire_shared("a").await.unwrap();
-    sleep(SECOND).await;
-    let second = redlock.acquire_shared("a").await.unwrap();
-    let third = other.acquire_shared("a").await.unwrap();
-    assert!(first.token() < second.token() && second.token() < third.token());
-    assert_eq!(first.mode(), Mode::Shared);
-    for guard in [first, second, third] {
-        for client in [&redlock, &other] {
-            assert_eq!(try_alone(client).await, Some(AcquireErrorKind::Contended));
-        }
-        // Each has it for as long as it wants.
-        sleep(40 * SECOND).await;
-        assert!(guard.is_held());
-        guard.release().await.unwrap();
-        // The wish of the failed attempts is over.
-        sleep(SECOND).await;
-    }
-    let alone = other.try_acquire("a").await.unwrap();
-    assert_eq!(alone.mode(), Mode::Exclusive);
-    for client in [&redlock, &other] {
-        let refused = client.acquire_with("a", at_once().shared()).await;
-        assert_eq!(refused.unwrap_err().kind(), AcquireErrorKind::Contended);
-    }
-    drop(alone);
-    sleep(10 * MS).await;
-    assert_eq!(keys(&nodes), [0; 3]);
 }
 
 /// Readers of four processes come all the time, and one that writes waits for those 10 ms in which they join, for the
@@ -144,25 +112,6 @@ async fn readers_of_a_process_wait_behind_its_writer() {
     assert!(ends(late).await > token);
 }
 
-// Shows: R4.8.
-#[tokio::test(start_paused = true)]
-async fn a_wish_ends_though_who_wished_is_gone() {
-    let nodes = faulty(3);
-    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
-    let reader = redlock.acquire_shared("a").await.unwrap();
-    let gave_up = timeout(300 * MS, other.acquire("a")).await;
-    assert!(gave_up.is_err());
-    sleep(20 * MS).await;
-    let began = Instant::now();
-    let options = for_long().shared();
-    let late = soon(redlock.acquire_with("a", options)).await.unwrap();
-    let waited = began.elapsed();
-    assert!(waited > 100 * MS && waited < SECOND, "{waited:?}");
-    drop((reader, late));
-    sleep(10 * MS).await;
-    assert_eq!(keys(&nodes), [0; 3]);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_shared_hold_is_not_enough_for_who_needs_it_alone() {
     let redlock = client(&faulty(3)).await;
@@ -186,22 +135,4 @@ async fn a_shared_hold_is_not_enough_for_who_needs_it_alone() {
     let slots = redlock.slots("reports", 2).unwrap();
     let refused = slots.acquire_with(at_once().shared()).await.unwrap_err();
     assert_eq!(refused.kind(), AcquireErrorKind::Misuse);
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_more_process_than_can_share_a_key_waits() {
-    let nodes = faulty(3);
-    let mut replicas = Vec::new();
-    for _ in 0..65 {
-        replicas.push(client(&nodes).await);
-    }
-    let mut guards = Vec::new();
-    for replica in &replicas[..64] {
-        guards.push(replica.acquire_shared("a").await.unwrap());
-    }
-    let last = || replicas[64].acquire_with("a", at_once().shared());
-    let refused = last().await.unwrap_err();
-    assert_eq!(refused.kind(), AcquireErrorKind::Contended);
-    guards.swap_remove(7).release().await.unwrap();
-    assert!(last().await.unwrap().is_held());
 }
