@@ -1,6 +1,7 @@
 //! The documents stay within their limits, and what they name is there.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -159,18 +160,6 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// All sources of the crates' libraries, one after the other.
-fn sources(folder: &Path, all: &mut String) {
-    for entry in fs::read_dir(folder).expect("the folder is there") {
-        let path = entry.expect("it can be read").path();
-        if path.is_dir() {
-            sources(&path, all);
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            all.push_str(&read(&path));
-        }
-    }
-}
-
 #[test]
 fn the_code_map_names_what_is_there() {
     let document = read(&root().join("ARCHITECTURE.md"));
@@ -212,21 +201,214 @@ fn paths(folder: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
+/// The words of all sources, and the paths of all files and folders.
+struct Repository {
+    words: BTreeSet<String>,
+    paths: Vec<PathBuf>,
+}
+
+impl Repository {
+    fn read() -> Self {
+        let (mut words, mut all) = (BTreeSet::new(), Vec::new());
+        paths(&root(), &mut all);
+        for path in &all {
+            let is_source = path
+                .extension()
+                .is_some_and(|end| SOURCES.iter().any(|of| end == *of));
+            if is_source && !path.ends_with("tests/it/documents.rs") {
+                let text = read(path);
+                let parts = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+                words.extend(parts.map(str::to_owned));
+            }
+        }
+        Self { words, paths: all }
+    }
+
+    /// Returns whether what stands in backticks is there, if it is a path, a type, a function or a constant.
+    fn has(&self, name: &str) -> bool {
+        let is_path = name.ends_with('/') || SOURCES.iter().any(|end| ends_with(name, end));
+        if is_path
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(&b))
+        {
+            return self.paths.iter().any(|path| path.ends_with(name));
+        }
+        let name = name.strip_suffix("()").unwrap_or(name);
+        let is_word = |word: &str| {
+            let mut letters = word.chars();
+            letters.all(|letter| letter.is_alphanumeric() || letter == '_')
+        };
+        if !name.split("::").all(is_word) {
+            return true;
+        }
+        let is_named = |word: &&str| {
+            let capital = word.starts_with(|first: char| first.is_ascii_uppercase());
+            word.contains('_') || capital && word.contains(|c: char| c.is_ascii_lowercase())
+        };
+        // A variable is the name of a setting with the command's name before it.
+        let is_there = |word: &str| {
+            let setting = word.strip_prefix("REDLOCK_").map(str::to_lowercase);
+            self.words.contains(word) || setting.is_some_and(|name| self.words.contains(&name))
+        };
+        name.split("::").filter(is_named).all(is_there)
+    }
+}
+
+fn ends_with(name: &str, end: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, of)| of == end)
+}
+
+/// The ends of the names of sources.
+const SOURCES: [&str; 10] = [
+    "rs", "lua", "c", "toml", "yaml", "yml", "sh", "conf", "json", "service",
+];
+
+/// Names of other programs and libraries, and of what is built.
+const FOREIGN: [&str; 19] = [
+    "target/",
+    "target/bench/results.json",
+    "incompatible_msrv",
+    "LockError::Unavailable",
+    "validity_time",
+    "RedissonMultiLock",
+    "RedissonRedLock",
+    "RFairLock",
+    "RLock",
+    "RPermitExpirableSemaphore",
+    "RReadWriteLock",
+    "RSemaphore",
+    "RSpinLock",
+    "billing_days",
+    "RESOURCE_EXHAUSTED",
+    "INVALID_ARGUMENT",
+    "CorsLayer",
+    "WebSocketUpgrade",
+    "Cargo.lock",
+];
+
 #[test]
-fn the_files_of_the_architecture_are_there() {
-    let mut all = Vec::new();
-    paths(&root(), &mut all);
-    let document = read(&root().join("ARCHITECTURE.md"));
-    let is_path = |name: &&str| {
-        let ends = ["/", ".rs", ".lua", ".c"];
-        !name.contains(' ') && (name.contains('/') || ends.iter().any(|end| name.ends_with(end)))
-    };
-    let is_there = |name: &&str| all.iter().any(|path| path.ends_with(name));
-    let missing: Vec<&str> = code(&document)
-        .filter(is_path)
-        .filter(|name| !is_there(name))
-        .collect();
+fn the_names_in_the_documents_are_there() {
+    let repository = Repository::read();
+    let mut missing = Vec::new();
+    for path in &repository.paths {
+        let is_document = path.extension().is_some_and(|end| end == "md");
+        // The changelog names what went.
+        if !is_document || path.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        let document = read(path);
+        let text: Vec<&str> = document.split("```").step_by(2).collect();
+        let text = text.concat();
+        let names = code(&text).filter(|name| !FOREIGN.contains(name) && !repository.has(name));
+        let file = path.strip_prefix(root()).unwrap_or(path).display();
+        missing.extend(names.map(|name| format!("{file}: `{name}`")));
+    }
     assert!(missing.is_empty(), "{missing:#?}");
+    assert!(!repository.has("NoSuchType") && !repository.has("no_such_function()"));
+    assert!(!repository.has("client/no_such_file.rs"));
+}
+
+/// Figures of the documents, each with the file and the line that it is from.
+///
+/// A change of the line breaks the test until the document is read again.
+const FIGURES: [(&str, &str, &str, &str); 14] = [
+    (
+        "docs/safety.md",
+        "2 × error × ttl + 2 ms",
+        "redlock-proto/src/time/timing.rs",
+        "STEPS: Duration = Duration::from_millis(2)",
+    ),
+    (
+        "docs/safety.md",
+        "(`max_ttl`/32, from 50 ms to 1 s)",
+        "redlock-proto/src/node/quarantine.rs",
+        "(max_ttl / 32).clamp(Duration::from_millis(50), Duration::from_secs(1))",
+    ),
+    (
+        "docs/safety.md",
+        "every 250 ms while a caller has a lease",
+        "redlock-core/src/engine/driver.rs",
+        "LOOK_EVERY: Duration = Duration::from_millis(250)",
+    ),
+    (
+        "docs/safety.md",
+        "100 ms after it was won",
+        "redlock-proto/src/lease/renewal.rs",
+        "SPREAD: Duration = Duration::from_millis(100)",
+    ),
+    (
+        "docs/safety.md",
+        "more than 20 ms after the wait",
+        "redlock-proto/src/client/acquisitions/acquisition.rs",
+        "LATE: Duration = Duration::from_millis(20)",
+    ),
+    (
+        "docs/safety.md",
+        "hands a lease on for 250 ms",
+        "redlock-proto/src/lease/fairness.rs",
+        "LONGEST_COHORT: Duration = Duration::from_millis(250)",
+    ),
+    (
+        "docs/refinements.md",
+        "the last 101 of each",
+        "redlock-proto/src/tick/record.rs",
+        "MOST: usize = 101",
+    ),
+    (
+        "docs/refinements.md",
+        "An entry lasts for 3 s",
+        "redlock-proto/src/client/acquisitions/waiting.rs",
+        "LONGEST_STAY: Duration = Duration::from_secs(3)",
+    ),
+    (
+        "docs/refinements.md",
+        "a line has 64 at most",
+        "redlock-proto/src/node/store/line.rs",
+        "LONGEST: usize = 64",
+    ),
+    (
+        "docs/refinements.md",
+        "after 250 ms of random pauses",
+        "redlock-proto/src/client/acquisitions/waiting.rs",
+        "PATIENCE: Duration = Duration::from_millis(250)",
+    ),
+    (
+        "docs/named.md",
+        "5 s before at most",
+        "redlock-proto/src/node/quarantine.rs",
+        "FOLLOWED_WITHIN: Duration = Duration::from_secs(5)",
+    ),
+    (
+        "crates/redlock-core/docs/guide/locks.md",
+        "up to 16 keys",
+        "redlock-proto/src/key/key_set.rs",
+        "MAX_LEN: usize = 16",
+    ),
+    (
+        "crates/redlock-core/docs/guide/waiting.md",
+        "up to 63 times in a row",
+        "redlock-core/src/client/acquire.rs",
+        "HAND_OVERS: u32 = 63",
+    ),
+    (
+        "crates/redlock-core/docs/guide/waiting.md",
+        "64 leases or more",
+        "redlock-proto/src/client/leases/extension.rs",
+        "MANY: usize = 64",
+    ),
+];
+
+#[test]
+fn the_figures_in_the_documents_are_those_of_the_code() {
+    for (document, figure, source, line) in FIGURES {
+        assert!(
+            read(&root().join(document)).contains(figure),
+            "{document}: {figure}"
+        );
+        let source = root().join("crates").join(source);
+        assert!(read(&source).contains(line), "{}: {line}", source.display());
+    }
 }
 
 #[test]
@@ -257,36 +439,6 @@ fn the_glossary_has_each_term_once() {
     let terms: Vec<&str> = glossary.split("**").skip(1).step_by(2).collect();
     assert!(terms.len() <= MOST_TERMS, "{} terms", terms.len());
     assert!(terms.is_sorted_by(|one, next| one < next), "{terms:#?}");
-}
-
-#[test]
-fn the_types_of_the_architecture_are_there() {
-    let mut all = String::new();
-    for entry in fs::read_dir(root().join("crates")).expect("there are crates") {
-        let folder = entry.expect("it can be read").path().join("src");
-        sources(&folder, &mut all);
-    }
-    let is_type = |name: &&str| {
-        name.starts_with(|first: char| first.is_ascii_uppercase())
-            && name.contains(|letter: char| letter.is_ascii_lowercase())
-            && name.chars().all(char::is_alphanumeric)
-    };
-    let is_there = |name: &&str| {
-        let kinds = ["struct", "enum", "trait", "type"];
-        let defined = |kind| {
-            let definition = format!("{kind} {name}");
-            let mut places = all.split(&definition).skip(1);
-            places.any(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-        };
-        kinds.into_iter().any(defined)
-    };
-    let document = read(&root().join("ARCHITECTURE.md"));
-    let names = code(&document).filter_map(|name| name.split("::").next());
-    let missing: Vec<&str> = names
-        .filter(is_type)
-        .filter(|name| !is_there(name))
-        .collect();
-    assert!(missing.is_empty(), "{missing:#?}");
 }
 
 /// The number with which the name of a test begins, such as `s15`, if it stands for a mistake of another library.
