@@ -38,12 +38,12 @@ pub(crate) struct JobsArgs {
     connection: ConnectionArgs,
 
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<JobsVerb>,
 }
 
 /// What is done to a job.
 #[derive(Debug, Subcommand)]
-enum Action {
+enum JobsVerb {
     /// Keeps all replicas from starting a job
     #[command(
         after_help = "Example:\n  redlock jobs pause billing/close-day --reason 'the ledger moves' --until 2026-11-01T06:00:00Z"
@@ -76,13 +76,13 @@ enum Action {
 /// Shows a job, or all of them, or does something to one.
 pub(crate) async fn run(args: JobsArgs, context: &CommandContext) -> CommandResult {
     match args.action {
-        Some(Action::Pause(args)) => change::pause(args, context).await,
-        Some(Action::Resume(args)) => change::resume(args, context).await,
-        Some(Action::Stop(args)) => change::stop_runs(args, context).await,
-        Some(Action::Cancel(args)) => change::cancel(args, context).await,
-        Some(Action::Trigger(args)) => trigger::run(args, context).await,
-        Some(Action::Backfill(args)) => backfill::run(args, context).await,
-        Some(Action::Forget(args)) => change::forget(args, context).await,
+        Some(JobsVerb::Pause(args)) => change::pause(args, context).await,
+        Some(JobsVerb::Resume(args)) => change::resume(args, context).await,
+        Some(JobsVerb::Stop(args)) => change::stop_runs(args, context).await,
+        Some(JobsVerb::Cancel(args)) => change::cancel(args, context).await,
+        Some(JobsVerb::Trigger(args)) => trigger::run(args, context).await,
+        Some(JobsVerb::Backfill(args)) => backfill::run(args, context).await,
+        Some(JobsVerb::Forget(args)) => change::forget(args, context).await,
         None => {
             let settings = args.connection.settings().await?;
             match args.job {

@@ -42,7 +42,7 @@ pub(super) struct TriggerArgs {
 }
 
 /// How far a run has come that was requested.
-enum Progress {
+enum TriggerProgress {
     /// No replica has claimed it yet, or its end is not known yet.
     Pending,
     /// It was claimed, and perhaps ended.
@@ -76,8 +76,8 @@ pub(super) async fn run(args: TriggerArgs, context: &CommandContext) -> CommandR
         Ok(exit)
     };
     let claimed = |memory: &JobMemory| match progress(memory, moment) {
-        Progress::Claimed(run) | Progress::CutShort(run) => Ok(Some(run)),
-        Progress::Pending => Ok(None),
+        TriggerProgress::Claimed(run) | TriggerProgress::CutShort(run) => Ok(Some(run)),
+        TriggerProgress::Pending => Ok(None),
     };
     let Some(run) = until_taken(&client, &job, "started", claimed).await? else {
         if !output.is_json() {
@@ -134,28 +134,28 @@ async fn until_ended(
         sleep(BETWEEN_LOOKS).await;
         let memory = remembered(client, job).await?;
         match progress(&memory, run.tick()) {
-            Progress::Claimed(run) if run.outcome().is_some() => return Ok((run, false)),
-            Progress::CutShort(run) => return Ok((run, true)),
+            TriggerProgress::Claimed(run) if run.outcome().is_some() => return Ok((run, false)),
+            TriggerProgress::CutShort(run) => return Ok((run, true)),
             // Ten later requests have taken its place.
-            Progress::Pending if memory.is_known() => {
+            TriggerProgress::Pending if memory.is_known() => {
                 let why =
                     "the nodes no longer remember the run: too many others were requested since";
                 return Err(CommandError::wrong(why));
             }
-            Progress::Claimed(_) | Progress::Pending => {}
+            TriggerProgress::Claimed(_) | TriggerProgress::Pending => {}
         }
     }
 }
 
-fn progress(memory: &JobMemory, moment: DateTime<Utc>) -> Progress {
+fn progress(memory: &JobMemory, moment: DateTime<Utc>) -> TriggerProgress {
     let Some(run) = memory.requested(moment).cloned() else {
-        return Progress::Pending;
+        return TriggerProgress::Pending;
     };
     let may_go_on = memory.running().is_some() || memory.free_in() != Some(Duration::ZERO);
     if run.outcome().is_none() && memory.is_known() && !may_go_on {
-        Progress::CutShort(run)
+        TriggerProgress::CutShort(run)
     } else {
-        Progress::Claimed(run)
+        TriggerProgress::Claimed(run)
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) async fn run(args: RollArgs, context: &CommandContext) -> CommandResu
     }
     let quarantine = settings.quarantine().max(others.quarantine());
     let usual = quarantine * 2 + Duration::from_secs(60);
-    let roll = Roll {
+    let roll = RollingRestart {
         limit: args.timeout.unwrap_or(usual),
         client,
         settings,
@@ -149,7 +149,7 @@ async fn keep_others_out(client: &Redlock) -> Result<LockGuard, CommandError> {
 }
 
 /// The server of a node, before it is restarted.
-struct Server {
+struct RestartTarget {
     address: String,
     /// Whether others name it.
     is_named: bool,
@@ -157,7 +157,7 @@ struct Server {
     run: String,
 }
 
-impl Server {
+impl RestartTarget {
     /// Returns its address if others name it, and not the node itself.
     fn named(&self) -> Option<&str> {
         self.is_named.then_some(&*self.address)
@@ -165,7 +165,7 @@ impl Server {
 }
 
 /// The restart of one node after the other.
-struct Roll {
+struct RollingRestart {
     client: Redlock,
     settings: NodeSettings,
     others: OtherNamespaces,
@@ -174,15 +174,15 @@ struct Roll {
     output: Output,
 }
 
-impl Roll {
+impl RollingRestart {
     /// Makes sure that a node can be restarted, and returns its server.
     async fn check(
         &self,
         at: usize,
         node: &str,
         alone: &LockGuard,
-    ) -> Result<Server, CommandError> {
-        have_all_write(&self.client, &self.settings).await;
+    ) -> Result<RestartTarget, CommandError> {
+        write_once_to_all(&self.client, &self.settings).await;
         self.others_vote(at, node).await?;
         let refused = |why: &str| format!("{node} is not restarted: {why}");
         if let Some(why) = self.others.are_at_risk(at, &self.settings).await {
@@ -203,7 +203,7 @@ impl Roll {
         let address = self.named_server(at).await.map_err(|why| {
             CommandError::NoQuorum(refused(&format!("{why}; nothing more is restarted")))
         })?;
-        Ok(Server {
+        Ok(RestartTarget {
             is_named: address.is_some(),
             address: address.unwrap_or_else(|| node.to_owned()),
             run,
@@ -362,7 +362,7 @@ impl Roll {
 /// Asks all nodes for a lock on a key that no other client uses, so that the client knows which nodes refuse to write.
 ///
 /// A node whose memory is full votes, and grants nothing.
-async fn have_all_write(client: &Redlock, settings: &NodeSettings) {
+async fn write_once_to_all(client: &Redlock, settings: &NodeSettings) {
     let key = format!("redlock-roll:{}", Uuid::new_v4().simple());
     let options = AcquireOptions::new().wait(Wait::Never);
     // Whatever comes of it, the nodes say why.

@@ -161,7 +161,7 @@ impl Supervision {
                 _ = look.tick() => {
                     // A supervisor that is gone is noticed by its silence.
                     drop(self.tell(lease).await);
-                    if self.is_stuck(context) {
+                    if !self.continue_group(context) {
                         end = end.or(Some(CommandEnd::Exited(STUCK)));
                         self.end_all().await;
                     }
@@ -240,11 +240,11 @@ impl Supervision {
 
     /// Continues the group if it was stopped at the terminal, where its user could not continue it.
     ///
-    /// Returns whether that is in vain, because the group wants a terminal that it does not have.
-    fn is_stuck(&mut self, context: &CommandContext) -> bool {
+    /// Returns `false` if that is in vain, because the group wants a terminal that it does not have.
+    fn continue_group(&mut self, context: &CommandContext) -> bool {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let Ok(Some(status)) = waitid(WaitId::Pid(self.group), stopped) else {
-            return false;
+            return true;
         };
         let wants = [Signal::TTIN.as_raw(), Signal::TTOU.as_raw()];
         if status
@@ -260,14 +260,14 @@ impl Supervision {
             if self.stops >= STOPS {
                 let message = "the command wants the terminal, which it has only if input and output are the terminal's: it is ended";
                 drop(context.output.complain(message));
-                return true;
+                return false;
             }
         } else {
             let message = "a command that is stopped would lose its lock: it goes on";
             drop(context.output.complain(message));
         }
         self.signal(Signal::CONT);
-        false
+        true
     }
 
     /// Sends a signal to the supervisor's group, which exists as long as the supervisor was not waited for.

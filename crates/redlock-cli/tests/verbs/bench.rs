@@ -7,8 +7,7 @@ use crate::kit::{Nodes, Relay, Running, eventually, run};
 #[tokio::test]
 async fn a_bench_tells_the_ttl_that_a_deployment_bears_and_leaves_nothing_behind() {
     let nodes = Nodes::blessed(3).await;
-    let done = nodes.run(&["bench", "--for", "300ms", "--json"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    let done = nodes.run(&["bench", "--for", "300ms", "--json"]).ended(0);
     let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     let p99 = json["acquire_ms"]["p99"].as_f64().unwrap();
     let shortest = json["shortest_ttl_ms"].as_f64().unwrap();

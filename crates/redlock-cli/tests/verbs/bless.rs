@@ -7,15 +7,13 @@ use crate::kit::{Nodes, at_terminal, screen};
 #[tokio::test]
 async fn nodes_are_blessed_only_by_somebody_who_says_so() {
     let nodes = Nodes::start(3);
-    let done = nodes.run(&["bless"]);
-    assert_eq!(done.code, 2, "{done:?}");
+    let done = nodes.run(&["bless"]).ended(2);
     assert!(
         done.out.contains("0 keys") && done.out.contains("To bless is to vouch"),
         "{done:?}"
     );
     assert_eq!(nodes.run(&["ready", "1"]).code, 1);
-    let done = nodes.run(&["bless", "--yes"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    nodes.run(&["bless", "--yes"]).ended(0);
     assert_eq!(nodes.run(&["ready", "1"]).code, 0);
     let done = nodes.run(&["bless", "--yes"]);
     assert_eq!(done.code, 0);
@@ -60,8 +58,7 @@ async fn nodes_that_cannot_be_reached_are_named_where_none_waits_for_a_blessing(
         nodes[node].kill().unwrap();
     }
     let done = nodes.run(&["bless", "--yes"]);
-    assert_eq!(done.code, 3, "{done:?}");
-    assert!(done.out.contains("nothing to bless"), "{done:?}");
+    done.told(3, "nothing to bless");
     for node in 0..2 {
         let line = format!("FAIL {}: cannot be reached: ", nodes[node].address());
         assert!(done.out.contains(&line), "{done:?}");

@@ -22,8 +22,7 @@ async fn a_flag_without_nodes_does_not_mean_those_of_the_environment() {
     let nodes = Nodes::blessed(3).await;
     for none in ["", ",", " , "] {
         let done = nodes.run(&["ready", "1", "--nodes", none]);
-        assert_eq!(done.code, 2, "{done:?}");
-        assert!(done.err.contains("--nodes names no node"), "{done:?}");
+        done.complained(2, "--nodes names no node");
     }
 }
 
@@ -128,8 +127,7 @@ fn urls_of_the_environment_that_cannot_be_read_are_told_of_by_its_name() {
         ("redis://a,me:hunter2@b", 2),
     ] {
         let mut command = redlock(&["doctor"]);
-        let done = run(command.env("REDLOCK_NODES", urls));
-        assert_eq!(done.code, 2, "{done:?}");
+        let done = run(command.env("REDLOCK_NODES", urls)).ended(2);
         let begin = format!("REDLOCK_NODES: URL {number} ");
         assert!(done.err.contains(&begin), "{done:?}");
         assert!(done.err.contains("commas separate URLs"), "{done:?}");
@@ -155,7 +153,10 @@ async fn settings_with_which_no_service_can_start_fail_the_doctor() {
         (None, "ttl: 10s, the default, is not between"),
     ] {
         let refused = examined(&[], ttl, Some("2s"));
-        refused.one("settings", &["failure", words, "max_ttl, which is 2s"]);
+        refused.one(
+            "settings",
+            &format!("failure … {words} … max_ttl, which is 2s"),
+        );
         assert_eq!(refused.code, 2, "{refused:?}");
     }
     for fit in [
@@ -192,8 +193,7 @@ fn a_malformed_file_is_told_of_by_line_and_field_without_its_secrets() {
         ),
     ] {
         fs::write(&file, text).unwrap();
-        let done = run(&mut redlock(&["doctor", "--config", path]));
-        assert_eq!(done.code, 2, "{done:?}");
+        let done = run(&mut redlock(&["doctor", "--config", path])).ended(2);
         assert!(done.err.contains(words), "{words}: {done:?}");
         assert!(!done.err.contains("hunter2"), "{done:?}");
         assert!(!done.err.contains("731731"), "{done:?}");
@@ -260,15 +260,12 @@ async fn a_max_ttl_that_is_not_given_is_that_of_the_nodes() {
         run(command.env_remove("REDLOCK_MAX_TTL"))
     };
     let doctor = bare(&nodes, &["doctor"]);
-    assert_eq!(doctor.code, 0, "{doctor:?}");
-    assert!(doctor.out.contains("max_ttl 2 s"), "{doctor:?}");
-    let locked = bare(&nodes, &["run", "job", "--", "true"]);
-    assert_eq!(locked.code, 0, "{locked:?}");
+    doctor.told(0, "max_ttl 2 s");
+    bare(&nodes, &["run", "job", "--", "true"]).ended(0);
     // The first client that reaches an empty node says which policy the node remembers.
     nodes[1].restart().unwrap();
     let address = nodes[1].address().to_string();
-    let ready = bare(&nodes, &["ready", &address, "--wait", "20s"]);
-    assert_eq!(ready.code, 0, "{ready:?}");
+    bare(&nodes, &["ready", &address, "--wait", "20s"]).ended(0);
     let client = nodes.client().await;
     let reports = client.node_reports().await;
     assert!(
@@ -278,6 +275,5 @@ async fn a_max_ttl_that_is_not_given_is_that_of_the_nodes() {
         "{reports:?}"
     );
     // What is given wins.
-    let given = run(nodes.command(&["doctor"]).env("REDLOCK_MAX_TTL", "60s"));
-    assert_eq!(given.code, 3, "{given:?}");
+    run(nodes.command(&["doctor"]).env("REDLOCK_MAX_TTL", "60s")).ended(3);
 }

@@ -1,4 +1,4 @@
-//! An operator's evening: five nodes, an application under a lock, and a node that dies and forgets; and the same done wrongly.
+//! An operator's evening: five nodes, an application under a lock, and a node that dies and forgets.
 
 use std::{
     fs,
@@ -35,15 +35,13 @@ fn json(nodes: &Nodes, arguments: &[&str]) -> Value {
 /// Five nodes for which an operator vouches.
 fn sandbox() -> Nodes {
     let nodes = Nodes::start(5);
-    let blessed = said(&nodes, &["bless", "--yes"]);
-    assert_eq!(blessed.code, 0, "{blessed:?}");
+    said(&nodes, &["bless", "--yes"]).ended(0);
     nodes
 }
 
 fn is_clean(nodes: &Nodes) {
     let doctor = said(nodes, &["doctor", "--strict"]);
-    assert_eq!(doctor.code, 0, "{doctor:?}");
-    assert!(doctor.out.contains("5 of 5 nodes vote"), "{doctor:?}");
+    doctor.told(0, "5 of 5 nodes vote");
 }
 
 /// An application that holds a lock until it is asked to end.
@@ -86,8 +84,7 @@ async fn an_evening_with_a_node_that_dies_and_forgets() {
         waits > MAX_TTL - MAX_TTL / 10 && waits <= longest,
         "{found:?}"
     );
-    let not_yet = said(&nodes, &["ready", &dead]);
-    assert_eq!(not_yet.code, 1, "{not_yet:?}");
+    said(&nodes, &["ready", &dead]).ended(1);
 
     let status = json(&nodes, &["status", "report"]);
     assert_eq!(status["state"], "held", "{status:#}");

@@ -16,8 +16,7 @@ use crate::kit::{UNHURRIED, eventually, redlock, run};
 
 /// The files that `guide` prints, by their paths.
 fn guide(arguments: &[&str]) -> BTreeMap<String, String> {
-    let done = run(&mut redlock(&[&["guide"], arguments].concat()));
-    assert_eq!(done.code, 0, "{done:?}");
+    let done = run(&mut redlock(&[&["guide"], arguments].concat())).ended(0);
     let files = done.out.split("# ==> ").skip(1);
     let pair = |file: &str| {
         file.split_once('\n')
@@ -66,10 +65,7 @@ fn the_files_are_written_below_a_folder_if_one_is_given() {
         );
     }
     let refused = run(&mut redlock(&["guide", "systemd", "--dir", "/dev/null"]));
-    assert!(
-        refused.code == 2 && refused.err.contains("/dev/null/docker"),
-        "{refused:?}"
-    );
+    refused.complained(2, "/dev/null/docker");
 }
 
 #[test]
@@ -307,10 +303,7 @@ fn servers_with_the_users_of_the_guide_refuse_strangers_and_serve_services_and_o
         command("lock:pw@", &["bless", "--yes"]).code == 0
     });
     let stranger = command("", &["doctor"]);
-    assert!(
-        stranger.code == 3 && stranger.out.contains("password"),
-        "{stranger:?}"
-    );
+    stranger.told(3, "password");
     for user in ["lock:pw@", "operator:pw@"] {
         for (arguments, code) in [
             (&["status", "a"][..], 1),
@@ -320,8 +313,7 @@ fn servers_with_the_users_of_the_guide_refuse_strangers_and_serve_services_and_o
             let done = command(user, arguments);
             assert_eq!(done.code, code, "{user} {arguments:?}: {done:?}");
         }
-        let doctor = command(user, &["doctor", "--strict"]);
-        assert_eq!(doctor.code, 0, "{doctor:?}");
+        let doctor = command(user, &["doctor", "--strict"]).ended(0);
         assert!(!doctor.out.contains("rights"), "{doctor:?}");
     }
     let doctor = command("operator:pw@", &["doctor", "--deep"]);

@@ -95,8 +95,7 @@ async fn without_a_majority_nothing_is_said_of_a_job() {
     nodes[0].kill().unwrap();
     nodes[1].kill().unwrap();
     let done = nodes.run(&["jobs", "billing/close-day"]);
-    assert_eq!(done.code, 3, "{done:?}");
-    assert!(done.err.contains("refused"), "{done:?}");
+    done.complained(3, "refused");
 }
 
 /// Starts a scheduler with one job.
@@ -159,8 +158,7 @@ async fn all_jobs_are_listed_with_how_they_stand() {
         nodes.pause_job("stock", name).await;
     }
     nodes[0].kill().unwrap();
-    let done = nodes.run(&["jobs"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    let done = nodes.run(&["jobs"]).ended(0);
     for words in [
         "billing/close-day  idle; next tick 20",
         "stock/count  paused; no run",
@@ -188,15 +186,9 @@ async fn a_job_is_paused_and_resumed_by_name_and_a_slip_in_it_is_told() {
     let skipped = |memory: &Value| memory["runs"][0]["outcome"] == "paused";
     once(&nodes, "billing/close-day", ran).await;
     let slip = nodes.run(&["jobs", "pause", "billing/closeday"]);
-    assert!(
-        slip.code == 2
-            && slip
-                .err
-                .contains("nothing is remembered of billing/closeday"),
-        "{slip:?}"
-    );
+    slip.complained(2, "nothing is remembered of billing/closeday");
     let done = nodes.run(&["jobs", "pause", "billing/close-day"]);
-    assert!(done.code == 0 && done.out.contains("is paused"), "{done:?}");
+    done.told(0, "is paused");
     once(&nodes, "billing/close-day", skipped).await;
     let shown = nodes.run(&["jobs", "billing/close-day"]).out;
     let lines: Vec<_> = shown.lines().collect();
@@ -237,16 +229,12 @@ async fn a_job_is_forgotten_on_all_nodes_when_somebody_says_so_and_it_does_not_r
     let runs = |memory: &Value| memory["running_on"].is_string();
     once(&nodes, "billing/close-day", runs).await;
     let done = forget(&nodes, &["--yes"]);
-    assert!(
-        done.code == 2 && done.err.contains("it runs on"),
-        "{done:?}"
-    );
+    done.complained(2, "it runs on");
     drop(jobs.shutdown(Duration::ZERO).await);
     assert_eq!(nodes.run(&["jobs", "pause", "billing/close-day"]).code, 0);
     once(&nodes, "billing/close-day", |memory| !runs(memory)).await;
 
-    let done = forget(&nodes, &[]);
-    assert_eq!(done.code, 2, "{done:?}");
+    let done = forget(&nodes, &[]).ended(2);
     for words in ["may be started a second time", "it is paused", "--yes"] {
         assert!(done.err.contains(words), "{words}: {done:?}");
     }
@@ -254,13 +242,9 @@ async fn a_job_is_forgotten_on_all_nodes_when_somebody_says_so_and_it_does_not_r
     // A node that is away remembers it when it is back.
     nodes[2].freeze().unwrap();
     let done = forget(&nodes, &["--yes"]);
-    assert!(
-        done.code == 2 && done.out.contains("may still remember it"),
-        "{done:?}"
-    );
+    done.told(2, "may still remember it");
     nodes[2].thaw().unwrap();
-    let done = forget(&nodes, &["--yes"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    forget(&nodes, &["--yes"]).ended(0);
     let keys = nodes.keys();
     assert!(
         !keys.iter().any(|key| key.contains("close-day")),
@@ -284,10 +268,7 @@ async fn a_job_of_which_too_few_nodes_know_is_not_forgotten() {
         nodes[other].restart().unwrap();
     }
     let done = nodes.run(&["jobs", "forget", "billing/close-day", "--yes"]);
-    assert!(
-        done.code == 3 && done.err.contains("nothing was done"),
-        "{done:?}"
-    );
+    done.complained(3, "nothing was done");
     assert_eq!(remembering(&nodes), Some(remembers));
 }
 
@@ -299,8 +280,7 @@ async fn a_job_that_changed_while_somebody_was_asked_is_not_forgotten() {
     let mut forget = at_terminal(line, &nodes).spawn().unwrap();
     let mut keyboard = forget.stdin.take().unwrap();
     screen(&mut forget, "Type yes");
-    let resumed = nodes.run(&["jobs", "resume", "billing/close-day"]);
-    assert_eq!(resumed.code, 0, "{resumed:?}");
+    nodes.run(&["jobs", "resume", "billing/close-day"]).ended(0);
     keyboard.write_all(b"yes\r").unwrap();
     screen(&mut forget, "nothing was done");
     assert_eq!(forget.wait().unwrap().code(), Some(2));
@@ -321,10 +301,7 @@ async fn a_run_that_may_overlap_is_told_and_its_job_is_not_forgotten() {
         "{listed:?}"
     );
     let done = nodes.run(&["jobs", "forget", "billing/close-day", "--yes"]);
-    assert!(
-        done.code == 2 && done.err.contains("it runs on"),
-        "{done:?}"
-    );
+    done.complained(2, "it runs on");
     drop(jobs.shutdown(Duration::ZERO).await);
 }
 
@@ -378,31 +355,21 @@ async fn what_no_job_can_be_called_hides_no_job() {
         nodes.ask(node, &["HSET", &odd, "some", "thing"]);
     }
     let done = nodes.run(&["jobs"]);
-    assert!(
-        done.code == 0 && done.out.contains("billing/close-day  paused"),
-        "{done:?}"
-    );
+    done.told(0, "billing/close-day  paused");
 }
 
 #[tokio::test]
 async fn a_job_that_was_paused_and_never_ran_is_forgotten_without_a_question() {
     let nodes = Nodes::blessed(3).await;
     nodes.pause_job("typo", "x").await;
-    let done = nodes.run(&["jobs", "resume", "typo/x"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    nodes.run(&["jobs", "resume", "typo/x"]).ended(0);
     assert!(nodes.run(&["jobs"]).out.contains("typo/x"));
     let forget = || nodes.run(&["jobs", "forget", "typo/x"]);
     let done = forget();
-    assert!(
-        done.code == 0 && done.out.contains("remembers nothing"),
-        "{done:?}"
-    );
+    done.told(0, "remembers nothing");
     assert!(!nodes.run(&["jobs"]).out.contains("typo/x"));
     let done = forget();
-    assert!(
-        done.code == 1 && done.out.contains("nothing is remembered"),
-        "{done:?}"
-    );
+    done.told(1, "nothing is remembered");
 }
 
 #[tokio::test]
@@ -413,10 +380,7 @@ async fn a_job_whose_lock_somebody_holds_is_not_forgotten() {
     let held = redlock.acquire(&lock).await.unwrap();
     let forget = || nodes.run(&["jobs", "forget", "billing/close-day", "--yes"]);
     let done = forget();
-    assert!(
-        done.code == 2 && done.err.contains("its lock is held"),
-        "{done:?}"
-    );
+    done.complained(2, "its lock is held");
     held.release().await.unwrap();
     assert_eq!(forget().code, 1);
 }
@@ -431,7 +395,7 @@ async fn a_job_is_triggered_on_one_of_its_replicas_and_the_exit_code_is_its_outc
         |more: &[&str]| nodes.run(&[&["jobs", "trigger", "billing/close-day"], more].concat());
     let slip = trigger(&[]);
     let words = "nothing is remembered of billing/close-day";
-    assert!(slip.code == 2 && slip.err.contains(words), "{slip:?}");
+    slip.complained(2, words);
     let runs = Arc::new(AtomicU64::new(0));
     let job = || {
         let runs = Arc::clone(&runs);
@@ -452,10 +416,7 @@ async fn a_job_is_triggered_on_one_of_its_replicas_and_the_exit_code_is_its_outc
     // No tick of it was due before.
     once(&nodes, "billing/close-day", is_registered).await;
     let done = trigger(&["--wait"]);
-    assert!(
-        done.code == 0 && done.out.contains("by hand: ok after"),
-        "{done:?}"
-    );
+    done.told(0, "by hand: ok after");
     assert!(done.err.contains("asked all replicas at 20"), "{done:?}");
     let done = trigger(&["--wait", "--json"]);
     let json: Value = serde_json::from_str(&done.out).unwrap();
@@ -466,15 +427,9 @@ async fn a_job_is_triggered_on_one_of_its_replicas_and_the_exit_code_is_its_outc
     );
     let asked = json["asked"].as_str().unwrap();
     let done = trigger(&[]);
-    assert!(
-        done.code == 0 && done.out.contains("has started it"),
-        "{done:?}"
-    );
+    done.told(0, "has started it");
     let done = trigger(&["--wait"]);
-    assert!(
-        done.code == 1 && done.out.contains(": not started, another run went on"),
-        "{done:?}"
-    );
+    done.told(1, ": not started, another run went on");
     assert_eq!(runs.load(Ordering::SeqCst), 3);
 
     let out = nodes.run(&["jobs", "billing/close-day", "--json"]).out;
@@ -509,10 +464,7 @@ async fn a_job_that_never_ran_is_listed_with_its_next_tick_until_no_scheduler_ha
     let nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
     nodes.bless().await;
     let slip = nodes.run(&["jobs", "pause", "billing/closeday"]);
-    assert!(
-        slip.code == 2 && slip.err.contains("nothing is remembered"),
-        "{slip:?}"
-    );
+    slip.complained(2, "nothing is remembered");
     let job = SingletonJob::cron("close-day", IN_JULY, "Europe/Berlin", |_: Run| async {
         Ok::<(), BoxError>(())
     });
@@ -530,8 +482,7 @@ async fn a_job_that_never_ran_is_listed_with_its_next_tick_until_no_scheduler_ha
     let listed = words(&nodes.run(&["jobs"]).out);
     let line = format!("billing/close-day idle; next tick {next}; no run is remembered");
     assert_eq!(listed, line);
-    let shown = nodes.run(&["jobs", "billing/close-day"]);
-    assert_eq!(shown.code, 0, "{shown:?}");
+    let shown = nodes.run(&["jobs", "billing/close-day"]).ended(0);
     for line in [
         "its schedule is 0 0 0 1 7 * in Europe/Berlin: At 00:00, on day 1, in July, in the zone Europe/Berlin",
         "its policies are overlap skip, missed skip, at most once",
@@ -540,8 +491,7 @@ async fn a_job_that_never_ran_is_listed_with_its_next_tick_until_no_scheduler_ha
     ] {
         assert!(words(&shown.out).contains(line), "{line}: {shown:?}");
     }
-    let paused = nodes.run(&["jobs", "pause", "billing/close-day"]);
-    assert_eq!(paused.code, 0, "{paused:?}");
+    nodes.run(&["jobs", "pause", "billing/close-day"]).ended(0);
     drop(jobs.shutdown(Duration::from_secs(5)).await);
 
     let days = Duration::from_secs(8 * 24 * 60 * 60);
@@ -601,10 +551,7 @@ async fn a_trigger_that_no_replica_picks_up_expires_and_the_command_says_so() {
     let nodes = Nodes::blessed(3).await;
     nodes.pause_job("billing", "close-day").await;
     let done = nodes.run(&["jobs", "trigger", "billing/close-day"]);
-    assert!(
-        done.code == 1 && done.out.contains("no replica has started it within 1 min"),
-        "{done:?}"
-    );
+    done.told(1, "no replica has started it within 1 min");
 }
 
 #[tokio::test]
@@ -612,8 +559,9 @@ async fn a_trigger_without_a_majority_is_told_as_that() {
     let mut nodes = Nodes::blessed(3).await;
     nodes[0].kill().unwrap();
     nodes[1].kill().unwrap();
-    let done = nodes.run(&["jobs", "trigger", "billing/close-day"]);
-    assert_eq!(done.code, 3, "{done:?}");
+    nodes
+        .run(&["jobs", "trigger", "billing/close-day"])
+        .ended(3);
 }
 
 /// The replica is cut off as by a crash: nothing records the end of its run, and its lease is not released.
@@ -640,10 +588,7 @@ async fn a_triggered_run_that_a_crash_cuts_short_is_told_when_its_lease_is_over(
             command.join().unwrap()
         })
     });
-    assert!(
-        done.code == 2 && done.out.contains("it was cut short"),
-        "{done:?}"
-    );
+    done.told(2, "it was cut short");
     drop(jobs);
 }
 
@@ -679,7 +624,7 @@ async fn a_backfill_runs_each_tick_of_its_range_once_and_the_exit_code_says_how(
     // At midnight in Berlin, the last at the end of the range.
     let expected = ["2022", "2023", "2024"].map(|year| format!("{year}-06-30T22:00:00+00:00"));
     let done = backfill(from, to, &["--wait"]);
-    assert!(done.code == 2 && done.err.contains("3 ticks"), "{done:?}");
+    done.complained(2, "3 ticks");
     let [failed, ok] = ["failed", "ok"].map(|outcome| format!("backfill: {outcome} after"));
     assert_eq!(done.out.matches(&*failed).count(), 1, "{done:?}");
     assert_eq!(done.out.matches(&*ok).count(), 2, "{done:?}");
@@ -701,9 +646,8 @@ async fn a_backfill_runs_each_tick_of_its_range_once_and_the_exit_code_says_how(
     assert_eq!(ticks.lock().unwrap().len(), 4);
 
     let none = backfill("2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z", &["--wait"]);
-    assert!(none.code == 1 && none.out.contains("no tick"), "{none:?}");
-    let many = backfill("1990-01-01T00:00:00+01:00", to, &[]);
-    assert_eq!(many.code, 0, "{many:?}");
+    none.told(1, "no tick");
+    backfill("1990-01-01T00:00:00+01:00", to, &[]).ended(0);
     for replica in replicas {
         drop(replica.shutdown(Duration::from_secs(5)).await);
     }
@@ -734,14 +678,11 @@ async fn a_backfill_of_days_has_those_of_the_zone_of_the_job() {
     };
     // In UTC, that is a tick of the day before.
     let done = backfill(&["2024-07-01", "2022-07-01", "2023-06-30"]);
-    assert!(done.code == 0 && done.err.contains("2 ticks"), "{done:?}");
+    done.complained(0, "2 ticks");
     let expected = ["2022", "2024"].map(|year| format!("{year}-06-30T22:00:00+00:00"));
     assert_eq!(*ticks.lock().unwrap(), expected);
     let once = backfill(&["2024-07-01"]);
-    assert!(
-        once.code == 0 && once.out.contains("had ended well"),
-        "{once:?}"
-    );
+    once.told(0, "had ended well");
     assert_eq!(ticks.lock().unwrap().len(), 2);
     for (days, why) in [
         (&["2024-02-30"][..], "not a date like 2026-11-28"),
@@ -753,10 +694,7 @@ async fn a_backfill_of_days_has_those_of_the_zone_of_the_job() {
         assert!(done.code == 2 && done.err.contains(why), "{why}: {done:?}");
     }
     let nothing = nodes.run(&["jobs", "backfill", "billing/close-day"]);
-    assert!(
-        nothing.code == 2 && nothing.err.contains("--day"),
-        "{nothing:?}"
-    );
+    nothing.complained(2, "--day");
     drop(jobs.shutdown(Duration::from_secs(5)).await);
 }
 
@@ -770,10 +708,7 @@ async fn a_backfill_that_cannot_be_is_refused_and_says_why() {
     let (from, to) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
     let unknown = backfill(from, to, &[]);
     let why = "nothing is remembered of billing/close-day";
-    assert!(
-        unknown.code == 2 && unknown.err.contains(why),
-        "{unknown:?}"
-    );
+    unknown.complained(2, why);
     nodes.pause_job("billing", "close-day").await;
     for (from, to, why) in [
         (to, from, "ends before it begins"),
@@ -793,7 +728,7 @@ async fn a_backfill_that_cannot_be_is_refused_and_says_why() {
     let done = backfill(from, to, &[]);
     // A tick of each minute, and both ends.
     let words = "1441 ticks of billing/close-day";
-    assert!(done.code == 2 && done.err.contains(words), "{done:?}");
+    done.complained(2, words);
     drop(jobs.shutdown(Duration::from_secs(5)).await);
 }
 
@@ -831,8 +766,7 @@ async fn a_pause_has_a_reason_and_an_end_and_is_for_all_jobs_that_begin_so() {
     ];
     let all = [&["jobs", "pause", "billing/*"][..], &words].concat();
     let done = nodes.run(&all);
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.out.contains("billing/close-day is paused"), "{done:?}");
+    done.told(0, "billing/close-day is paused");
     assert!(
         done.out.contains("billing/close-month is paused"),
         "{done:?}"
@@ -849,18 +783,10 @@ async fn a_pause_has_a_reason_and_an_end_and_is_for_all_jobs_that_begin_so() {
     );
     assert_eq!(json("mail/send")["pause"], Value::Null);
     let none = nodes.run(&["jobs", "pause", "bill/*"]);
-    assert_eq!(none.code, 2, "{none:?}");
-    assert!(
-        none.err.contains("no job is known that begins with bill/"),
-        "{none:?}"
-    );
+    none.complained(2, "no job is known that begins with bill/");
     nodes.pause_job("mail", "send").await;
     let over = nodes.run(&["jobs", "pause", "mail/send", "--until", "2020-01-01"]);
-    assert_eq!(over.code, 2, "{over:?}");
-    assert!(
-        over.err.contains("the end of the pause is over"),
-        "{over:?}"
-    );
+    over.complained(2, "the end of the pause is over");
     assert_eq!(nodes.run(&["jobs", "resume", "billing/*"]).code, 0);
     assert_eq!(json("billing/close-day")["paused"], false);
 }
@@ -884,8 +810,9 @@ async fn a_run_is_stopped_and_a_backfill_cancelled_by_the_command() {
         "2026-11-01T09:00:00Z",
     ];
     once(&nodes, "billing/sweep", is_registered).await;
-    let asked = nodes.run(&[&["jobs", "backfill", "billing/sweep"][..], &backfill].concat());
-    assert_eq!(asked.code, 0, "{asked:?}");
+    nodes
+        .run(&[&["jobs", "backfill", "billing/sweep"][..], &backfill].concat())
+        .ended(0);
     let json = || -> Value {
         serde_json::from_str(&nodes.run(&["jobs", "billing/sweep", "--json"]).out).unwrap()
     };
@@ -893,8 +820,9 @@ async fn a_run_is_stopped_and_a_backfill_cancelled_by_the_command() {
         memory["running_on"].is_string()
     })
     .await;
-    let cancelled = nodes.run(&["jobs", "cancel", "billing/sweep", "--reason", "wrong range"]);
-    assert_eq!(cancelled.code, 0, "{cancelled:?}");
+    let cancelled = nodes
+        .run(&["jobs", "cancel", "billing/sweep", "--reason", "wrong range"])
+        .ended(0);
     let words = cancelled
         .out
         .split_whitespace()
@@ -910,8 +838,7 @@ async fn a_run_is_stopped_and_a_backfill_cancelled_by_the_command() {
         "--reason",
         "wrong range",
     ];
-    let stopped = nodes.run(&stop);
-    assert_eq!(stopped.code, 0, "{stopped:?}");
+    nodes.run(&stop).ended(0);
     once(&nodes, "billing/sweep", |memory| {
         memory["running_on"].is_null()
     })

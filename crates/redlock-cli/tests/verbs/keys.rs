@@ -283,11 +283,11 @@ async fn a_key_of_the_nodes_own_is_refused() {
     let nodes = Nodes::blessed(1).await;
     for verb in ["status", "release"] {
         let done = nodes.run(&[verb, "{redlock:verbatim}:mark", "--verbatim-keys"]);
-        assert_eq!(done.code, 2, "{done:?}");
-        assert!(done.err.contains("nodes' own keys"), "{done:?}");
+        done.complained(2, "nodes' own keys");
         // Nor one of those that clients with a namespace need on the same nodes.
-        let done = nodes.run(&[verb, "{redlock}:counters", "--verbatim-keys"]);
-        assert_eq!(done.code, 2, "{done:?}");
+        nodes
+            .run(&[verb, "{redlock}:counters", "--verbatim-keys"])
+            .ended(2);
     }
     let (_, listed) = json(&nodes, &["ls", "--verbatim-keys"]);
     assert!(!listed.to_string().contains("mark"), "{listed}");
@@ -322,8 +322,7 @@ async fn keys_are_listed_by_their_beginning_with_their_holders() {
     assert_eq!((code, &held["state"]), (0, &"held".into()), "{held}");
     let refused = nodes.run(&["release", keys[3]]);
     assert!(refused.err.contains("held by"), "{refused:?}");
-    let done = nodes.run(&["release", keys[3], "--force"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    nodes.run(&["release", keys[3], "--force"]).ended(0);
     drop(long);
     nodes.ask(
         0,
@@ -332,8 +331,7 @@ async fn keys_are_listed_by_their_beginning_with_their_holders() {
     let done = nodes.run(&["ls"]);
     assert!(done.out.contains(r"\u{1b}[31m\nforged"), "{done:?}");
     nodes[2].kill().unwrap();
-    let done = nodes.run(&["ls", "order:"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    let done = nodes.run(&["ls", "order:"]).ended(0);
     assert!(
         done.out.contains("order:1") && !done.out.contains("report"),
         "{done:?}"
@@ -352,8 +350,7 @@ async fn a_scan_without_its_right_is_an_error_that_names_the_right_to_add() {
     let url = nodes.with_least_rights(0);
     let nodes = nodes.at(vec![url]);
     for verb in ["ls", "jobs"] {
-        let done = nodes.run(&[verb]);
-        assert_eq!(done.code, 2, "{done:?}");
+        let done = nodes.run(&[verb]).ended(2);
         let out = done.out.split_whitespace().collect::<Vec<_>>().join(" ");
         let words =
             format!("{verb} takes +scan beside what a client needs: add +scan to its rights");
@@ -374,8 +371,7 @@ async fn a_release_says_what_it_breaks_and_deletes_only_what_it_has_read() {
     let guard = client.acquire("order:7").await.unwrap();
     guard.extend().await.unwrap();
 
-    let done = nodes.run(&["release", "order:7"]);
-    assert_eq!(done.code, 2, "{done:?}");
+    let done = nodes.run(&["release", "order:7"]).ended(2);
     assert!(
         done.err.contains("on 3 of 3 nodes") && done.err.contains("is not told"),
         "{done:?}"
@@ -394,8 +390,7 @@ async fn a_release_says_what_it_breaks_and_deletes_only_what_it_has_read() {
     assert!(holder["remaining_ms"].as_f64().unwrap() > 0.0, "{said}");
     assert!(code == 2 && guard.lease().is_held());
 
-    let done = nodes.run(&["release", "order:7", "--force"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    let done = nodes.run(&["release", "order:7", "--force"]).ended(0);
     assert_eq!(done.out.matches("released").count(), 3, "{done:?}");
     assert!(!nodes.keys().iter().any(|key| key.contains(KEY)));
     assert!(
@@ -466,8 +461,7 @@ async fn a_shared_key_names_all_that_share_it_and_does_not_deny_the_caller_that_
     assert_eq!(values, [false, false], "{text}");
     waits.shutdown().await;
 
-    let released = nodes.run(&["release", "order:7", "--force"]);
-    assert_eq!(released.code, 0, "{released:?}");
+    let released = nodes.run(&["release", "order:7", "--force"]).ended(0);
     let told = released
         .err
         .split_whitespace()
@@ -497,8 +491,7 @@ async fn the_status_of_a_name_with_slots_says_which_are_taken() {
     guard.guard().extend().await.unwrap();
     let taken = guard.slot();
 
-    let done = nodes.run(&["status", "export"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    let done = nodes.run(&["status", "export"]).ended(0);
     assert!(done.out.starts_with("1 of 3 slots are held\n"), "{done:?}");
     for slot in 0..3 {
         let words = match slot == taken {
@@ -517,6 +510,5 @@ async fn the_status_of_a_name_with_slots_says_which_are_taken() {
     );
 
     guard.release().await.unwrap();
-    let done = nodes.run(&["status", "export"]);
-    assert_eq!(done.code, 1, "{done:?}");
+    nodes.run(&["status", "export"]).ended(1);
 }

@@ -11,11 +11,9 @@ async fn each_action_is_in_the_log_with_its_operator_and_reason() {
     let nodes = Nodes::start(3);
     let operator = ["--by", "alice", "--reason", "the ledger moves"];
     let run = |words: &[&str]| nodes.run(&[words, &operator[..]].concat());
-    let blessed = run(&["bless", "--yes"]);
-    assert_eq!(blessed.code, 0, "{blessed:?}");
+    run(&["bless", "--yes"]).ended(0);
     let held = nodes.client().await.acquire("order:7").await.unwrap();
-    let released = run(&["release", "order:7", "--force"]);
-    assert_eq!(released.code, 0, "{released:?}");
+    run(&["release", "order:7", "--force"]).ended(0);
     drop(held);
     let client = nodes.client().await;
     let jobs = SingletonScheduler::standalone(client.clone()).namespace("billing");
@@ -29,8 +27,7 @@ async fn each_action_is_in_the_log_with_its_operator_and_reason() {
         .await
         .unwrap();
     for verb in ["resume", "pause", "stop", "cancel", "trigger"] {
-        let done = run(&["jobs", verb, "billing/close-day"]);
-        assert_eq!(done.code, 0, "{done:?}");
+        run(&["jobs", verb, "billing/close-day"]).ended(0);
     }
     let range = [
         "--from",
@@ -38,14 +35,11 @@ async fn each_action_is_in_the_log_with_its_operator_and_reason() {
         "--to",
         "2026-01-02T00:00:00Z",
     ];
-    let done = run(&[&["jobs", "backfill", "billing/close-day"], &range[..]].concat());
-    assert_eq!(done.code, 0, "{done:?}");
+    run(&[&["jobs", "backfill", "billing/close-day"], &range[..]].concat()).ended(0);
     drop(jobs.shutdown(Duration::from_secs(5)).await);
-    let done = run(&["jobs", "forget", "billing/close-day", "--yes"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    run(&["jobs", "forget", "billing/close-day", "--yes"]).ended(0);
 
-    let logged = nodes.run(&["log"]);
-    assert_eq!(logged.code, 0, "{logged:?}");
+    let logged = nodes.run(&["log"]).ended(0);
     // Long lines are broken.
     let text: Vec<&str> = logged.out.split_whitespace().collect();
     let (by, job) = ("by alice: the ledger moves", "billing/close-day");

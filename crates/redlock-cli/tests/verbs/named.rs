@@ -133,8 +133,7 @@ async fn the_doctor_says_which_sentinels_count() {
 
     let name = set.sentinels[0].address();
     let one = doctor(&format!("redis+sentinel://{name}/lock-1"));
-    let words = ["the URL names 1, and must name all 3"];
-    one.one("reachable", &words);
+    one.one("reachable", "the URL names 1, and must name all 3");
 
     // The mark was written when there were five.
     let mark = "{redlock}:mark";
@@ -144,12 +143,10 @@ async fn the_doctor_says_which_sentinels_count() {
     let of_three = roll.replacen("5:", "3:", 1);
     set.masters[1].command(&["SET", mark, &text]).unwrap();
     let examined = doctor(&urls);
-    let words = [
-        "warning lock-1",
-        "counts 5 Sentinels, and 3 run",
-        "new namespace",
-    ];
-    examined.one("roll", &words);
+    examined.one(
+        "roll",
+        "warning lock-1 … counts 5 Sentinels, and 3 run … new namespace",
+    );
     let text = text.replace(&roll, &of_three);
     set.masters[1].command(&["SET", mark, &text]).unwrap();
 
@@ -174,8 +171,7 @@ async fn a_cluster_with_more_votes_than_masters_is_told_how_many_it_may_have() {
     let five = format!("{}?votes=5", cluster.url());
     bless(&five).await;
     let examined = doctor(&five);
-    let words = ["failure all", "votes=5", "3 masters", "?votes=3"];
-    examined.one("votes", &words);
+    examined.one("votes", "failure all … votes=5 … 3 masters … ?votes=3");
 
     let three = format!("{}?votes=3", cluster.url());
     bless(&three).await;
@@ -231,8 +227,8 @@ fn an_unknown_place_in_the_command_of_a_roll_is_refused_before_a_node_is_asked()
     let done = said(
         "redis://127.0.0.1:1",
         &["roll", "--", "ssh", "{hots}", "reboot"],
-    );
-    assert_eq!(done.code, 2, "{done:?}");
+    )
+    .ended(2);
     let text = done.err.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("{hots} stands for nothing"), "{text}");
     assert!(text.contains("{node}, {host}, {port}"), "{text}");
@@ -246,8 +242,8 @@ async fn the_longest_lease_is_read_from_the_marks_of_a_clusters_votes() {
     bless(&three).await;
     // The default is another: with it, no node would vote.
     let mut ready = command(&three, &["ready", "1", "--wait", "5s"]);
-    let done = run(ready
+    run(ready
         .env_remove("REDLOCK_MAX_TTL")
-        .env_remove("REDLOCK_TTL"));
-    assert_eq!(done.code, 0, "{done:?}");
+        .env_remove("REDLOCK_TTL"))
+    .ended(0);
 }

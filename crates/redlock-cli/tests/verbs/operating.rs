@@ -70,13 +70,12 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
                 ];
                 let done = nodes.run(&[&words[..3], &range[..]].concat());
                 let says = "the range ends before it begins";
-                assert!(done.code == 2 && done.err.contains(says), "{done:?}");
+                done.complained(2, says);
                 continue;
             }
             "jobs trigger NAMESPACE/NAME --wait" => (1, "no replica has started it"),
             "jobs forget NAMESPACE/NAME" => {
-                let done = done();
-                assert_eq!(done.code, 2, "{done:?}");
+                let done = done().ended(2);
                 // The command asks, and gets no answer.
                 for said in ["it is paused", "nothing was done; --yes"] {
                     assert!(done.err.contains(said), "{said}: {done:?}");
@@ -93,8 +92,7 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             }
             "release KEY --force" => {
                 let guard = client.acquire("order:7").await.unwrap();
-                let held = done();
-                assert_eq!(held.code, 0, "{held:?}");
+                let held = done().ended(0);
                 let other = nodes.client().await.try_acquire("order:7").await;
                 assert!(other.is_ok(), "{held:?}");
                 drop(other);
@@ -103,12 +101,11 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             }
             "bench" => {
                 let done = nodes.run(&["bench", "--for", "200ms"]);
-                assert!(done.code == 0 && done.out.contains("ttl"), "{done:?}");
+                done.told(0, "ttl");
                 continue;
             }
             "sandbox --nodes 5 --" => {
-                let done = run(&mut redlock(&[&words[..], &["true"]].concat()));
-                assert_eq!(done.code, 0, "{done:?}");
+                run(&mut redlock(&[&words[..], &["true"]].concat())).ended(0);
                 continue;
             }
             "watch" | "watch --listen ADDR" => {
@@ -180,12 +177,10 @@ async fn a_set_of_other_nodes_goes_on_with_greater_tokens_in_a_new_namespace() {
     let (old, new) = (Nodes::blessed(3).await, Nodes::start(5));
     let token = |nodes: &Nodes, namespace: &str| -> u64 {
         let mut command = nodes.command(&["run", "order:7", "--namespace", namespace, "--"]);
-        let done = run(command.args(["sh", "-c", "echo $REDLOCK_FENCE"]));
-        assert_eq!(done.code, 0, "{done:?}");
+        let done = run(command.args(["sh", "-c", "echo $REDLOCK_FENCE"])).ended(0);
         done.out.trim().parse().unwrap()
     };
-    let blessed = new.run(&["bless", "--yes", "--namespace", "next"]);
-    assert_eq!(blessed.code, 0, "{blessed:?}");
+    new.run(&["bless", "--yes", "--namespace", "next"]).ended(0);
     let before = (0..5).map(|_| token(&old, "redlock")).max().unwrap();
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert!(token(&new, "next") > before);

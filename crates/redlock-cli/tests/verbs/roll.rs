@@ -97,12 +97,7 @@ async fn nothing_more_is_restarted_when_a_quorum_would_be_at_risk() {
     let mut nodes = Nodes::blessed(3).await;
     nodes[2].kill().unwrap();
     let done = nodes.run(&["roll", "--", "true"]);
-    assert_eq!(done.code, 3, "{done:?}");
-    assert!(
-        done.err
-            .contains("is not restarted: without it 1 of 3 nodes vote"),
-        "{done:?}"
-    );
+    done.complained(3, "is not restarted: without it 1 of 3 nodes vote");
     assert!(!done.err.contains("restarting"), "{done:?}");
 }
 
@@ -142,8 +137,7 @@ async fn two_rolls_do_not_restart_nodes_at_the_same_time() {
     let mut first = nodes.command(&["roll", "--", "sh", "-c", script]);
     let first = Running::start(first.env("BEGAN", &began));
     eventually("it runs", || began.exists());
-    let second = nodes.run(&["roll", "--", "true"]);
-    assert_eq!(second.code, 2, "{second:?}");
+    let second = nodes.run(&["roll", "--", "true"]).ended(2);
     let words = "another roll is under way";
     assert!(second.err.contains(words), "{second:?}");
     assert!(!second.err.contains("restarting"), "{second:?}");
@@ -157,8 +151,7 @@ async fn two_rolls_do_not_restart_nodes_at_the_same_time() {
 async fn a_node_whose_memory_is_full_is_none_of_those_that_are_left() {
     let nodes = Nodes::blessed(3).await;
     nodes.set(1, "maxmemory", "900kb");
-    let done = nodes.run(&["roll", "--", "true"]);
-    assert_eq!(done.code, 3, "{done:?}");
+    let done = nodes.run(&["roll", "--", "true"]).ended(3);
     let words = format!("{} is not restarted", nodes[0].address());
     assert!(
         done.err.contains(&words) && done.err.contains("memory"),
@@ -181,12 +174,10 @@ async fn the_command_may_ask_whether_its_node_votes() {
 #[tokio::test]
 async fn a_command_that_fails_or_does_nothing_ends_the_roll() {
     let nodes = Nodes::blessed(3).await;
-    let done = nodes.run(&["roll", "--", "false"]);
-    assert_eq!(done.code, 2, "{done:?}");
+    let done = nodes.run(&["roll", "--", "false"]).ended(2);
     assert_eq!(done.err.matches("restarting").count(), 1, "{done:?}");
     let done = nodes.run(&["roll", "--timeout", "500ms", "--", "true"]);
-    assert_eq!(done.code, 2, "{done:?}");
-    assert!(done.err.contains("did not restart it"), "{done:?}");
+    done.complained(2, "did not restart it");
     assert_eq!(nodes.run(&["roll", "--", "/no/such/program"]).code, 127);
     let missing = nodes.run(&["--json", "roll", "--", "/no/such/program"]);
     for line in missing.err.lines() {
@@ -228,8 +219,7 @@ async fn what_does_not_say_which_run_it_is_is_not_restarted() {
     let mut urls = nodes.urls();
     urls[0] = silent.url();
     let nodes = nodes.at(urls);
-    let done = nodes.run(&["roll", "--", "true"]);
-    assert_eq!(done.code, 2, "{done:?}");
+    let done = nodes.run(&["roll", "--", "true"]).ended(2);
     assert!(
         done.err.contains("is not restarted: it does not say") && !done.err.contains("restarting"),
         "{done:?}"

@@ -18,8 +18,7 @@ fn a_sandbox_is_blessed_and_gone_with_its_command() {
         "-c",
         shell,
     ]);
-    let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
-    assert_eq!(done.code, 7, "{done:?}");
+    let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))).ended(7);
     let urls = done.out.lines().next().unwrap();
     assert!(done.out.contains("3 of 3 nodes vote"), "{done:?}");
     for url in urls.split(',') {
@@ -61,8 +60,7 @@ fn a_doctor_finds_masters_that_sentinels_name_healthy() {
     let mut command = redlock(&["sandbox", "--sentinel", "--nodes", "3", "--", "sh", "-c"]);
     command.arg(doctor);
     let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.out.contains("3 of 3 nodes vote"), "{done:?}");
+    done.told(0, "3 of 3 nodes vote");
     assert!(done.out.contains("lock-0@127.0.0.1:"), "{done:?}");
     assert!(!warns(&done), "{done:?}");
 }
@@ -73,8 +71,7 @@ fn a_doctor_finds_a_cluster_healthy() {
     let mut command = redlock(&["sandbox", "--cluster", "--nodes", "3", "--", "sh", "-c"]);
     command.arg(shell);
     let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.out.contains("3 of 3 nodes vote"), "{done:?}");
+    done.told(0, "3 of 3 nodes vote");
     assert!(done.out.contains("2of3@127.0.0.1:"), "{done:?}");
     assert!(!warns(&done), "{done:?}");
     assert!(done.out.contains("job  "), "{done:?}");
@@ -89,11 +86,7 @@ fn a_doctor_says_of_one_replicated_server_what_its_locks_rest_on() {
         .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
         .env("REDLOCK_GUARANTEE", "best_effort");
     let done = run(&mut command);
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(
-        done.out.contains("note best effort: a failover"),
-        "{done:?}"
-    );
+    done.told(0, "note best effort: a failover");
     assert!(!warns(&done), "{done:?}");
 }
 

@@ -20,12 +20,12 @@ fn completions_and_manual_pages_have_every_verb() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let done = run(&mut redlock(&[
+    run(&mut redlock(&[
         "man",
         "--dir",
         folder.path().to_str().unwrap(),
-    ]));
-    assert_eq!(done.code, 0, "{done:?}");
+    ]))
+    .ended(0);
     for verb in &verbs {
         assert!(
             folder.path().join(format!("redlock-{verb}.1")).exists(),

@@ -13,8 +13,9 @@ async fn a_healthy_set_fits_one_screen_and_nothing_is_left_behind() {
     guard.release().await.unwrap();
     client.close().await;
     let before = nodes.keys();
-    let done = nodes.run(&["doctor", "--strict", "--deep", "--node-timeout", UNHURRIED]);
-    assert_eq!(done.code, 0, "{done:?}");
+    let done = nodes
+        .run(&["doctor", "--strict", "--deep", "--node-timeout", UNHURRIED])
+        .ended(0);
     assert!(done.out.lines().count() <= 24, "{}", done.out);
     assert!(
         done.out.lines().all(|line| line.len() <= 80),
@@ -56,8 +57,7 @@ async fn no_password_is_ever_printed() {
     let nodes = Nodes::start_with(3, &options);
     nodes.bless().await;
     for verb in [["doctor", "--json"], ["doctor", "--deep"]] {
-        let done = nodes.run(&verb);
-        assert_eq!(done.code, 0, "{done:?}");
+        let done = nodes.run(&verb).ended(0);
         assert!(!format!("{done:?}").contains("hunter2"), "{done:?}");
     }
     let wrong: Vec<_> = nodes
@@ -67,8 +67,7 @@ async fn no_password_is_ever_printed() {
         .collect();
     let mut command = nodes.command(&["doctor"]);
     let done = run(command.env("REDLOCK_NODES", wrong.join(",")));
-    assert_eq!(done.code, 3, "{done:?}");
-    assert!(done.out.contains("authentication failed"), "{done:?}");
+    done.told(3, "authentication failed");
     assert!(!format!("{done:?}").contains("hunter"), "{done:?}");
 }
 
@@ -97,6 +96,5 @@ fn a_new_server_by_best_effort_votes_at_once() {
     let nodes = Nodes::start(1);
     let mut doctor = nodes.command(&["doctor"]);
     let done = run(doctor.env("REDLOCK_GUARANTEE", "best_effort"));
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.out.contains("1 of 1 nodes vote"), "{done:?}");
+    done.told(0, "1 of 1 nodes vote");
 }

@@ -16,11 +16,7 @@ async fn replicas_and_masters_with_replicas_do_not_vote_and_a_promotion_is_notic
     let examined = nodes.doctor(&[]);
     examined.one(
         "role",
-        &[
-            "failure",
-            &nodes[2].address().to_string(),
-            "it is a replica",
-        ],
+        &format!("failure … {} … it is a replica", nodes[2].address()),
     );
     let replicas = examined.found("replicas");
     assert!(
@@ -33,12 +29,10 @@ async fn replicas_and_masters_with_replicas_do_not_vote_and_a_promotion_is_notic
     let examined = nodes.doctor(&[]);
     examined.one(
         "promoted",
-        &[
-            "warning",
-            &nodes[2].address().to_string(),
-            "was a replica before",
-            "what promotes it",
-        ],
+        &format!(
+            "warning … {} … was a replica before … what promotes it",
+            nodes[2].address()
+        ),
     );
 }
 
@@ -61,12 +55,10 @@ async fn a_master_that_restarted_from_a_snapshot_is_not_said_to_have_been_a_repl
     let examined = nodes.doctor(&[]);
     examined.one(
         "promoted",
-        &[
-            "warning",
-            &nodes[0].address().to_string(),
-            "was a replica before, or restarted from a snapshot",
-            "save \"\"",
-        ],
+        &format!(
+            "warning … {} … was a replica before, or restarted from a snapshot … save \"\"",
+            nodes[0].address()
+        ),
     );
 }
 
@@ -83,16 +75,13 @@ async fn a_master_that_has_a_replica_is_told_so() {
     let three = nodes.urls().into_iter().take(3).collect();
     let nodes = nodes.at(three);
     let examined = nodes.doctor(&[]);
-    examined.one(
-        "replicas",
-        &["failure", "it has replicas", "accept_replicas"],
-    );
+    examined.one("replicas", "failure … it has replicas … accept_replicas");
     assert_eq!(examined.code, 2);
 
     let file = ConfigFile::of("[expert]\naccept_replicas = true\n");
     let config = ["--config", file.path()];
     let examined = nodes.doctor(&config);
-    examined.one("replicas", &["warning", "1 h after", "repl-backlog-ttl 0"]);
+    examined.one("replicas", "warning … 1 h after … repl-backlog-ttl 0");
     nodes.set(0, "repl-backlog-ttl", "0");
     let examined = nodes.doctor(&config);
     assert!(examined.found("replicas").is_empty(), "{examined:?}");
@@ -123,15 +112,7 @@ async fn a_master_whose_replicas_have_gone_is_told_what_that_costs_and_when() {
     let node = nodes[0].address().to_string();
     for arguments in [&["--strict"][..], &accepting] {
         let examined = nodes.doctor(arguments);
-        examined.one(
-            "replicas",
-            &[
-                "warning",
-                &node,
-                "loses its vote within 1 h of its last replica's leaving",
-                "repl-backlog-ttl 0",
-            ],
-        );
+        examined.one("replicas", &format!("warning … {node} … loses its vote within 1 h of its last replica's leaving … repl-backlog-ttl 0"));
         assert_eq!((examined.code, &examined.json["votes"]), (1, &3.into()));
     }
     nodes.set(0, "repl-backlog-ttl", "0");
@@ -208,11 +189,7 @@ async fn one_server_under_two_addresses_is_an_illusion_of_two() {
     let examined = nodes.doctor(&[]);
     examined.one(
         "distinct-server",
-        &[
-            "failure",
-            "the same server as nodes[0]",
-            "a server of its own",
-        ],
+        "failure … the same server as nodes[0] … a server of its own",
     );
     assert_eq!(examined.json["votes"], 2);
 }
@@ -233,7 +210,7 @@ async fn a_version_that_is_too_old_is_told_of() {
     urls[2] = old.url();
     let nodes = nodes.at(urls);
     let examined = nodes.doctor(&[]);
-    examined.one("version", &["failure", "5.0 is too old"]);
+    examined.one("version", "failure … 5.0 is too old");
     assert_eq!(examined.code, 2);
 }
 
@@ -254,6 +231,9 @@ async fn different_versions_are_told_of() {
     urls[2] = relay.url();
     let examined = nodes.at(urls).doctor(&["--strict"]);
     let (_, number) = other.split_once(':').unwrap();
-    examined.one("mixed-versions", &["warning", number, "redlock roll"]);
+    examined.one(
+        "mixed-versions",
+        &format!("warning … {number} … redlock roll"),
+    );
     assert_eq!(examined.code, 1, "{examined:?}");
 }

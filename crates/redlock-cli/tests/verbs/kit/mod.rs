@@ -39,6 +39,29 @@ pub(crate) struct Done {
     pub(crate) err: String,
 }
 
+impl Done {
+    /// Returns it if it ended with this code.
+    #[track_caller]
+    pub(crate) fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+
+    /// It ended with this code, and printed this.
+    #[track_caller]
+    pub(crate) fn told(&self, code: i32, words: &str) {
+        assert_eq!(self.code, code, "{self:?}");
+        assert!(self.out.contains(words), "{words:?} is not in {self:?}");
+    }
+
+    /// It ended with this code, and wrote this to standard error.
+    #[track_caller]
+    pub(crate) fn complained(&self, code: i32, words: &str) {
+        assert_eq!(self.code, code, "{self:?}");
+        assert!(self.err.contains(words), "{words:?} is not in {self:?}");
+    }
+}
+
 impl Nodes {
     pub(crate) fn start(count: usize) -> Self {
         Self::start_with(count, &ServerOptions::default())
@@ -200,6 +223,13 @@ impl Examined {
         }
     }
 
+    /// Returns it if the doctor ended with this code.
+    #[track_caller]
+    pub(crate) fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+
     /// The findings of a check: `LEVEL NODE: what was found -> what to do`.
     pub(crate) fn found(&self, check: &str) -> Vec<String> {
         let findings = self.json["findings"].as_array().unwrap().iter();
@@ -215,13 +245,14 @@ impl Examined {
             .collect()
     }
 
-    /// The one finding of a check, which must have all these words.
-    pub(crate) fn one(&self, check: &str, words: &[&str]) {
+    /// The one finding of a check, which must have all these words; ` … ` is between them.
+    #[track_caller]
+    pub(crate) fn one(&self, check: &str, words: &str) {
         let found = self.found(check);
         let [line] = &*found else {
             panic!("{check}: {found:?} in {:#}", self.json);
         };
-        for word in words {
+        for word in words.split(" … ") {
             assert!(line.contains(word), "{word:?} is not in {line:?}");
         }
     }

@@ -33,7 +33,7 @@ async fn one_candidate_leads_and_the_next_follows_it_with_the_code_of_its_comman
     let nodes = Nodes::blessed(3).await;
     let leader = |more: &[&str]| nodes.run(&[&["leader", "job"], more].concat());
     let none = leader(&[]);
-    assert!(none.code == 1 && none.out.contains("no leader"), "{none:?}");
+    none.told(1, "no leader");
     let folder = tempfile::tempdir().unwrap();
     let begun = folder.path().join("terms");
     let mut first = candidate(&nodes, "web-7", &begun);
@@ -110,8 +110,7 @@ async fn a_candidate_waits_for_nodes_that_are_down_and_no_leader_is_told_of_mean
     let mut nodes = Nodes::blessed(3).await;
     nodes[0].kill().unwrap();
     nodes[1].kill().unwrap();
-    let unknown = nodes.run(&["leader", "job"]);
-    assert_eq!(unknown.code, 3, "{unknown:?}");
+    nodes.run(&["leader", "job"]).ended(3);
     let mut waits = nodes
         .command(&["elect", "job", "--", "true"])
         .stderr(Stdio::null())
@@ -131,11 +130,9 @@ async fn a_node_that_stands_still_delays_no_look_at_the_leader() {
     let client = nodes.client().await;
     nodes[0].freeze().unwrap();
     let begun = Instant::now();
-    let none = nodes.run(&["leader", "job"]);
-    assert_eq!(none.code, 1, "{none:?}");
+    nodes.run(&["leader", "job"]).ended(1);
     let guard = client.acquire("job").await.unwrap();
-    let done = nodes.run(&["leader", "job"]);
-    assert_eq!(done.code, 0, "{done:?}");
+    nodes.run(&["leader", "job"]).ended(0);
     // Less than the time limit of a connection, for both looks and an acquire.
     assert!(begun.elapsed() < Duration::from_secs(1), "{begun:?}");
     drop(guard);
@@ -155,10 +152,11 @@ async fn a_candidate_that_cannot_be_is_refused() {
         (&["job", "--ttl", "1h", "--", "true"], "ttl"),
     ] {
         let done = run(&mut nodes.command(&[&["elect"], words].concat()));
-        assert!(done.code == 2 && done.err.contains(why), "{done:?}");
+        done.complained(2, why);
     }
-    let missing = nodes.run(&["elect", "job", "--", "no-such-program"]);
-    assert_eq!(missing.code, 127, "{missing:?}");
+    nodes
+        .run(&["elect", "job", "--", "no-such-program"])
+        .ended(127);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -170,8 +168,7 @@ async fn nobody_leads_by_the_word_of_nodes_that_are_in_quarantine() {
         let owner = format!("{} web-7", "0".repeat(32));
         nodes.ask(node, &["SET", "{redlock}:lock:job", &owner, "PX", "60000"]);
     }
-    let looked = nodes.run(&["leader", "job"]);
-    assert_eq!(looked.code, 3, "{looked:?}");
+    let looked = nodes.run(&["leader", "job"]).ended(3);
     assert!(!looked.out.contains("web-7"), "{looked:?}");
     let why = looked.out.matches("it may have forgotten leases: wait");
     assert_eq!(why.count(), 3, "{looked:?}");

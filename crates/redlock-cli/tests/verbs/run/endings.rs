@@ -57,8 +57,7 @@ async fn a_command_that_cannot_be_started_is_told_as_shells_do() {
     assert_eq!(folder.code, 126);
     assert!(folder.err.contains("cannot be run"), "{folder:?}");
     // Nothing is held that was never used.
-    let next = run(&mut under(&nodes, &["--no-wait"], &["true"]));
-    assert_eq!(next.code, 0, "{next:?}");
+    run(&mut under(&nodes, &["--no-wait"], &["true"])).ended(0);
 }
 
 #[tokio::test]
@@ -81,8 +80,7 @@ async fn a_lock_is_kept_for_as_long_as_was_asked_for() {
     assert!(other.try_acquire("job").await.is_ok());
 
     let begun = std::time::Instant::now();
-    let failed = run(&mut under(&nodes, &["--at-least", "1m"], &["/no/such"]));
-    assert_eq!(failed.code, 127, "{failed:?}");
+    run(&mut under(&nodes, &["--at-least", "1m"], &["/no/such"])).ended(127);
     assert!(begun.elapsed() < Duration::from_secs(30));
 }
 
@@ -124,13 +122,10 @@ async fn what_makes_no_sense_is_refused() {
         (&["--wait", "1s", "--no-wait"], "cannot be used with"),
     ] {
         let refused = run(&mut under(&nodes, arguments, &["true"]));
-        assert_eq!(refused.code, 2, "{refused:?}");
-        assert!(refused.err.contains(words), "{refused:?}");
+        refused.complained(2, words);
     }
-    let empty = nodes.run(&["run", "", "--", "true"]);
-    assert_eq!(empty.code, 2, "{empty:?}");
-    let nothing = nodes.run(&["run", "job"]);
-    assert_eq!(nothing.code, 2, "{nothing:?}");
+    nodes.run(&["run", "", "--", "true"]).ended(2);
+    nodes.run(&["run", "job"]).ended(2);
     let own = [
         "run",
         "--verbatim-keys",
@@ -138,8 +133,7 @@ async fn what_makes_no_sense_is_refused() {
         "--",
         "true",
     ];
-    let reserved = nodes.run(&own);
-    assert_eq!(reserved.code, 2, "{reserved:?}");
+    nodes.run(&own).ended(2);
 }
 
 #[tokio::test]
@@ -157,14 +151,12 @@ async fn a_folder_for_temporary_files_with_a_long_name_will_do() {
     let folder = tempfile::tempdir().unwrap();
     let long = folder.path().join("x".repeat(120));
     fs::create_dir(&long).unwrap();
-    let done = run(under(&nodes, &[], &["true"]).env("TMPDIR", &long));
-    assert_eq!(done.code, 0, "{done:?}");
+    run(under(&nodes, &[], &["true"]).env("TMPDIR", &long)).ended(0);
 }
 
 #[tokio::test]
 async fn a_command_runs_where_no_file_can_be_written() {
     let nodes = Nodes::blessed(3).await;
     // No folder can be made there, as on a root that is read-only.
-    let done = run(under(&nodes, &[], &["true"]).env("TMPDIR", "/proc"));
-    assert_eq!(done.code, 0, "{done:?}");
+    run(under(&nodes, &[], &["true"]).env("TMPDIR", "/proc")).ended(0);
 }

@@ -12,8 +12,7 @@ async fn a_lock_that_somebody_has_is_told_by_an_exit_code_and_the_holder() {
     let nodes = Nodes::blessed(3).await;
     let client = nodes.client().await;
     let guard = client.acquire("job").await.unwrap();
-    let refused = run(&mut under(&nodes, &["--no-wait"], &["true"]));
-    assert_eq!(refused.code, 75, "{refused:?}");
+    let refused = run(&mut under(&nodes, &["--no-wait"], &["true"])).ended(75);
     let me = std::process::id().to_string();
     assert!(refused.err.contains(&me), "{refused:?}");
     for wait in ["0s", "1ms"] {
@@ -21,10 +20,8 @@ async fn a_lock_that_somebody_has_is_told_by_an_exit_code_and_the_holder() {
         assert_eq!(refused.code, 75, "{wait}: {refused:?}");
     }
     let mut hurried = under(&nodes, &[], &["true"]);
-    let refused = run(hurried.env("REDLOCK_WAIT", "1ms"));
-    assert_eq!(refused.code, 75, "{refused:?}");
-    let own = run(&mut under(&nodes, &["-n", "-E", "3"], &["true"]));
-    assert_eq!(own.code, 3, "{own:?}");
+    run(hurried.env("REDLOCK_WAIT", "1ms")).ended(75);
+    run(&mut under(&nodes, &["-n", "-E", "3"], &["true"])).ended(3);
     let waits = under(&nodes, &["--wait", "10s"], &["true"])
         .spawn()
         .unwrap();
@@ -58,11 +55,9 @@ async fn nodes_that_come_back_within_the_wait_are_waited_for() {
 #[tokio::test]
 async fn a_quarantine_is_told_and_waited_through() {
     let nodes = Nodes::start(3);
-    let hasty = run(&mut under(&nodes, &["--wait", "300ms"], &["true"]));
-    assert_eq!(hasty.code, 69, "{hasty:?}");
+    run(&mut under(&nodes, &["--wait", "300ms"], &["true"])).ended(69);
     let done = run(&mut under(&nodes, &["--wait", "20s"], &["true"]));
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.err.contains("may have forgotten leases"), "{done:?}");
+    done.complained(0, "may have forgotten leases");
 }
 
 #[tokio::test]
@@ -71,8 +66,7 @@ async fn without_a_majority_there_is_no_lock() {
     for node in 0..2 {
         nodes[node].kill().unwrap();
     }
-    let refused = run(&mut under(&nodes, &["--wait", "2s"], &["true"]));
-    assert_eq!(refused.code, 69, "{refused:?}");
+    run(&mut under(&nodes, &["--wait", "2s"], &["true"])).ended(69);
 }
 
 #[tokio::test]
@@ -103,8 +97,7 @@ async fn a_ttl_above_max_ttl_is_refused_by_name_and_not_shortened() {
             assert!(done.err.contains(words), "{words}: {done:?}");
         }
     }
-    let done = too_long(&mut under(&nodes, &["--ttl", "2s"], &["true"]));
-    assert_eq!(done.code, 0, "{done:?}");
+    too_long(&mut under(&nodes, &["--ttl", "2s"], &["true"])).ended(0);
 }
 
 /// A lease that is given in line lasts for a second at first, and the grace of a command may be longer.
@@ -122,8 +115,7 @@ async fn a_command_that_waited_in_line_begins_and_ends_by_itself() {
             .env("REDLOCK_MAX_TTL", "10s");
         command
     };
-    let blessed = run(&mut long(nodes.command(&["bless", "--yes"])));
-    assert_eq!(blessed.code, 0, "{blessed:?}");
+    run(&mut long(nodes.command(&["bless", "--yes"]))).ended(0);
     for round in 0..3 {
         let mut holds = long(under(&nodes, &[], &["sleep", "1.5"])).spawn().unwrap();
         tokio::time::sleep(Duration::from_millis(900)).await;
