@@ -69,7 +69,7 @@ pub use self::{
         FailureKind, Grant, Release, ReleaseVerdict, Releasing, RetryDecision, RetryPolicy, Rule,
         Vote, Votes, Winning,
     },
-    slab::{Places, Slab},
+    slab::{Slab, SlabMap},
     tick::{JobEntry, JobVerb, NoClaim, Window, ledger},
     time::{Instant, Timing},
     token::{Settled, TokenBlock, next_counter, settle},

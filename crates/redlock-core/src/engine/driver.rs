@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Client, ClientConfig, Instant, Now, Places, Slab};
+use redlock_proto::{Client, ClientConfig, Instant, Now, Slab, SlabMap};
 use tokio::{
     sync::{mpsc, oneshot},
     task::yield_now,
@@ -49,8 +49,8 @@ pub(super) struct Driver {
     pub(super) clock: Clock,
     pub(super) handles: WeakEngineHandle,
     /// The callers that wait for acquisitions, by the number of the acquisition.
-    pub(super) waiting: Places<AcquireCaller>,
-    pub(super) leases: Places<Lease>,
+    pub(super) waiting: SlabMap<AcquireCaller>,
+    pub(super) leases: SlabMap<Lease>,
     /// The numbers that neither an acquisition nor a lease uses any more, and that the driver must return.
     pub(super) over: Vec<u64>,
     /// The commands that the protocol has not answered yet.
@@ -93,8 +93,8 @@ impl Driver {
             closing: false,
             clock,
             handles,
-            waiting: Places::default(),
-            leases: Places::default(),
+            waiting: SlabMap::default(),
+            leases: SlabMap::default(),
             over: Vec::new(),
             asked: Slab::default(),
             links,

@@ -23,7 +23,7 @@ enum KeyList {
 /// A node remembers it as long as the longest of the leases on those slots lasts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SlotCount {
-    place: NodeKey,
+    key: NodeKey,
     count: u8,
 }
 
@@ -57,11 +57,14 @@ impl KeySet {
         keys.pop().map(Self::from).ok_or(InvalidKeySet { len: 0 })
     }
 
-    /// Returns the key of one of `count` slots, a number that nodes remember under the key `place`.
-    pub fn slot(key: NodeKey, place: NodeKey, count: u8) -> Self {
+    /// Returns the key of one of `count` slots, a number that nodes remember under `remembered`.
+    pub fn slot(key: NodeKey, remembered: NodeKey, count: u8) -> Self {
         Self {
             keys: KeyList::One(key.into()),
-            slots: Some(Arc::new(SlotCount { place, count })),
+            slots: Some(Arc::new(SlotCount {
+                key: remembered,
+                count,
+            })),
         }
     }
 
@@ -112,8 +115,8 @@ impl KeySet {
 
 impl SlotCount {
     /// Returns the key under which nodes remember it.
-    pub const fn place(&self) -> &NodeKey {
-        &self.place
+    pub const fn key(&self) -> &NodeKey {
+        &self.key
     }
 
     /// Returns the number.

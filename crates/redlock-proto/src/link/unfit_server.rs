@@ -28,7 +28,7 @@ impl UnfitServer {
         config: &LinkConfig,
         now: Instant,
     ) {
-        match server_info.place() {
+        match server_info.wrong_server() {
             None => self.0 = None,
             Some(unfit) => {
                 let reason = unfit.to_string().into();

@@ -10,7 +10,7 @@ pub struct Keyspace {
     lines: String,
     messages: String,
     /// What stands in place of the namespace on this node, with its braces, if there is something.
-    place: Option<String>,
+    tag: Option<String>,
     quarantine: Quarantine,
     /// Under which epoch the node's server is named, if others name it.
     term: Option<NamedMark>,
@@ -28,7 +28,7 @@ impl Keyspace {
             tombstones: format!("{prefix}:tomb:"),
             lines: format!("{prefix}:line:"),
             messages: format!("{prefix}:wake:"),
-            place: None,
+            tag: None,
             policy: quarantine.to_wire(),
             quarantine,
             term: None,
@@ -37,12 +37,12 @@ impl Keyspace {
 
     /// Returns the keyspace of a node that has keys under another hash tag than the namespace.
     pub fn under(&self, tag: &str) -> Self {
-        let place = format!("{{{tag}}}");
+        let tag = format!("{{{tag}}}");
         Self {
-            place: Some(place.clone()),
+            tag: Some(tag.clone()),
             term: self.term.clone(),
             policy: self.policy.clone(),
-            ..Self::new(&place, self.quarantine)
+            ..Self::new(&tag, self.quarantine)
         }
     }
 
@@ -68,9 +68,9 @@ impl Keyspace {
     /// Returns the parts of which a resource's key consists on the node.
     pub fn parts_of<'a>(&'a self, key: &'a NodeKey) -> [&'a str; 2] {
         let key = key.as_str();
-        match &self.place {
+        match &self.tag {
             // invariant: a namespace has no brace
-            Some(place) => [place, key.find('}').map_or(key, |end| &key[end + 1..])],
+            Some(tag) => [tag, key.find('}').map_or(key, |end| &key[end + 1..])],
             None => ["", key],
         }
     }

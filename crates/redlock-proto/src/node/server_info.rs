@@ -85,7 +85,7 @@ impl ServerInfo {
 
     /// Returns what keeps it from voting, if anything: the first reason of several.
     pub fn unfit(&self, quarantine: &Quarantine) -> Option<Unfit> {
-        if let Some(unfit) = self.place() {
+        if let Some(unfit) = self.wrong_server() {
             return Some(unfit);
         }
         if self.replicas > 0 && !quarantine.accepts_replicas() {
@@ -101,7 +101,7 @@ impl ServerInfo {
 
     /// Returns what keeps it from voting in its place among other servers: another server may be there for it, to which
     /// the node's name may lead by now.
-    pub(crate) const fn place(&self) -> Option<Unfit> {
+    pub(crate) const fn wrong_server(&self) -> Option<Unfit> {
         if !self.is_master {
             return Some(Unfit::Replica);
         }

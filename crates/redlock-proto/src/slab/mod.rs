@@ -1,16 +1,16 @@
-//! Slabs: what comes and goes is found by a number that says its place, and that is never taken for another's.
+//! Slabs: what comes and goes is found by a number that says its index, and that is never taken for another's.
 
-mod places;
+mod slab_map;
 
-pub use self::places::Places;
+pub use self::slab_map::SlabMap;
 
 /// Values that come and go, by numbers that the slab gives out.
 ///
-/// A number is a place, and how many numbers were given out before: it finds its value at once, and never another.
+/// A number is an index, and how many numbers were given out before: it finds its value at once, and never another.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     numbers: Numbers,
-    places: Places<T>,
+    values: SlabMap<T>,
 }
 
 impl<T> Slab<T> {
@@ -22,40 +22,40 @@ impl<T> Slab<T> {
     /// Adds a value; returns its number.
     pub fn add(&mut self, value: T) -> u64 {
         let number = self.numbers.take();
-        self.places.insert(number, value);
+        self.values.insert(number, value);
         number
     }
 
     /// Returns the value of this number, if it is there.
     pub fn get(&self, number: u64) -> Option<&T> {
-        self.places.get(number)
+        self.values.get(number)
     }
 
     /// Returns the value of this number, if it is there.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        self.places.get_mut(number)
+        self.values.get_mut(number)
     }
 
     /// Removes the value of this number; returns it, if it was there.
     pub fn remove(&mut self, number: u64) -> Option<T> {
-        let value = self.places.remove(number)?;
+        let value = self.values.remove(number)?;
         self.numbers.give_back(number);
         Some(value)
     }
 
     /// Returns how many values there are.
     pub const fn len(&self) -> usize {
-        self.places.len()
+        self.values.len()
     }
 
     /// Returns whether there are none.
     pub const fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.values.is_empty()
     }
 
     /// Returns all values, in an order that the same calls give again.
     pub fn values(&self) -> impl Iterator<Item = &T> {
-        self.places.iter().map(|(_, value)| value)
+        self.values.iter().map(|(_, value)| value)
     }
 }
 
@@ -63,29 +63,29 @@ impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self {
             numbers: Numbers::default(),
-            places: Places::default(),
+            values: SlabMap::default(),
         }
     }
 }
 
 /// Numbers for what comes and goes.
 ///
-/// A number is a place, which others have had before and will have, and how many numbers were taken before it.
+/// A number is an index, which others have had before and will have, and how many numbers were taken before it.
 ///
-/// The caller returns each number exactly once, when nothing uses it any more; its place is not reused before.
+/// The caller returns each number exactly once, when nothing uses it any more; its index is not reused before.
 #[derive(Clone, Debug, Default)]
 struct Numbers {
-    /// The free places.
+    /// The free indices.
     free: Vec<u32>,
-    places: u32,
+    indices: u32,
     taken: u64,
 }
 
 impl Numbers {
     /// Returns the number that is taken next.
     fn next(&self) -> u64 {
-        let place = self.free.last().copied().unwrap_or(self.places);
-        (self.taken << PLACE) | u64::from(place)
+        let index = self.free.last().copied().unwrap_or(self.indices);
+        (self.taken << INDEX_BITS) | u64::from(index)
     }
 
     /// Takes a number.
@@ -93,34 +93,34 @@ impl Numbers {
         let number = self.next();
         self.taken += 1;
         if self.free.pop().is_none() {
-            self.places += 1;
+            self.indices += 1;
         }
         number
     }
 
     /// Gives a number back that was taken.
     fn give_back(&mut self, number: u64) {
-        self.free.push(place(number) as u32);
-        if self.free.len() == self.places as usize && self.free.len() > FEW {
+        self.free.push(index(number) as u32);
+        if self.free.len() == self.indices as usize && self.free.len() > FEW {
             // Nothing stays of a crowd.
             self.free = Vec::new();
-            self.places = 0;
+            self.indices = 0;
         }
     }
 }
 
-/// Returns the place that a number says.
-const fn place(number: u64) -> usize {
-    (number & LAST_PLACE) as usize
+/// Returns the index that a number says.
+const fn index(number: u64) -> usize {
+    (number & INDEX_MASK) as usize
 }
 
-/// The number of bits of a number that are its place.
+/// The number of bits of a number that are its index.
 /// The others say how many numbers were taken before.
-/// They do not come round again while anything still waits under a number whose place is free.
-const PLACE: u32 = 32;
-const LAST_PLACE: u64 = (1 << PLACE) - 1;
+/// They do not come round again while anything still waits under a number whose index is free.
+const INDEX_BITS: u32 = 32;
+const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 
-/// The number of places that are kept for ever.
+/// The number of indices that are kept for ever.
 const FEW: usize = 1_024;
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_is_removed_twice_leaves_one_place() {
+    fn a_value_that_is_removed_twice_leaves_one_index() {
         let mut slab = Slab::default();
         let first = slab.add("first");
         assert_eq!(slab.remove(first), Some("first"));
@@ -140,16 +140,16 @@ mod tests {
     }
 
     #[test]
-    fn places_are_used_again_and_numbers_are_not() {
+    fn indices_are_used_again_and_numbers_are_not() {
         let mut numbers = Numbers::default();
         let first = numbers.take();
         let second = numbers.take();
-        assert_ne!(place(first), place(second));
+        assert_ne!(index(first), index(second));
         numbers.give_back(first);
         let third = numbers.take();
-        assert_eq!(place(third), place(first));
+        assert_eq!(index(third), index(first));
         assert_ne!(third, first);
-        assert_ne!(place(numbers.next()), place(second));
+        assert_ne!(index(numbers.next()), index(second));
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         }
         assert_eq!(numbers.free.capacity(), 0);
         let next = numbers.take();
-        assert_eq!(place(next), 0);
+        assert_eq!(index(next), 0);
         assert!(!crowd.contains(&next));
     }
 }

@@ -64,8 +64,8 @@ impl JobEntry {
         self.token == Self::NO_TOKEN
     }
 
-    /// Returns its place in its series: a line after it has a greater one.
-    pub fn place(&self) -> (Tick, u8) {
+    /// Returns its order in its series: a line after it has a greater one.
+    pub fn order(&self) -> (Tick, u8) {
         (self.tick, self.attempt)
     }
 
@@ -109,7 +109,7 @@ impl JobEntry {
 
     /// Returns whether it is about the same run as another.
     pub(crate) fn is_same_run(&self, other: &Self) -> bool {
-        let key = |entry: &Self| (entry.series, entry.place(), entry.token);
+        let key = |entry: &Self| (entry.series, entry.order(), entry.token);
         key(self) == key(other)
     }
 }

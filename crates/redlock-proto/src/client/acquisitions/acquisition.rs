@@ -53,10 +53,10 @@ pub(super) enum AcquisitionPhase {
     Pausing {
         timer: TimerKey,
     },
-    /// It waits for its turn to ask nodes, at this place.
+    /// It waits for its turn to ask nodes, under this number.
     Queued {
         timer: TimerKey,
-        place: u64,
+        number: u64,
     },
 }
 

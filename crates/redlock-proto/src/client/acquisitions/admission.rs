@@ -23,16 +23,16 @@ pub(super) struct AdmissionQueue {
 
 impl AdmissionQueue {
     fn enter(&mut self, id: u64) -> u64 {
-        let place = self.next;
+        let number = self.next;
         self.next += 1;
-        self.waiting.insert(place, id);
-        place
+        self.waiting.insert(number, id);
+        number
     }
 
     /// Takes an acquisition out that does not wait any more.
     pub(super) fn leave(&mut self, phase: &AcquisitionPhase) {
-        if let AcquisitionPhase::Queued { place, .. } = phase {
-            self.waiting.remove(place);
+        if let AcquisitionPhase::Queued { number, .. } = phase {
+            self.waiting.remove(number);
         }
     }
 }
@@ -57,7 +57,7 @@ impl Acquisitions {
         }
         acquisition.phase = AcquisitionPhase::Queued {
             timer: cx.timers.set(until, Timer::Retry(id)),
-            place: self.queue.enter(id),
+            number: self.queue.enter(id),
         };
         self.acquisitions.insert(id, acquisition);
     }

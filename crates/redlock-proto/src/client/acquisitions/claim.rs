@@ -74,7 +74,7 @@ impl Claiming {
     /// Returns why the tick cannot be claimed, if a node has seen it pass.
     pub(super) fn passed(&self) -> Option<NotClaimed> {
         let last = self.last.as_ref()?;
-        (last.place() >= (self.claim.tick, self.claim.attempt)).then(|| NotClaimed::Passed {
+        (last.order() >= (self.claim.tick, self.claim.attempt)).then(|| NotClaimed::Passed {
             watermark: last.tick,
             last: RunRecord::of(last),
         })
@@ -117,9 +117,9 @@ impl Claiming {
     /// Remembers the newest run that a node has reported.
     fn note_last(&mut self, last: &JobEntry) {
         let is_news = self.last.as_ref().is_none_or(|known| {
-            known.place() < last.place()
+            known.order() < last.order()
                 // A node may have kept only the tick of the run.
-                || known.place() == last.place() && known.is_anchor()
+                || known.order() == last.order() && known.is_anchor()
                 // Of what nodes say of one run, its end counts.
                 || known.is_same_run(last) && RunRecord::of(known).is_some_and(|run| run.is_open())
         });

@@ -24,14 +24,14 @@ use super::{
     timers::Timer,
 };
 use crate::{
-    AttemptVerdict, Failure, FailureKind, Instant, NodeAnswer, NodeOutcome, Places, Reply,
-    RetryDecision,
+    AttemptVerdict, Failure, FailureKind, Instant, NodeAnswer, NodeOutcome, Reply, RetryDecision,
+    SlabMap,
 };
 
 /// The acquisitions that are under way, by number.
 #[derive(Debug, Default)]
 pub(super) struct Acquisitions {
-    acquisitions: Places<Acquisition>,
+    acquisitions: SlabMap<Acquisition>,
     queue: AdmissionQueue,
 }
 

@@ -13,13 +13,13 @@ pub(super) use self::{
     release::{released, send_release},
 };
 use super::{Acquire, Effect, Notice, Now, context::Context, timers::Timer};
-use crate::{Instant, KeySet, LeaseAction, LeaseState, NodeKey, OwnerId, Places, TokenBlock};
+use crate::{Instant, KeySet, LeaseAction, LeaseState, NodeKey, OwnerId, SlabMap, TokenBlock};
 
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     // In boxes, so that they stay where they are while others come and go.
-    held: Places<Box<WonLease>>,
+    held: SlabMap<Box<WonLease>>,
     /// The least drift that any of them allows for, or less: nothing is known of it before the first look.
     least_drift: Duration,
     /// The leases whose renewals the client was behind with, when last looked at.

@@ -106,7 +106,7 @@ impl Store {
                 if self.is_owner(lock, **owner) {
                     let newer = self
                         .newest(job, entry.series)
-                        .filter(|last| last.place() >= entry.place() && *last != entry);
+                        .filter(|last| last.order() >= entry.order() && *last != entry);
                     if let Some(newer) = newer {
                         return Ok(Reply::NoClaim(NoClaim::Passed(newer.clone())));
                     }
@@ -154,7 +154,7 @@ impl Store {
         now: u64,
     ) -> Option<NoClaim> {
         if let Some(last) = last
-            && last.place() >= (tick, attempt)
+            && last.order() >= (tick, attempt)
         {
             return Some(NoClaim::Passed(last.clone()));
         }
@@ -198,7 +198,7 @@ impl Store {
     /// Makes the entry's tick the watermark of its series.
     fn advance(&mut self, job: &NodeKey, entry: &JobEntry) {
         let newest = self.newest(job, entry.series);
-        if newest.is_some_and(|last| last.place() >= entry.place()) {
+        if newest.is_some_and(|last| last.order() >= entry.order()) {
             return;
         }
         let runs = self.jobs.entry(job.clone()).or_default();

@@ -9,9 +9,9 @@ type Remembered = HashMap<NodeKey, (u8, u64)>;
 
 impl Store {
     /// Returns the number of slots that is remembered under this key at `time`, and for how many milliseconds.
-    pub fn slots(&self, place: &NodeKey, time: NodeTime) -> Option<(u8, u64)> {
+    pub fn slots(&self, key: &NodeKey, time: NodeTime) -> Option<(u8, u64)> {
         let now = time.as_millis();
-        let (count, until) = self.slots.get(place).copied()?;
+        let (count, until) = self.slots.get(key).copied()?;
         (until >= now).then(|| (count, (until - now).max(1)))
     }
 }
@@ -19,10 +19,10 @@ impl Store {
 /// Forgets the number of slots of these keys if its time is over.
 pub(super) fn forget(remembered: &mut Remembered, (keys, mode): (&KeySet, LockMode), now: u64) {
     if let Some(slots) = keys.slots_in(mode)
-        && let Some((_, until)) = remembered.get(slots.place())
+        && let Some((_, until)) = remembered.get(slots.key())
         && *until < now
     {
-        remembered.remove(slots.place());
+        remembered.remove(slots.key());
     }
 }
 
@@ -33,7 +33,7 @@ pub(super) fn others(
     now: u64,
 ) -> Option<Reply> {
     let slots = keys.slots_in(mode)?;
-    let (count, until) = *remembered.get(slots.place())?;
+    let (count, until) = *remembered.get(slots.key())?;
     (count != slots.count()).then(|| Reply::OtherSlots {
         count,
         remaining: Duration::from_millis(until.saturating_sub(now).max(1)),
@@ -45,8 +45,8 @@ pub(super) fn keep(remembered: &mut Remembered, (keys, mode): (&KeySet, LockMode
     let Some(slots) = keys.slots_in(mode) else {
         return;
     };
-    let (place, count) = (slots.place(), slots.count());
-    let (kept, end) = remembered.entry(place.clone()).or_insert((count, until));
+    let (key, count) = (slots.key(), slots.count());
+    let (kept, end) = remembered.entry(key.clone()).or_insert((count, until));
     if *kept == count {
         *end = until.max(*end);
     }

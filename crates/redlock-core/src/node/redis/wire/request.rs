@@ -37,7 +37,7 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Encoded) {
                 Verb::Extend { .. } | Verb::Release { .. } => {}
             }
             if let Some(slots) = slots_of(*verb, *mode, locked) {
-                keys.push_key(keyspace, slots.place());
+                keys.push_key(keyspace, slots.key());
             }
             if request.looks_at_line() {
                 keys.push_line(keyspace, locked.first());

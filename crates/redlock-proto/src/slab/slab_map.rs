@@ -1,12 +1,12 @@
-use super::{FEW, place};
+use super::{FEW, index};
 
 /// Values that go by the numbers of a [`Slab`](super::Slab).
 ///
-/// They stay together however far their places are apart, so that a few of a hundred thousand numbers need little memory.
-/// A number that no slab gave out may be a high place, and each place below it needs four bytes.
+/// They stay together however far their indices are apart, so that a few of a hundred thousand numbers need little memory.
+/// A number that no slab gave out may be a high index, and each index below it needs four bytes.
 #[derive(Clone, Debug)]
-pub struct Places<T> {
-    /// Where the entry of each place is, if it has one.
+pub struct SlabMap<T> {
+    /// Where the entry of each index is, if it has one.
     ///
     /// It is not looked after when an entry goes: the entry that is found by it says whose it is.
     at: Vec<u32>,
@@ -15,23 +15,23 @@ pub struct Places<T> {
     free: Vec<u32>,
 }
 
-impl<T> Places<T> {
+impl<T> SlabMap<T> {
     /// Has a value go by this number; returns the one that did before.
     pub fn insert(&mut self, number: u64, value: T) -> Option<T> {
-        let place = place(number);
-        if let Some((at, _)) = self.at(place) {
+        let index = index(number);
+        if let Some((at, _)) = self.at(index) {
             let before = self.entries[at].replace((number, value));
             return before.map(|(_, before)| before);
         }
-        if self.at.len() <= place {
-            self.at.resize(place + 1, 0);
+        if self.at.len() <= index {
+            self.at.resize(index + 1, 0);
         }
         if let Some(at) = self.free.pop() {
-            self.at[place] = at;
+            self.at[index] = at;
             self.entries[at as usize] = Some((number, value));
         } else {
-            // invariant: there are at most as many entries as places, and a place has 32 bits of a number
-            self.at[place] = self.entries.len() as u32;
+            // invariant: there are at most as many entries as indices, and an index has 32 bits of a number
+            self.at[index] = self.entries.len() as u32;
             self.entries.push(Some((number, value)));
         }
         None
@@ -94,19 +94,19 @@ impl<T> Places<T> {
     }
 
     fn find(&self, number: u64) -> Option<usize> {
-        let (at, known) = self.at(place(number))?;
+        let (at, known) = self.at(index(number))?;
         (known == number).then_some(at)
     }
 
-    /// Returns where the entry of a place is, and its number.
-    fn at(&self, at_place: usize) -> Option<(usize, u64)> {
-        let at = *self.at.get(at_place)? as usize;
+    /// Returns where the entry of an index is, and its number.
+    fn at(&self, at_index: usize) -> Option<(usize, u64)> {
+        let at = *self.at.get(at_index)? as usize;
         let (number, _) = self.entries.get(at)?.as_ref()?;
-        (place(*number) == at_place).then_some((at, *number))
+        (index(*number) == at_index).then_some((at, *number))
     }
 }
 
-impl<T> Default for Places<T> {
+impl<T> Default for SlabMap<T> {
     fn default() -> Self {
         Self {
             at: Vec::new(),
@@ -126,47 +126,47 @@ mod tests {
     use crate::slab::Numbers;
 
     #[test]
-    fn a_number_that_was_given_back_is_not_that_of_the_next_value_in_its_place() {
-        let (mut numbers, mut places) = (Numbers::default(), Places::default());
+    fn a_number_that_was_given_back_is_not_that_of_the_next_value_at_its_index() {
+        let (mut numbers, mut indices) = (Numbers::default(), SlabMap::default());
         let first = numbers.take();
-        places.insert(first, "first");
-        assert_eq!(places.remove(first), Some("first"));
+        indices.insert(first, "first");
+        assert_eq!(indices.remove(first), Some("first"));
         numbers.give_back(first);
         let second = numbers.take();
-        places.insert(second, "second");
-        assert_eq!(place(first), place(second));
-        assert_eq!(places.get(first), None);
-        assert_eq!(places.remove(first), None);
-        assert_eq!(places.get(second), Some(&"second"));
+        indices.insert(second, "second");
+        assert_eq!(index(first), index(second));
+        assert_eq!(indices.get(first), None);
+        assert_eq!(indices.remove(first), None);
+        assert_eq!(indices.get(second), Some(&"second"));
     }
 
     #[test]
     fn values_need_the_memory_of_as_many_as_there_were_at_once() {
-        let (mut numbers, mut places) = (Numbers::default(), Places::default());
+        let (mut numbers, mut indices) = (Numbers::default(), SlabMap::default());
         for _ in 0..10 * FEW {
             numbers.take();
         }
         for _ in 0..100 {
             let number = numbers.take();
-            places.insert(number, [0_u64; 1_000]);
-            places.remove(number);
+            indices.insert(number, [0_u64; 1_000]);
+            indices.remove(number);
         }
-        assert_eq!(places.entries.len(), 1);
+        assert_eq!(indices.entries.len(), 1);
         let kept = numbers.take();
-        places.insert(kept, [0_u64; 1_000]);
+        indices.insert(kept, [0_u64; 1_000]);
         for _ in 0..100 {
             let number = numbers.take();
-            places.insert(number, [0_u64; 1_000]);
-            places.remove(number);
+            indices.insert(number, [0_u64; 1_000]);
+            indices.remove(number);
         }
-        assert_eq!((places.len(), places.entries.len()), (1, 2));
+        assert_eq!((indices.len(), indices.entries.len()), (1, 2));
     }
 
     proptest! {
         /// The same as a map, whatever comes and goes.
         #[test]
         fn values_are_found_by_their_numbers(ops in prop::collection::vec(0..100_usize, 0..300)) {
-            let (mut numbers, mut places) = (Numbers::default(), Places::default());
+            let (mut numbers, mut indices) = (Numbers::default(), SlabMap::default());
             let (mut map, mut gone) = (HashMap::new(), Vec::new());
             let mut live: Vec<u64> = Vec::new();
             for (count, op) in ops.into_iter().enumerate() {
@@ -174,26 +174,26 @@ mod tests {
                     0..40 => live.push(numbers.take()),
                     40..60 if !live.is_empty() => {
                         let number = live[op % live.len()];
-                        prop_assert_eq!(places.insert(number, count), map.insert(number, count));
+                        prop_assert_eq!(indices.insert(number, count), map.insert(number, count));
                     }
                     60..75 if !live.is_empty() => {
                         let number = live[op % live.len()];
-                        prop_assert_eq!(places.remove(number), map.remove(&number));
+                        prop_assert_eq!(indices.remove(number), map.remove(&number));
                     }
                     _ if !live.is_empty() => {
                         let number = live.swap_remove(op % live.len());
-                        prop_assert_eq!(places.remove(number), map.remove(&number));
+                        prop_assert_eq!(indices.remove(number), map.remove(&number));
                         numbers.give_back(number);
                         gone.push(number);
                     }
                     _ => {}
                 }
                 for number in live.iter().chain(&gone) {
-                    prop_assert_eq!(places.get(*number), map.get(number));
-                    prop_assert_eq!(places.contains(*number), map.contains_key(number));
+                    prop_assert_eq!(indices.get(*number), map.get(number));
+                    prop_assert_eq!(indices.contains(*number), map.contains_key(number));
                 }
-                prop_assert_eq!(places.len(), map.len());
-                let all: HashMap<_, _> = places.iter().map(|(number, value)| (number, *value)).collect();
+                prop_assert_eq!(indices.len(), map.len());
+                let all: HashMap<_, _> = indices.iter().map(|(number, value)| (number, *value)).collect();
                 prop_assert_eq!(&all, &map);
             }
         }
