@@ -19,8 +19,6 @@ pub struct Connect {
     pub node_timeout: Option<Duration>,
     /// Whether it vouches for the nodes, so that they vote at once.
     pub vouches: bool,
-    /// Whether masters vote that have replicas.
-    pub accepts_replicas: bool,
 }
 
 impl Connect {
@@ -32,7 +30,6 @@ impl Connect {
             max_ttl: LONGEST,
             node_timeout: None,
             vouches: true,
-            accepts_replicas: false,
         }
     }
 
@@ -42,11 +39,7 @@ impl Connect {
         if let Some(limit) = self.node_timeout {
             builder = builder.node_timeout(limit);
         }
-        if self.accepts_replicas {
-            builder.expert(|expert| expert.accept_replicas = true)
-        } else {
-            builder
-        }
+        builder
     }
 
     /// A client that is connected to a majority of the nodes.

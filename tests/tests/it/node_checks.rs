@@ -232,7 +232,7 @@ async fn a_client_of_another_version_gets_nothing_and_is_told_why() {
 
 // Shows: E12.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s16_a_master_with_a_replica_does_not_vote_unless_that_is_accepted() {
+async fn s16_a_master_with_a_replica_does_not_vote_but_by_best_effort() {
     let nodes = Nodes::start(4);
     let urls = || nodes.urls().into_iter().take(3);
     let port = nodes[2].port().to_string();
@@ -246,13 +246,10 @@ async fn s16_a_master_with_a_replica_does_not_vote_unless_that_is_accepted() {
     let copied = NotAVote::Unfit(Unfit::HasReplicas);
     assert_eq!(reason(&redlock, 2).await, copied);
     goes_on(&redlock).await;
-    let accepting = builder(urls(), TTL)
-        .expert(|expert| expert.accept_replicas = true)
-        .build()
-        .await
-        .unwrap();
-    voting(&accepting, 3, SOON).await;
-    goes_on(&accepting).await;
+    let effort = Redlock::builder().best_effort(nodes[2].url());
+    let effort = effort.namespace("effort").ttl(TTL).build().await.unwrap();
+    voting(&effort, 1, SOON).await;
+    goes_on(&effort).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -126,7 +126,7 @@ impl Examined<'_> {
         let info = &self.facts.info;
         let after = rounded(Duration::from_secs(seconds));
         let (found, advice) = if info.number("connected_slaves") > Some(0) {
-            if !self.settings.config.expert.accept_replicas && !self.place.follows_failovers {
+            if !self.place.follows_failovers {
                 // It does not vote.
                 return;
             }

@@ -130,6 +130,12 @@ async fn the_doctor_says_which_sentinels_count() {
     let informants = &examined.json["nodes"][1]["informants"];
     let all = serde_json::json!({"counted": 3, "asked": 3, "answering": 3, "on_roll": 3});
     assert_eq!(*informants, all, "{examined:?}");
+    let backlog = ["CONFIG", "SET", "repl-backlog-ttl", "3600"];
+    set.masters[0].command(&backlog).unwrap();
+    doctor(&urls).one(
+        "replicas",
+        "warning lock-0 … 1 h after … repl-backlog-ttl 0",
+    );
 
     let name = set.sentinels[0].address();
     let one = doctor(&format!("redis+sentinel://{name}/lock-1"));

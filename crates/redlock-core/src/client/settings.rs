@@ -95,9 +95,6 @@ impl Settings {
         if self.expert.dangerous_trust_persistence {
             quarantine = quarantine.trusting_persistence();
         }
-        if self.expert.accept_replicas {
-            quarantine = quarantine.accepting_replicas();
-        }
         if self.follows_failovers {
             quarantine = quarantine.following_failovers();
         }
@@ -143,13 +140,8 @@ impl Settings {
             let message = format!("{} is not between 0 and 0.25", self.clock_rate_error);
             return Err(BuildError::misuse("clock_rate_error", message));
         }
-        let expert = &self.expert;
-        if self.follows_failovers && expert.dangerous_trust_persistence {
+        if self.follows_failovers && self.expert.dangerous_trust_persistence {
             let message = "has dangerous_trust_persistence, and Sentinels or a Cluster name a node's server: one that they promote has forgotten leases and would vote at once; leave the setting out";
-            return Err(BuildError::misuse("expert", message));
-        }
-        if expert.accept_replicas && expert.dangerous_trust_persistence {
-            let message = "has accept_replicas and dangerous_trust_persistence: a replica that takes its master's place may have forgotten leases and would vote at once; leave one of the settings out";
             return Err(BuildError::misuse("expert", message));
         }
         self.timing(self.ttl, Duration::ZERO)

@@ -25,7 +25,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("CLOCK_RATE_ERROR", "in a file or by the builder"),
     ("CONNECT_LAZILY", "by the builder"),
     ("VERBATIM_KEYS", EXPERT),
-    ("ACCEPT_REPLICAS", EXPERT),
     ("TRUST_PERSISTENCE", EXPERT),
     ("GUESS_FENCING_FLOOR", EXPERT),
 ];
@@ -123,8 +122,13 @@ mod tests {
                 assert!(refused.is_some_and(|text| text.ends_with(place)));
             }
         }
-        let gone = refused("REDLOCK_DANGEROUS_TRUST_DELAYED_RESTARTS").unwrap_or_default();
-        assert!(gone.contains("leave it out"), "{gone}");
+        for name in [
+            "REDLOCK_DANGEROUS_TRUST_DELAYED_RESTARTS",
+            "REDLOCK_ACCEPT_REPLICAS",
+        ] {
+            let gone = refused(name).unwrap_or_default();
+            assert!(gone.contains("leave it out"), "{name}: {gone}");
+        }
     }
 
     #[test]

@@ -19,10 +19,10 @@ use serde::Deserialize;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("redlock.toml");
-/// // Each node has a replica, and a Sentinel that may promote it.
-/// std::fs::write(&path, "[expert]\naccept_replicas = true")?;
+/// // Each node writes every command to disk before it answers.
+/// std::fs::write(&path, "[expert]\ndangerous_trust_persistence = true")?;
 /// let config = Config::from_file(&path)?;
-/// assert!(config.expert.accept_replicas);
+/// assert!(config.expert.dangerous_trust_persistence);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -41,29 +41,6 @@ pub struct Expert {
     /// namespace, such as `{redlock}:counters`: clients with a namespace may use the same nodes.
     pub verbatim_keys: bool,
 
-    /// Lets a master that has replicas vote.
-    ///
-    /// By default it does not vote: a replica that takes its master's place has forgotten leases, and does not vote for
-    /// `max_ttl` and a little more.
-    /// With this setting, Sentinel may watch the masters, and replicas may copy them for other reasons.
-    /// With every vote the node compares the run of the server and its data with its mark.
-    /// So each promotion begins such a quarantine, and so does a master's return to its place.
-    ///
-    /// Exclusion then also rests on the old master: it must grant nothing after the promotion of another server, because the
-    /// node would have two votes.
-    /// A master that Sentinels cannot reach, and some clients can, goes on, unless it refuses to write by itself.
-    /// So set `min-replicas-to-write` to the number of replicas of each master, and `min-replicas-max-lag` to less than
-    /// `down-after-milliseconds` of the Sentinels, by a second or more.
-    /// The client does not check this.
-    ///
-    /// A node's URL may have a name that leads to the promoted server after a failover: the client leaves a server that has
-    /// become a replica within six seconds, also if the connection stands, and resolves the name again once a second.
-    /// A master also seems to have other data when its first replica attaches, and when its last one has been gone for
-    /// `repl-backlog-ttl` (an hour by default).
-    /// So attach replicas to one master at a time, and set `repl-backlog-ttl 0`; otherwise a broken link to all replicas
-    /// takes all votes at once, an hour later.
-    pub accept_replicas: bool,
-
     /// Lets a node vote at once after a restart if it still has its data.
     ///
     /// By default a node that restarted, was promoted, or has lost its data does not vote for `max_ttl` and a
@@ -73,7 +50,6 @@ pub struct Expert {
     /// With `no-appendfsync-on-rewrite yes`, a server does not do that while it rewrites its file.
     /// With `appendfsync everysec`, a single `kill -9` has lost thousands of acknowledged writes.
     /// All clients of a namespace must use the same setting; a node with `appendonly no` does not vote under it.
-    /// The client refuses it together with `accept_replicas`.
     pub dangerous_trust_persistence: bool,
 
     /// Lets a node that lost its fencing counters vote again, although the client cannot reach enough other nodes to
@@ -98,17 +74,22 @@ pub(super) fn removed(setting: &str) -> Option<&'static str> {
     found.map(|(_, advice)| *advice)
 }
 
-const REMOVED: [(&str, &str); 1] = [(
-    "trust_delayed_restarts",
-    "was removed; leave it out: a master that delays its restarts is quarantined after them, too",
-)];
+const REMOVED: [(&str, &str); 2] = [
+    (
+        "trust_delayed_restarts",
+        "was removed; leave it out: a master that delays its restarts is quarantined after them, too",
+    ),
+    (
+        "accept_replicas",
+        "was removed; leave it out, and name the Sentinels or the Cluster in the node's URL (redis+sentinel://, redis+cluster://), or use best_effort",
+    ),
+];
 
 impl Expert {
     /// Returns the settings that are on in one of the two.
     pub(super) fn union(self, other: Self) -> Self {
         Self {
             verbatim_keys: self.verbatim_keys | other.verbatim_keys,
-            accept_replicas: self.accept_replicas | other.accept_replicas,
             dangerous_trust_persistence: self.dangerous_trust_persistence
                 | other.dangerous_trust_persistence,
             dangerous_guess_fencing_floor: self.dangerous_guess_fencing_floor

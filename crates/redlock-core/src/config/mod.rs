@@ -305,17 +305,16 @@ mod tests {
 
     #[test]
     fn a_setting_for_experts_that_one_of_two_configurations_has_is_set() {
-        let file = "[expert]\naccept_replicas = true\ndangerous_trust_persistence = true";
+        let file = "[expert]\ndangerous_trust_persistence = true";
         let file = toml::from_str::<Config>(file).unwrap();
         let mut flags = Config::default();
         flags.expert.verbatim_keys = true;
         let Expert {
             verbatim_keys,
-            accept_replicas,
             dangerous_trust_persistence,
             dangerous_guess_fencing_floor,
         } = file.overridden_by(flags).expert;
-        assert!(verbatim_keys && accept_replicas && dangerous_trust_persistence);
+        assert!(verbatim_keys && dangerous_trust_persistence);
         assert!(!dangerous_guess_fencing_floor);
     }
 

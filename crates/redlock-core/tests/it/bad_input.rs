@@ -165,14 +165,6 @@ async fn what_trusts_a_restart_is_refused_where_sentinels_promote_replicas() {
     let cluster = Redlock::builder().node("redis+cluster://c1,c2");
     let error = refused(cluster.expert(set)).await;
     assert!(error.to_string().contains("a Cluster"), "{error}");
-    let both = Redlock::builder()
-        .node("redis://10.0.0.1")
-        .expert(|expert| {
-            expert.accept_replicas = true;
-            expert.dangerous_trust_persistence = true;
-        });
-    let error = refused(both).await;
-    assert!(error.to_string().contains("accept_replicas"), "{error}");
 }
 
 #[tokio::test]

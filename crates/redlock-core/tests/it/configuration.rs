@@ -48,6 +48,10 @@ fn the_error_of_a_file_names_the_line_and_the_setting_and_never_repeats_a_value(
             "2: expert.dangerous_trust_delayed_restarts: was removed; leave it out: ",
         ),
         (
+            "[expert]\naccept_replicas = false".to_owned(),
+            "2: expert.accept_replicas: was removed; leave it out, and name the Sentinels",
+        ),
+        (
             format!("ttl = '{url}'"),
             "1: ttl: invalid value: string, expected a time",
         ),

@@ -18,7 +18,6 @@ pub struct Quarantine {
     /// In parts of a million.
     clock_rate_error: u64,
     trust_persistence: bool,
-    accept_replicas: bool,
     guess_floors: bool,
     follow_failovers: bool,
     is_best_effort: bool,
@@ -47,7 +46,6 @@ impl Quarantine {
                 .try_into()
                 .unwrap_or(u64::MAX),
             trust_persistence: false,
-            accept_replicas: false,
             guess_floors: false,
             follow_failovers: false,
             is_best_effort: false,
@@ -61,17 +59,6 @@ impl Quarantine {
     /// A node that has lost its data is quarantined all the same.
     pub const fn trusting_persistence(mut self) -> Self {
         self.trust_persistence = true;
-        self
-    }
-
-    /// Lets a master vote that has replicas.
-    ///
-    /// Exclusion then also rests on the old master, which must grant nothing after the promotion.
-    /// A replica that takes the master's place is quarantined, as is a master that takes its own place back, because
-    /// both are noticed in every vote.
-    /// Each promotion costs a vote for [`length`](Self::length).
-    pub const fn accepting_replicas(mut self) -> Self {
-        self.accept_replicas = true;
         self
     }
 
@@ -94,7 +81,6 @@ impl Quarantine {
     /// one lease for up to [`max_ttl`](Self::max_ttl).
     pub const fn best_effort(mut self) -> Self {
         self.length = 0;
-        self.accept_replicas = true;
         self.is_best_effort = true;
         self
     }
@@ -149,7 +135,7 @@ impl Quarantine {
 
     /// Returns whether a master votes that has replicas.
     pub const fn accepts_replicas(&self) -> bool {
-        self.accept_replicas
+        self.is_best_effort
     }
 
     /// Returns what nodes remember of it and compare, such as `30000ms,10000ppm,v4`: what its length rests on, and the

@@ -136,10 +136,10 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replica => f.write_str(
-                "it is a replica; give the address of a master that nothing else replaces",
+                "it is a replica; give the address of a master that nothing else replaces, or name its Sentinels or its Cluster in the URL (redis+sentinel://, redis+cluster://)",
             ),
             Self::HasReplicas => f.write_str(
-                "it has replicas, and a replica that takes its place has forgotten leases; remove them, or set accept_replicas and bear a quarantine at each promotion",
+                "it has replicas, and a replica that takes its place has forgotten leases; remove them, or name its Sentinels or its Cluster in the URL (redis+sentinel://, redis+cluster://), or use best_effort",
             ),
             Self::Cluster => {
                 f.write_str("it is part of a cluster; the URL of a Cluster begins with redis+cluster://")

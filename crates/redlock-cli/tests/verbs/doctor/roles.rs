@@ -6,7 +6,7 @@ use std::{
 
 use redlock_sandbox::{ServerBinary, ServerOptions};
 
-use crate::kit::{ConfigFile, Nodes, Relay, Running, eventually};
+use crate::kit::{Nodes, Relay, Running, eventually};
 
 #[tokio::test]
 async fn replicas_and_masters_with_replicas_do_not_vote_and_a_promotion_is_noticed() {
@@ -20,7 +20,9 @@ async fn replicas_and_masters_with_replicas_do_not_vote_and_a_promotion_is_notic
     );
     let replicas = examined.found("replicas");
     assert!(
-        replicas.iter().all(|line| line.contains("accept_replicas")),
+        replicas
+            .iter()
+            .all(|line| line.contains("redis+sentinel://")),
         "{replicas:?}"
     );
 
@@ -75,16 +77,8 @@ async fn a_master_that_has_a_replica_is_told_so() {
     let three = nodes.urls().into_iter().take(3).collect();
     let nodes = nodes.at(three);
     let examined = nodes.doctor(&[]);
-    examined.one("replicas", "failure … it has replicas … accept_replicas");
+    examined.one("replicas", "failure … it has replicas … redis+sentinel://");
     assert_eq!(examined.code, 2);
-
-    let file = ConfigFile::of("[expert]\naccept_replicas = true\n");
-    let config = ["--config", file.path()];
-    let examined = nodes.doctor(&config);
-    examined.one("replicas", "warning … 1 h after … repl-backlog-ttl 0");
-    nodes.set(0, "repl-backlog-ttl", "0");
-    let examined = nodes.doctor(&config);
-    assert!(examined.found("replicas").is_empty(), "{examined:?}");
 }
 
 /// The last one to go takes the vote along, later; by then, the same may be so of other masters.
@@ -107,14 +101,10 @@ async fn a_master_whose_replicas_have_gone_is_told_what_that_costs_and_when() {
     nodes.bless().await;
     let three = nodes.urls().into_iter().take(3).collect();
     let nodes = nodes.at(three);
-    let file = ConfigFile::of("[expert]\naccept_replicas = true\n");
-    let accepting = ["--strict", "--config", file.path()];
     let node = nodes[0].address().to_string();
-    for arguments in [&["--strict"][..], &accepting] {
-        let examined = nodes.doctor(arguments);
-        examined.one("replicas", &format!("warning … {node} … loses its vote within 1 h of its last replica's leaving … repl-backlog-ttl 0"));
-        assert_eq!((examined.code, &examined.json["votes"]), (1, &3.into()));
-    }
+    let examined = nodes.doctor(&["--strict"]);
+    examined.one("replicas", &format!("warning … {node} … loses its vote within 1 h of its last replica's leaving … repl-backlog-ttl 0"));
+    assert_eq!((examined.code, &examined.json["votes"]), (1, &3.into()));
     nodes.set(0, "repl-backlog-ttl", "0");
     let examined = nodes.doctor(&["--strict"]);
     assert!(examined.found("replicas").is_empty(), "{examined:?}");
