@@ -4,8 +4,14 @@
 mod control;
 mod data;
 #[cfg(feature = "test-util")]
+mod fleet;
+#[cfg(feature = "test-util")]
 mod job_clock;
+#[cfg(feature = "test-util")]
+mod logged;
+mod pulse;
 mod real_servers;
 mod replicas;
+mod schedule;
 mod service;
 mod setup;
