@@ -1,4 +1,4 @@
-//! The job adapter, over real servers and over nodes in memory.
+//! The job adapter, over nodes in memory.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod control;
@@ -10,8 +10,6 @@ mod job_clock;
 #[cfg(feature = "test-util")]
 mod logged;
 mod pulse;
-mod real_servers;
-mod replicas;
 mod schedule;
 mod service;
 mod setup;

@@ -130,23 +130,6 @@ async fn a_run_that_lost_its_lease_is_started_again_by_the_same_replica_if_there
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_no_more_runs_than_were_asked_for() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let (first, second) = (
-        fleet.member(0, job(&starts, 9, 2)).await,
-        fleet.member(0, job(&starts, 9, 2)).await,
-    );
-    first.wake_at(3_000).await;
-    second.wake_at(3_200).await;
-    for second in [5, 15, 25, 35] {
-        fleet.sleep_until(second * 1_000).await;
-        fleet.nodes.iter().for_each(MemoryNode::drop_locks);
-    }
-    fleet.until(55).await;
-    assert_eq!(starts.list(), [3, 3].map(tick));
-}
-
-#[tokio::test(start_paused = true)]
 async fn fencing_tokens_grow_from_attempt_to_attempt_and_to_the_next_tick() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let tokens = Arc::new(Mutex::new(Vec::new()));
@@ -173,24 +156,6 @@ async fn fencing_tokens_grow_from_attempt_to_attempt_and_to_the_next_tick() {
     let tokens = tokens.lock().unwrap().clone();
     assert_eq!(starts.list(), [3, 3, 63].map(tick));
     assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replica_that_comes_back_starts_again_what_it_left() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let first = fleet.member(0, job(&starts, 1, 3)).await;
-    first.wake_at(3_000).await;
-    fleet.until(5).await;
-    first.crash().await;
-    let mut again = fleet
-        .member(0, job(&starts, 1, 3).missed(Missed::Latest))
-        .await;
-    again.begin().await;
-    let report = again.report().await;
-    assert_eq!(
-        (report.tick(), report.outcome(), report.attempt()),
-        (tick(3), Outcome::Ok, 2)
-    );
 }
 
 // Shows: R6.1.

@@ -1,7 +1,5 @@
 //! Backfills: the ticks of a range, which replicas run after they were due.
 
-use chrono_tz::Europe::Berlin;
-
 use super::*;
 use redlock_cron::{
     ControlErrorKind, Delivery, MOST_BACKFILLED, Missed, Overlap, REQUEST_LIFETIME, Trigger,
@@ -344,25 +342,6 @@ async fn a_tick_that_is_to_run_again_runs_once_more_though_it_has_ended_well() {
     }
     client.close().await;
     assert_eq!(starts.list(), [hour(2), hour(1), hour(0), hour(1), hour(1)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn ticks_are_those_of_the_schedule_in_its_zone_when_clocks_change() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || starts.in_zone("0 30 2 * * *", Berlin);
-    let _hosts = fleet.hosts(job).await;
-    let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
-    // At half past two there is no such time on the 29th.
-    fleet
-        .backfill(utc("2026-03-28T00:00:00Z"), utc("2026-03-30T00:30:00Z"))
-        .await;
-    pass(30).await;
-    let ticks = [
-        "2026-03-28T01:30:00Z",
-        "2026-03-29T01:00:00Z",
-        "2026-03-30T00:30:00Z",
-    ];
-    assert_eq!(starts.list(), ticks.map(utc));
 }
 
 #[tokio::test(start_paused = true)]

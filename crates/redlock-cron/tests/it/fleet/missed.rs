@@ -52,17 +52,6 @@ async fn a_first_deployment_replays_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missed_ticks_are_skipped_if_nothing_else_was_said() {
-    let starts = Starts::default();
-    let fleet = fleet_with_history(&starts).await;
-    fleet.until(200).await;
-    let member = fleet.member(0, starts.quick_job(MINUTE)).await;
-    member.begin().await;
-    fleet.until(240).await;
-    assert_eq!(starts.list(), [tick(3)]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_latest_missed_tick_runs_once_over_all_replicas_that_come_back() {
     let starts = Starts::default();
     let fleet = fleet_with_history(&starts).await;
@@ -98,35 +87,6 @@ async fn a_missed_tick_that_is_too_old_is_not_started() {
     member.begin().await;
     fleet.sleep_until(1_900_000).await;
     assert_eq!(starts.list(), [tick(3)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn all_missed_ticks_run_in_order_one_after_another_and_of_too_many_the_newest() {
-    for (max, from) in [(9, 63), (3, 183)] {
-        let starts = Starts::default();
-        let fleet = fleet_with_history(&starts).await;
-        fleet.until(310).await;
-        let job = || {
-            let job = starts.job(MINUTE, |_| async {
-                sleep(Duration::from_secs(3)).await;
-                Ok(())
-            });
-            job.missed(Missed::All { max })
-        };
-        let mut members = [fleet.member(0, job()).await, fleet.member(0, job()).await];
-        for member in &members {
-            member.begin().await;
-        }
-        fleet.until(350).await;
-        let expected = std::iter::once(3).chain((from..=303).step_by(60));
-        assert_eq!(starts.list(), expected.map(tick).collect::<Vec<_>>());
-        let missed: Vec<_> = members
-            .iter_mut()
-            .flat_map(|m| m.ticks(Outcome::Missed))
-            .collect();
-        let untold: Vec<_> = (63..from).step_by(60).map(tick).collect();
-        assert_eq!(missed, untold);
-    }
 }
 
 #[tokio::test(start_paused = true)]

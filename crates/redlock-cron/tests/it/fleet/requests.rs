@@ -62,26 +62,6 @@ async fn a_run_that_was_asked_for_starts_though_the_job_is_paused_and_as_often_a
     assert_eq!(starts.list().len(), 4);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_run_that_was_asked_for_cancels_another_if_ticks_do() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let job = starts.job(MINUTE, |run: Run| async move {
-            if run.trigger() == Trigger::Schedule {
-                std::future::pending::<()>().await;
-            }
-            Ok(())
-        });
-        job.overlap(Overlap::CancelOther)
-    };
-    let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-    first.wake_at(3_000).await;
-    fleet.until(10).await;
-    let report = second.trigger().await;
-    assert_eq!(report.outcome(), Outcome::Ok);
-    assert_eq!(first.outcome().await, Outcome::Cancelled);
-}
-
 /// A run on another replica goes on for longer than the moment of the request lasts.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_asked_for_waits_for_another_as_long_as_ticks_do() {

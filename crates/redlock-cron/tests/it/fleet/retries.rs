@@ -177,24 +177,6 @@ async fn a_run_whose_replica_crashed_is_started_again_by_one_that_had_not_asked_
     }
 }
 
-/// The nodes cannot tell whether the run was cut short or has ended well.
-#[tokio::test(start_paused = true)]
-async fn a_tick_whose_run_the_nodes_have_forgotten_is_told_and_not_started_again() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let first = fleet.member(0, job(&starts, 1, 3)).await;
-    let mut other = fleet.member(0, job(&starts, 1, 3)).await;
-    first.wake_at(3_000).await;
-    other.wake_at(3_200).await;
-    fleet.until(5).await;
-    first.crash().await;
-    fleet.nodes.iter().for_each(MemoryNode::clear);
-    let report = other.report().await;
-    let told = (report.tick(), report.outcome());
-    assert_eq!(told, (tick(3), Outcome::Forgotten), "{report:?}");
-    fleet.until(60).await;
-    assert_eq!(starts.list(), [tick(3)]);
-}
-
 /// Returns the outcomes that were reported of the tick at second 3 by a replica that comes up 200 seconds after two nodes have
 /// lost their data, in the run of the tick.
 async fn told_after_a_loss(job: impl Fn(&Starts) -> SingletonJob) -> Vec<Outcome> {

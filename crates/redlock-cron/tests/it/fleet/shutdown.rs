@@ -198,3 +198,15 @@ async fn a_shutdown_returns_when_the_slot_of_a_run_is_given_back() {
     assert!(report.is_clean());
     assert_eq!(locks(), Some(0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_drop_of_the_last_handle_drops_the_runs_and_frees_the_job() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut member = fleet.member(0, job_of(&starts, 1_000)).await;
+    member.wake_at(3_000).await;
+    fleet.until(4).await;
+    drop(member.jobs);
+    let report = timeout(Duration::from_secs(1), member.reports.recv()).await;
+    assert_eq!(report.unwrap().unwrap().outcome(), Outcome::Aborted);
+    assert_eq!(fleet.keys().await, 0);
+}

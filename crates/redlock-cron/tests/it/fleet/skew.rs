@@ -1,64 +1,23 @@
 use super::*;
-use std::collections::HashMap;
-
-/// Wakes all members up for eleven ticks, by their own clocks and `apart` milliseconds from each other, and returns the
-/// outcomes of each tick.
-async fn eleven_ticks(members: Vec<Member>, apart: i64) -> HashMap<DateTime<Utc>, Vec<Outcome>> {
-    let mut waking = tokio::task::JoinSet::new();
-    for (number, mut member) in (0..).zip(members) {
-        waking.spawn(async move {
-            let mut reports = Vec::new();
-            for index in 0..11 {
-                let phase = (index * 137 + number * apart) % 1_900;
-                member.wake_at(3_000 + 5_000 * index + phase).await;
-                reports.push(member.report().await);
-            }
-            reports
-        });
-    }
-    let mut outcomes: HashMap<_, Vec<_>> = HashMap::new();
-    for report in waking.join_all().await.into_iter().flatten() {
-        outcomes
-            .entry(report.tick())
-            .or_default()
-            .push(report.outcome());
-    }
-    outcomes
-}
 
 /// With a lock on the job's name alone, this makes a run on each replica.
 #[tokio::test(start_paused = true)]
 async fn a_quick_job_runs_once_a_tick_over_skewed_clocks() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut members = Vec::new();
-    for skew in [0, 700, -1300] {
-        members.push(
-            fleet
-                .member(skew, starts.quick_job(EVERY_FIVE_SECONDS))
-                .await,
-        );
+    for skew in [0, 700, -1_300] {
+        let job = starts.quick_job(EVERY_FIVE_SECONDS);
+        members.push(fleet.member(skew, job).await);
+        members.last().unwrap().begin().await;
     }
-    // Not always in the same second.
-    let outcomes = eleven_ticks(members, 611).await;
-    let expected: Vec<_> = (0..11).map(|index| tick(3 + 5 * index)).collect();
-    assert_eq!(starts.list(), expected);
-    for (tick, outcomes) in outcomes {
-        let count = |outcome| outcomes.iter().filter(|o| **o == outcome).count();
-        assert_eq!(count(Outcome::Ok), 1, "{tick}: {outcomes:?}");
-        assert_eq!(count(Outcome::NotWinner), 2, "{tick}: {outcomes:?}");
+    fleet.until(55).await;
+    let every: Vec<_> = (0..11).map(|index| tick(3 + 5 * index)).collect();
+    assert_eq!(starts.list(), every);
+    let seen: Vec<_> = members.iter_mut().flat_map(Member::seen).collect();
+    for (outcome, count) in [(Outcome::Ok, 11), (Outcome::NotWinner, 22)] {
+        let such = seen.iter().filter(|(_, of)| *of == outcome);
+        assert_eq!(such.count(), count, "{seen:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn replicas_that_wake_up_at_the_same_moment_start_a_tick_once() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut members = Vec::new();
-    for _ in 0..5 {
-        members.push(fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await);
-    }
-    eleven_ticks(members, 0).await;
-    let expected: Vec<_> = (0..11).map(|index| tick(3 + 5 * index)).collect();
-    assert_eq!(starts.list(), expected);
 }
 
 /// A replica that is an hour ahead would use up the ticks of an hour, if its own clock judged.
