@@ -505,12 +505,6 @@ fn is_final(refusal: &Refusal) -> bool {
 }
 
 /// The time within which replicas claim the ticks of a [backfill](crate::request_backfill), by the nodes' clocks: a day.
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(redlock_cron::BACKFILL_LIFETIME.as_secs(), 24 * 60 * 60);
-/// ```
 pub const BACKFILL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long to wait for ticks that are due: no fraction of a second, because each look could find the ticks of a second.

@@ -11,6 +11,8 @@ mod registration;
 mod remote;
 mod requests;
 
+#[cfg(test)]
+pub(crate) use self::inspect::newest_first;
 pub(crate) use self::{actions::Command, requests::answer_bell};
 pub use self::{
     backfills::BACKFILL_LIFETIME,
@@ -23,5 +25,3 @@ pub use self::{
         resume, resume_with, stop,
     },
 };
-#[cfg(test)]
-pub(crate) use self::{inspect::newest_first, requests::MOST_WAITING};

@@ -331,7 +331,7 @@ const FORMAT: u64 = 5;
 const WHOLE: TimeDelta = TimeDelta::milliseconds(999);
 
 /// The most requests for runs of a job that wait: fewer than nodes remember, because some may be made at the same moment.
-pub(crate) const MOST_WAITING: usize = 32;
+const MOST_WAITING: usize = 32;
 
 /// How often it is tried to ring the bell while others do.
 const MOST_RINGS: u32 = 20;

@@ -10,25 +10,6 @@ impl SingletonJob {
     /// Sets how late after a tick a replica may still start it, by the nodes' clocks: a second to 365 days.
     ///
     /// Default: half of the shortest time between two ticks, but at least 5 s and at most a minute.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::SingletonJob;
-    /// use std::time::Duration;
-    ///
-    /// // Also if the nodes cannot be reached for some minutes at two.
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
-    ///     .start_within(Duration::from_secs(15 * 60));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn start_within(mut self, limit: Duration) -> Self {
         self.settings.start_within = Some(limit);
         self
@@ -37,24 +18,6 @@ impl SingletonJob {
     /// Sets the policy for ticks that no replica started when they were due.
     ///
     /// Default: [`Missed::Skip`], and [`Missed::Latest`] for a job that is due [once](Self::once).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Missed, SingletonJob};
-    ///
-    /// // After a night without a replica, one run makes up for all of its ticks.
-    /// let job = SingletonJob::cron("rebuild-index", "0 0 * * * *", "UTC", close_books)
-    ///     .missed(Missed::Latest);
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn missed(mut self, policy: Missed) -> Self {
         self.settings.missed = policy;
         self
@@ -64,26 +27,6 @@ impl SingletonJob {
     ///
     /// Default: a day, and no less than `start_within`.
     /// `add` refuses it without a policy for [missed](Self::missed) ticks.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Missed, SingletonJob};
-    /// use std::time::Duration;
-    ///
-    /// // Each day has its run, also after a week without a replica.
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
-    ///     .missed(Missed::All { max: 31 })
-    ///     .catch_up_window(Duration::from_secs(31 * 86_400));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn catch_up_window(mut self, window: Duration) -> Self {
         self.settings.catch_up_window = Some(window);
         self
@@ -92,26 +35,6 @@ impl SingletonJob {
     /// Sets the policy for a tick whose run did not end by itself.
     ///
     /// Default: [`Delivery::AtMostOnce`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Delivery, SingletonJob};
-    /// use std::time::Duration;
-    ///
-    /// // A run that was cut short by a crash is started again, on another replica.
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
-    ///     .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
-    ///     .max_runtime(Duration::from_secs(600));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn delivery(mut self, policy: Delivery) -> Self {
         self.settings.delivery = policy;
         self
@@ -164,25 +87,6 @@ impl SingletonJob {
     ///
     /// Default: the client's [`ttl`](redlock_core::Redlock::ttl).
     /// It bounds how long a replica that crashes in a run keeps other replicas from running the job.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::SingletonJob;
-    /// use std::time::Duration;
-    ///
-    /// // A replica that crashes in a run costs the next tick nothing.
-    /// let job = SingletonJob::every("sweep", Duration::from_secs(5), close_books)
-    ///     .ttl(Duration::from_secs(3));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = Some(ttl);
         self
@@ -191,26 +95,6 @@ impl SingletonJob {
     /// Sets the policy for a tick that comes during a run of the job, on any replica.
     ///
     /// Default: [`Overlap::Skip`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Overlap, SingletonJob};
-    /// use std::time::Duration;
-    ///
-    /// // A tick waits up to ten minutes for the run of the one before.
-    /// let job = SingletonJob::every("import", Duration::from_secs(900), close_books)
-    ///     .overlap(Overlap::Wait)
-    ///     .start_within(Duration::from_secs(600));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn overlap(mut self, policy: Overlap) -> Self {
         self.settings.overlap = policy;
         self
@@ -219,31 +103,6 @@ impl SingletonJob {
     /// Sets the policy for a run whose lease is lost.
     ///
     /// Default: [`OnLost::Abort`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{OnLost, SingletonJob};
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run| async move {
-    ///     for _page in 0..3 {
-    ///         if run.is_stopping() {
-    ///             return Err("it ended between two pages".into());
-    ///         }
-    ///         // Writes a page, which must not be dropped half-way.
-    ///     }
-    ///     Ok::<(), BoxError>(())
-    /// })
-    /// .on_lost(OnLost::Signal);
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn on_lost(mut self, policy: OnLost) -> Self {
         self.settings.on_lost = policy;
         self
@@ -254,24 +113,6 @@ impl SingletonJob {
     /// Default: no limit.
     /// A run that takes longer is told to stop, dropped a second later, and reported as
     /// [`TimedOut`](crate::Outcome::TimedOut).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::SingletonJob;
-    /// use std::time::Duration;
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
-    ///     .max_runtime(Duration::from_secs(15 * 60));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn max_runtime(mut self, limit: Duration) -> Self {
         self.settings.max_runtime = Some(limit);
         self
@@ -291,25 +132,6 @@ impl SingletonJob {
     /// work.
     /// A call that panics is not repeated.
     /// [`delivery`](Self::delivery) covers a run that a crash, a lost lease, a shutdown or a removal cuts short.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{SingletonJob, Tries};
-    /// use std::time::Duration;
-    ///
-    /// // Four calls at most, after pauses of up to 5, 10 and 20 seconds.
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
-    ///     .tries(Tries::up_to(4).backoff(Duration::from_secs(5), Duration::from_secs(60)));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn tries(mut self, tries: Tries) -> Self {
         self.settings.tries = tries;
         self
@@ -385,23 +207,6 @@ impl SingletonJob {
     ///
     /// [`PastRun::note`](crate::PastRun::note) returns it, and `redlock jobs` shows it.
     /// By default the nodes remember the outcome alone, because an error may have data of customers in it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
-    /// let work = |_| async { Err::<(), BoxError>("the ledger is closed".into()) };
-    /// jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", work).remember_errors()).await?;
-    /// jobs.trigger_now("close-day").await?;
-    /// let status = jobs.status("close-day").await?;
-    /// assert_eq!(status.runs()[0].note(), Some("the ledger is closed"));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remember_errors(mut self) -> Self {
         self.settings.remember_errors = true;
         self
@@ -411,16 +216,6 @@ impl SingletonJob {
     /// `start_within`; for tests, which say when a replica asks for a tick.
     ///
     /// Default: half a second, or a quarter of `start_within` if that is less.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_cron::{BoxError, SingletonJob};
-    /// use std::time::Duration;
-    ///
-    /// let job = SingletonJob::cron("open-auction", "0 0 9 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })
-    ///     .spread(Duration::ZERO);
-    /// ```
     #[cfg(any(test, feature = "test-util"))]
     pub fn spread(mut self, longest: Duration) -> Self {
         self.settings.spread = Some(longest);

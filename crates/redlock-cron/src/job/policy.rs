@@ -289,23 +289,6 @@ impl Tries {
     ///
     /// The pause before the second call is up to a second, and each further pause is twice as long, up to a minute; see
     /// [`backoff`](Self::backoff).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{SingletonJob, Tries};
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
-    ///     .tries(Tries::up_to(3));
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn up_to(most: u32) -> Self {
         Self {
             most,
@@ -320,24 +303,6 @@ impl Tries {
     /// Each pause is twice as long as the one before.
     /// A random part of its second half is left out, so that jobs which fail together do not all try again at the same
     /// moment.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{SingletonJob, Tries};
-    /// use std::time::Duration;
-    ///
-    /// let tries = Tries::up_to(10).backoff(Duration::from_millis(200), Duration::from_secs(10));
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books).tries(tries);
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
         Self {
             first,

@@ -58,53 +58,12 @@ impl Run {
     ///
     /// Derive the day or the hour of the work from the tick, and not from the time of day: after a delay past midnight,
     /// the tick still belongs to yesterday.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Run, SingletonJob};
-    /// use std::time::Duration;
-    ///
-    /// let job = SingletonJob::every("sum-up", Duration::from_secs(3_600), |run: Run| async move {
-    ///     // The hour before the tick, also if the run comes late.
-    ///     let (from, to) = (run.tick() - Duration::from_secs(3_600), run.tick());
-    ///     println!("SELECT sum(amount) FROM payments WHERE at >= '{from}' AND at < '{to}'");
-    ///     Ok::<(), BoxError>(())
-    /// });
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
     }
 
     /// Returns the zone of the job's pattern; UTC for jobs without a pattern, which are due at
     /// [intervals](crate::SingletonJob::every) or [once](crate::SingletonJob::once).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Run, SingletonJob, chrono_tz::Asia::Tokyo};
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", Tokyo, |run: Run| async move {
-    ///     assert_eq!(run.zone(), Tokyo);
-    ///     Ok::<(), BoxError>(())
-    /// });
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn zone(&self) -> Tz {
         self.zone
     }
@@ -119,18 +78,6 @@ impl Run {
     /// In UTC it is often another day: at two in the morning in Tokyo, UTC still has the day before.
     /// A fixed time that does not exist, because clocks go forward, keeps its day: in America/Nuuk, 23:30 of 28 March
     /// 2026 is due at midnight, when [`local_tick`](Self::local_tick) is on 29 March, and this returns 28 March.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_cron::{BoxError, Run, SingletonJob};
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "Asia/Tokyo", |run: Run| async move {
-    ///     let day = run.local_date().pred_opt().ok_or("there is no day before")?;
-    ///     println!("closing the books of {day}");
-    ///     Ok::<(), BoxError>(())
-    /// });
-    /// ```
     pub fn local_date(&self) -> NaiveDate {
         self.local_date
     }
@@ -142,28 +89,6 @@ impl Run {
 
     /// Returns the number of the run among the runs of its tick: 1 is the first, and there is no other unless the job's
     /// [`delivery`](crate::Delivery) allows it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Delivery, Run, SingletonJob};
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
-    ///     if run.attempt() > 1 {
-    ///         // Another replica began it: rolls back what is half done.
-    ///     }
-    ///     Ok::<(), BoxError>(())
-    /// })
-    /// .delivery(Delivery::AtLeastOnce { max_attempts: 2 });
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -185,26 +110,6 @@ impl Run {
     /// [`Fence`](redlock_core::Fence).
     /// If runs may overlap ([`Overlap::Allow`](crate::Overlap::Allow), [`Overlap::UpTo`](crate::Overlap::UpTo)), their
     /// tokens have no order.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Run, SingletonJob};
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
-    ///     let token = i64::from(run.fencing_token());
-    ///     println!("UPDATE books SET fence = {token}, … WHERE fence <= {token}");
-    ///     Ok::<(), BoxError>(())
-    /// });
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn fencing_token(&self) -> FencingToken {
         self.lease.token()
     }
@@ -213,56 +118,11 @@ impl Run {
     ///
     /// The scheduler drops the run if the lease is lost.
     /// It cannot drop work that blocks its thread: such work must ask [`Lease::is_held`] before each step that matters.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Run, SingletonJob};
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
-    ///     let lease = run.lease().clone();
-    ///     let pages = tokio::task::spawn_blocking(move || (0..3).take_while(|_| lease.is_held()).count());
-    ///     println!("{} pages were written", pages.await?);
-    ///     Ok::<(), BoxError>(())
-    /// });
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lease(&self) -> &Lease {
         &self.lease
     }
 
     /// Returns whether the run was told to stop; see [`stopping`](Self::stopping).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
-    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// use redlock_cron::{Run, SingletonJob};
-    ///
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
-    ///     for _page in 0..3 {
-    ///         if run.is_stopping() {
-    ///             return Err("it was told to stop".into());
-    ///         }
-    ///         // Writes a page.
-    ///     }
-    ///     Ok::<(), BoxError>(())
-    /// });
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_stopping(&self) -> bool {
         self.stop.is_cancelled()
     }

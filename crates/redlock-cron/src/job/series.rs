@@ -29,10 +29,4 @@ pub(crate) const KNOWN: Series = Series::new('K');
 
 /// The time within which a replica starts a run that was [requested](crate::request_run), by the nodes' clocks: a
 /// minute.
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(redlock_cron::REQUEST_LIFETIME.as_secs(), 60);
-/// ```
 pub const REQUEST_LIFETIME: Duration = Duration::from_secs(60);

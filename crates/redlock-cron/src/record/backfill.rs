@@ -11,12 +11,6 @@ use super::outcome::is_outcome;
 use crate::job::Fingerprint;
 
 /// The most ticks of one [backfill](crate::request_backfill).
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(redlock_cron::MOST_BACKFILLED, 100);
-/// ```
 pub const MOST_BACKFILLED: u64 = 100;
 
 /// The part of a backfill that a record is about.

@@ -226,19 +226,6 @@ impl JobMemory {
     /// Returns the run that was [requested](crate::request_run) at this moment; `None` if no replica has claimed it yet.
     ///
     /// If the request was skipped because another run went on, the run has the outcome `overlapping`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let moment = redlock_cron::request_run(&redlock, "billing", "close-day").await?;
-    /// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
-    /// assert!(job.requested(moment).is_none(), "no replica is up");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn requested(&self, moment: DateTime<Utc>) -> Option<&PastRun> {
         let mut runs = self.runs.iter().filter(|run| run.is_manual());
         runs.find(|run| !run.is_backfill() && run.tick() == moment)
@@ -355,18 +342,6 @@ impl JobMemory {
     }
 
     /// Returns why the job must not be [forgotten](crate::dangerous_forget) now; `None` if nothing is known against it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
-    /// assert!(job.in_use().is_none(), "it never ran");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn in_use(&self) -> Option<InUse> {
         if !self.is_known {
             return Some(InUse::Unknown);

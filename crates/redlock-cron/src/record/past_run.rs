@@ -99,21 +99,6 @@ impl PastRun {
     }
 
     /// Returns why the tick or the request was not started, in words for people; `None` if its run was started.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
-    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
-    /// jobs.trigger_now("close-day").await?;
-    /// assert_eq!(jobs.status("close-day").await?.runs()[0].why_not_started(), None);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn why_not_started(&self) -> Option<&'static str> {
         let outcome = self.outcome()?;
         let reasons = [

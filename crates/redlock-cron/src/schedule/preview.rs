@@ -64,15 +64,6 @@ impl Schedule {
     }
 
     /// Returns the zone of the pattern; UTC if the schedule has no pattern.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use redlock_cron::{Schedule, chrono_tz::Europe::Berlin};
-    ///
-    /// assert_eq!(Schedule::cron("0 0 2 * * *", "Europe/Berlin")?.zone(), Berlin);
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
     pub fn zone(&self) -> Tz {
         match &self.0 {
             ScheduleKind::Cron { zone, .. } => *zone,

@@ -123,22 +123,6 @@ impl SingletonSchedulerBuilder {
     ///
     /// Use the name of the service: the same on all of its replicas, and on no other service that uses the same nodes.
     /// Two services with a job `cleanup` in one namespace would take each other's ticks.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_cron::SingletonScheduler;
-    ///
-    /// let missing = SingletonScheduler::standalone(redlock.clone()).build().unwrap_err();
-    /// assert_eq!(missing.field(), "namespace");
-    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
-    /// # drop(jobs);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
@@ -149,23 +133,6 @@ impl SingletonSchedulerBuilder {
     ///
     /// Default: the value of `HOSTNAME`, and the number of the process.
     /// It is for operators; no decision depends on it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_cron::SingletonScheduler;
-    /// use std::env;
-    ///
-    /// // The name that Kubernetes gives the pod.
-    /// let pod = env::var("POD_NAME").unwrap_or_else(|_| "billing-1".to_owned());
-    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica(pod).build()?;
-    /// # drop(jobs);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn replica(mut self, name: impl Into<String>) -> Self {
         self.replica = Some(name.into());
         self
@@ -178,24 +145,6 @@ impl SingletonSchedulerBuilder {
     /// Use [`on_outcome`](Self::on_outcome) for the end of a run, and [`only_if`](crate::SingletonJob::only_if) to keep
     /// a run from its start.
     /// A panic in `hook` is logged and has no other effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::Redlock;
-    /// use redlock_cron::SingletonScheduler;
-    ///
-    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let jobs = SingletonScheduler::standalone(redlock)
-    ///     .namespace("billing")
-    ///     .on_start(|run| println!("{} of {} begins", run.name(), run.tick()))
-    ///     .on_outcome(|report| println!("{} of {}: {}", report.job(), report.tick(), report.outcome()))
-    ///     .build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn on_start(mut self, hook: impl Fn(&Run) + Send + Sync + 'static) -> Self {
         self.start = Some(Box::new(hook));
         self
@@ -206,30 +155,6 @@ impl SingletonSchedulerBuilder {
     /// The task that dealt with the tick calls it, between the end of the run and the release of its lease, so it must
     /// not block.
     /// A panic in `hook` is logged and has no other effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
-    /// use std::{sync::mpsc, time::Duration};
-    ///
-    /// let (tell, told) = mpsc::channel();
-    /// let jobs = SingletonScheduler::standalone(redlock)
-    ///     .namespace("billing")
-    ///     .on_outcome(move |report| {
-    ///         let _ = tell.send((report.job().to_owned(), report.outcome().as_str()));
-    ///     })
-    ///     .build()?;
-    /// # let minutes = Duration::from_secs(300);
-    /// # jobs.add(SingletonJob::every("sweep", minutes, |_| async { Ok::<(), BoxError>(()) })).await?;
-    /// jobs.trigger_now("sweep").await?;
-    /// assert_eq!(told.recv()?, ("sweep".to_owned(), "ok"));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn on_outcome(mut self, hook: impl Fn(&TickReport) + Send + Sync + 'static) -> Self {
         self.hook = Some(Box::new(hook));
         self
@@ -245,25 +170,6 @@ impl SingletonSchedulerBuilder {
     /// With it, a deployment that changes a job must first stop all replicas for this time, so leave it off if replicas
     /// are replaced one by one.
     /// If too few nodes answer, the job is added with a warning.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_cron::SingletonScheduler;
-    /// use std::time::Duration;
-    ///
-    /// // All replicas are stopped for an hour before a deployment that changes a job.
-    /// let jobs = SingletonScheduler::standalone(redlock)
-    ///     .namespace("billing")
-    ///     .refuse_disagreement(Duration::from_secs(3_600))
-    ///     .build()?;
-    /// # drop(jobs);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn refuse_disagreement(mut self, within: Duration) -> Self {
         self.agreed_within = Some(within);
         self
@@ -284,21 +190,6 @@ impl SingletonSchedulerBuilder {
     /// run; the others wait for their turn, and end as [`TooLate`](crate::Outcome::TooLate) or as
     /// [`NoPlace`](crate::Outcome::NoPlace) if it does not come in time.
     /// With [`Overlap::Wait`](crate::Overlap::Wait), a tick has a place while it waits for a run on another replica.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::Redlock;
-    /// use redlock_cron::SingletonScheduler;
-    ///
-    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// // Not more than the pool of database connections has to spare.
-    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").max_runs(4).build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn max_runs(mut self, most: usize) -> Self {
         self.max_runs = Some(most);
         self
@@ -310,23 +201,6 @@ impl SingletonSchedulerBuilder {
     /// [`build`](Self::build) refuses one without the other.
     /// tokio-cron-scheduler knows only the machine's clock, so it does not wake this scheduler up: one that was
     /// [given](SingletonScheduler::builder) is not started.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::Redlock;
-    /// use redlock_cron::{JobClock, SingletonScheduler};
-    ///
-    /// // In #[tokio::test(start_paused = true)]:
-    /// let clock = JobClock::starting_at("2026-11-21T18:00:00Z".parse()?);
-    /// let redlock = Redlock::builder().nodes(clock.nodes(3)).virtual_time().build().await?;
-    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").clock(&clock).build()?;
-    /// # drop(jobs);
-    /// # Ok(())
-    /// # }
-    /// ```
     #[cfg(feature = "test-util")]
     pub fn clock(mut self, clock: &crate::JobClock) -> Self {
         self.clock = Some(Arc::new(clock.clone()));

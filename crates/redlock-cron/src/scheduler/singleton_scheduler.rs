@@ -374,11 +374,6 @@ impl SingletonScheduler {
         Ok(self.replica.tasks.end(&runner.job.ending, grace).await)
     }
 
-    #[cfg(test)]
-    pub(crate) fn scheduler(&self) -> Option<&JobScheduler> {
-        self.scheduler.get()
-    }
-
     fn check_open(&self) -> Result<(), SetupError> {
         if self.replica.tasks.is_draining() {
             Err(SetupError::closed())

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use super::{logs::Logged, *};
+use super::{logged::Logged, *};
 use crate::{
-    Missed,
+    Missed, Overlap, Trigger,
     pulse::{Jobs, watch},
 };
 use tracing::Level;
@@ -27,10 +27,8 @@ impl Fleet {
     /// Starts a replica whose clock is off by what is returned, in seconds, with a job of every five seconds.
     async fn replica_with_a_clock(&self, missed: Missed, lags: &Lags) -> (Arc<AtomicI64>, Kept) {
         let seconds = Arc::new(AtomicI64::new(0));
-        let clock = Arc::new(SetClock(self.origin, Arc::clone(&seconds)));
-        let observer = Observer::new(None);
-        let client = self.client().await;
-        let replica = Replica::new(client, "tests", None, observer, clock, None).unwrap();
+        let clock = SetClock(self.origin, Arc::clone(&seconds));
+        let replica = self.replica(clock).await;
         let (lags, origin) = (Arc::clone(lags), self.origin);
         let job = SingletonJob::cron("job", EVERY_FIVE_SECONDS, Tz::UTC, move |run: Run| {
             let now = tick(0) + TimeDelta::from_std(origin.elapsed()).unwrap();
@@ -85,79 +83,42 @@ async fn a_replica_that_is_an_hour_behind_starts_its_ticks_and_warns_once() {
     assert_eq!(lags.lock().unwrap().len(), 12);
 }
 
-/// It has found the tick by what it knew before.
 #[tokio::test(start_paused = true)]
-async fn a_tick_waits_no_longer_than_the_nodes_clocks_are_wrong() {
+async fn a_run_on_request_does_not_cancel_itself_when_the_clock_of_its_replica_is_set_back() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = starts.quick_job("5 * * * * *");
-    let mut member = fleet.member(0, job.missed(Missed::All { max: 9 })).await;
-    member.begin();
-    fleet.sleep_until(2_000).await;
-    let set = |seconds: i64| {
-        let now = tick(0) + TimeDelta::from_std(fleet.origin.elapsed()).unwrap();
-        let shown = now + TimeDelta::seconds(seconds);
-        fleet
-            .nodes
-            .iter()
-            .for_each(|node| node.set_clock(shown.into()));
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            let manual = run.trigger() == Trigger::Manual;
+            tokio::time::sleep(Duration::from_secs(if manual { 10 } else { 50 })).await;
+            Ok(())
+        });
+        job.overlap(Overlap::CancelOther)
+            .start_within(Duration::from_secs(20))
     };
-    set(-40);
-    member.wake_at(2_500).await;
-    fleet.sleep_until(8_000).await;
-    assert!(starts.list().is_empty());
-    set(0);
-    assert_eq!(member.outcome().await, Outcome::Ok);
-    let started = fleet.origin.elapsed().as_secs_f64();
-    assert!((8.0..11.0).contains(&started), "{started}");
+    let first = fleet.runner(job()).await;
+    fleet.sleep_until(3_000).await;
+    first.wake();
+    let seconds = Arc::new(AtomicI64::new(0));
+    let asks = fleet
+        .replica(SetClock(fleet.origin, Arc::clone(&seconds)))
+        .await;
+    let asks = Arc::new(JobRunner::new(&asks, job()).unwrap());
+    fleet.sleep_until(10_000).await;
+    let set_back = async {
+        // The first claim waits until then.
+        fleet.sleep_until(10_500).await;
+        seconds.store(-10, Relaxed);
+    };
+    let (report, ()) = tokio::join!(asks.trigger(), set_back);
+    assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
 }
 
-/// The clocks of all nodes were ten minutes ahead, while ticks and actions were claimed.
+/// It has not heard of the nodes yet.
 #[tokio::test(start_paused = true)]
-async fn after_clocks_of_nodes_were_ahead_a_job_says_until_when_it_is_silent_and_no_action_hangs() {
+async fn a_tick_that_is_an_hour_off_by_the_nodes_clocks_is_not_waited_for() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let set = |seconds| {
-        let since = TimeDelta::from_std(fleet.origin.elapsed()).unwrap();
-        let time = tick(0) + since + TimeDelta::seconds(seconds);
-        fleet
-            .nodes
-            .iter()
-            .for_each(|node| node.set_clock(time.into()));
-    };
-    set(600);
-    let mut ahead = fleet
-        .member(600_000, starts.quick_job(EVERY_FIVE_SECONDS))
-        .await;
-    ahead.wake_at(603_000).await;
-    assert_eq!(ahead.outcome().await, Outcome::Ok);
-    ahead.runner.set_paused(false).await.unwrap();
-    let operator = fleet.client().await;
-    let request = || crate::request_run(&operator, "tests", "job");
-    request().await.unwrap();
-    set(0);
-    let mut right = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
-    right.wake_at(8_000).await;
-    let report = right.report().await;
-    assert_eq!(report.outcome(), Outcome::ClockWasAhead, "{report:?}");
-    let detail = report.detail().unwrap_or_default();
-    assert!(detail.contains("2027-01-15 08:10:05Z"), "{detail}");
-    let asked = Instant::now();
-    for error in [
-        right.runner.set_paused(true).await,
-        request().await.map(drop),
-    ] {
-        let error = error.unwrap_err().to_string();
-        assert!(error.contains("the nodes' clocks were ahead"), "{error}");
-    }
-    assert!(
-        asked.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        asked.elapsed()
-    );
-    // A run that is asked for has a moment of its own, which is not one that was claimed.
-    let report = Arc::clone(&right.runner).trigger().await;
-    assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
-    // Then it goes on by itself.
-    right.wake_at(608_000).await;
-    fleet.sleep_until(609_000).await;
-    assert_eq!(starts.list().last(), Some(&tick(608)));
+    let fast = fleet.replica(fleet.clock(3_600_000)).await;
+    let fast = JobRunner::new(&fast, starts.quick_job(MINUTE)).unwrap();
+    let waits = fast.job.until(tick(3_603), Duration::ZERO);
+    assert_eq!(waits.await.unwrap_err().outcome, Outcome::TooEarly);
 }

@@ -1,51 +1,32 @@
-//! Replicas in virtual time: their wake-ups and clocks are put where a test wants them.
+//! Tests that look at one step of a claim or a clock, which no scheduler shows: `tests/it/fleet` has those of whole replicas.
 
-mod attempts;
-mod backfills;
 mod claims;
 mod clocks;
-mod control;
-mod expectation;
-mod hooks;
-mod host;
-mod logs;
-mod missed;
-mod on_request;
-mod once;
-mod open_runs;
-mod operators;
-mod outcomes;
-mod places;
-mod policies;
 mod pulse;
-mod registration;
-mod removal;
-mod requests;
-mod requests_of_all;
-mod retries;
-mod shutdown;
-mod skew;
-mod tries;
+mod steps;
+
+#[expect(dead_code, reason = "tests of whole replicas use all of it")]
+#[path = "../../tests/it/logged.rs"]
+mod logged;
 
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use redlock_core::{MemoryNode, Redlock};
-use tokio::{
-    sync::mpsc::{UnboundedReceiver, unbounded_channel},
-    time::{Instant, sleep_until, timeout},
-};
+use redlock_core::{MemoryNode, Redlock, Series};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
-    Action, BoxError, ControlError, JobMemory, Outcome, Run, ShutdownReport, SingletonJob,
-    TickReport, clock::WallClock, control::Command, record::Observer, replica::Replica,
+    BoxError, Outcome, Run, SingletonJob,
+    clock::WallClock,
+    record::Observer,
+    replica::{Replica, WonClaim},
     tick::JobRunner,
 };
 
@@ -53,15 +34,6 @@ use crate::{
 struct Fleet {
     nodes: Vec<MemoryNode>,
     origin: Instant,
-    members: AtomicUsize,
-}
-
-/// A replica with one job.
-struct Member {
-    nodes: Vec<MemoryNode>,
-    runner: Arc<JobRunner>,
-    clock: SkewedClock,
-    reports: UnboundedReceiver<TickReport>,
 }
 
 /// Virtual time, off by a constant.
@@ -82,27 +54,12 @@ impl Fleet {
         Self {
             nodes,
             origin: Instant::now(),
-            members: AtomicUsize::new(0),
         }
     }
 
     async fn client(&self) -> Redlock {
-        let nodes = self.nodes.iter().cloned();
-        Redlock::builder()
-            .nodes(nodes)
-            .virtual_time()
-            .build()
-            .await
-            .unwrap()
-    }
-
-    /// Returns what the nodes remember of the job.
-    async fn memory(&self) -> JobMemory {
-        let client = self.client().await;
-        let memory = crate::inspect(&client, "tests", "job").await.unwrap();
-        client.close().await;
-        assert!(memory.is_known());
-        memory
+        let builder = Redlock::builder().nodes(self.nodes.iter().cloned());
+        builder.virtual_time().build().await.unwrap()
     }
 
     fn clock(&self, skew: i64) -> SkewedClock {
@@ -112,29 +69,22 @@ impl Fleet {
         }
     }
 
-    /// Returns a replica whose clock is `skew` milliseconds ahead.
-    async fn member(&self, skew: i64, job: SingletonJob) -> Member {
-        let (tell, reports) = unbounded_channel();
-        let hook = move |report: &TickReport| drop(tell.send(report.clone()));
-        let observer = Observer::new(Some(Box::new(hook)));
-        let clock = self.clock(skew);
-        let client = self.client().await;
-        let name = format!("member-{}", self.members.fetch_add(1, Ordering::Relaxed));
-        let clock_of = Arc::new(clock);
-        let replica = Replica::new(client, "tests", Some(name), observer, clock_of, None).unwrap();
-        let runner = Arc::new(JobRunner::new(&replica, job).unwrap());
-        Member {
-            nodes: self.nodes.clone(),
-            runner,
-            clock,
-            reports,
-        }
+    async fn replica(&self, clock: impl WallClock + 'static) -> Arc<Replica> {
+        let (client, observer) = (self.client().await, Observer::new(None));
+        Replica::new(client, "tests", None, observer, Arc::new(clock), None).unwrap()
     }
 
-    /// Returns the most locks on any node, after the released ones are gone, which takes a turn of the client.
-    async fn keys(&self) -> usize {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        self.nodes.iter().map(MemoryNode::keys).max().unwrap_or(0)
+    /// Returns a replica with a job that nothing wakes up.
+    async fn runner(&self, job: SingletonJob) -> Arc<JobRunner> {
+        let replica = self.replica(self.clock(0)).await;
+        Arc::new(JobRunner::new(&replica, job).unwrap())
+    }
+
+    /// Stops two of the nodes for six seconds.
+    async fn outage(&self) {
+        self.nodes[..2].iter().for_each(MemoryNode::stop);
+        sleep(Duration::from_secs(6)).await;
+        self.nodes[..2].iter().for_each(MemoryNode::start);
     }
 
     async fn sleep_until(&self, millisecond: u64) {
@@ -143,51 +93,14 @@ impl Fleet {
 }
 
 impl JobRunner {
-    /// Pauses or resumes the job on all replicas.
-    async fn set_paused(&self, paused: bool) -> Result<(), ControlError> {
-        let command = if paused {
-            Command::Pause
-        } else {
-            Command::Resume
+    /// Claims a run of a tick, which is not started.
+    async fn won(&self, series: Series, tick: DateTime<Utc>, attempt: u32) -> WonClaim {
+        let ask = crate::replica::ClaimRequest {
+            attempt,
+            start_within: self.job.settings.retry_within(),
+            ..self.job.ask(series, tick, Duration::from_secs(5))
         };
-        self.command(command, &Action::default()).await
-    }
-}
-
-impl Member {
-    /// Wakes the job up when this replica's clock shows `millisecond`.
-    async fn wake_at(&self, millisecond: i64) {
-        let true_time = TimeDelta::milliseconds(millisecond) - self.clock.skew;
-        sleep_until(self.clock.origin + true_time.to_std().unwrap()).await;
-        self.runner.wake();
-    }
-
-    /// Shuts the replica down, as at the end of its process.
-    async fn shut_down(&self, grace: Duration) -> ShutdownReport {
-        self.runner.job.replica.tasks.shut_down(grace).await
-    }
-
-    /// Does what comes before the first wake-up.
-    fn begin(&self) {
-        let runner = Arc::clone(&self.runner);
-        self.runner.job.replica.tasks.spawn(runner.begin());
-    }
-
-    /// Returns the ticks that were reported with this outcome, up to now.
-    fn ticks(&mut self, outcome: Outcome) -> Vec<DateTime<Utc>> {
-        let reports = std::iter::from_fn(|| self.reports.try_recv().ok());
-        let such = reports.filter(|report| report.outcome() == outcome);
-        such.map(|report| report.tick()).collect()
-    }
-
-    /// Returns the next report, of this minute.
-    async fn report(&mut self) -> TickReport {
-        let report = timeout(Duration::from_secs(60), self.reports.recv());
-        report.await.expect("no report").unwrap()
-    }
-
-    async fn outcome(&mut self) -> Outcome {
-        self.report().await.outcome()
+        self.job.replica.claims.claim(ask).await.unwrap()
     }
 }
 
@@ -212,21 +125,19 @@ impl Starts {
             starts.lock().unwrap().push(run.tick());
             work(run)
         });
-        // Tests say when a replica asks for a tick.
         job.spread(Duration::ZERO)
     }
 
-    /// Returns a job of five milliseconds.
     fn quick_job(&self, pattern: &str) -> SingletonJob {
-        self.job(pattern, |_| async {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            Ok(())
-        })
+        self.job(pattern, |_| async { Ok(()) })
     }
 }
 
 /// Due three seconds after the fleet's start, and every five seconds from then on.
 const EVERY_FIVE_SECONDS: &str = "*/5 * * * * *";
+
+/// Due three seconds after the fleet's start, and every minute from then on.
+const MINUTE: &str = "5 * * * * *";
 
 /// Returns the instant `second` seconds after the fleet's start.
 fn tick(second: i64) -> DateTime<Utc> {

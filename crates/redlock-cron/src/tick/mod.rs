@@ -23,8 +23,6 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-#[cfg(test)]
-pub(crate) use self::retry::Unclaimed;
 pub(crate) use self::{
     execution::Start,
     ledger::lines_of_ticks,

@@ -1,4 +1,4 @@
-//! Each type and method that a user types has an example, or is in that of another item, except a getter.
+//! Each type that a user names has an example, and so has each function that waits or fails, or it is in that of its type.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,9 +21,9 @@ struct Examples {
     of_type: BTreeMap<String, String>,
     /// The types that have one of their own.
     shown: BTreeSet<String>,
-    /// The public methods, by type and name, with the examples of their own.
+    /// The public methods that wait or fail, by type and name, with the examples of their own.
     methods: Vec<(String, String, String)>,
-    /// The public functions and traits, with the examples of their own.
+    /// The public functions that wait or fail, and the public traits, with the examples of their own.
     others: Vec<(String, String)>,
 }
 
@@ -50,7 +50,7 @@ impl Examples {
                 Item::Enum(item) if is_public(&item.vis) => {
                     self.add_type(item.ident.to_string(), &item.attrs);
                 }
-                Item::Fn(item) if is_public(&item.vis) => {
+                Item::Fn(item) if is_public(&item.vis) && waits_or_fails(&item.sig) => {
                     let code = code(&item.attrs);
                     self.others.push((item.sig.ident.to_string(), code));
                 }
@@ -70,11 +70,12 @@ impl Examples {
                     for part in &item.items {
                         if let ImplItem::Fn(method) = part
                             && is_public(&method.vis)
-                            && !is_getter(&method.sig)
                         {
                             let own = self.add(name.clone(), &method.attrs);
-                            let method = method.sig.ident.to_string();
-                            self.methods.push((name.clone(), method, own));
+                            if waits_or_fails(&method.sig) {
+                                let method = method.sig.ident.to_string();
+                                self.methods.push((name.clone(), method, own));
+                            }
                         }
                     }
                 }
@@ -113,7 +114,8 @@ impl Examples {
             }
         }
         for (name, method, own) in &self.methods {
-            if exported.contains(name) && own.is_empty() && !all.contains(&format!("{method}(")) {
+            let shown = &self.of_type[name];
+            if exported.contains(name) && own.is_empty() && !shown.contains(&format!("{method}(")) {
                 missing.push(format!("{name}::{method}"));
             }
         }
@@ -121,16 +123,15 @@ impl Examples {
     }
 }
 
-/// Returns whether a method is a getter: it borrows the value, waits for nothing and returns something.
+/// Returns whether a function waits for something or may fail: its signature does not say how it is called.
 ///
-/// Its signature and its first line say all of it, and an example would repeat them.
-/// Constructors, and methods that consume or change the value or wait, are none.
-fn is_getter(method: &Signature) -> bool {
-    let borrows = method
-        .receiver()
-        .is_some_and(|own| own.reference.is_some() && own.mutability.is_none());
-    let returns = matches!(method.output, ReturnType::Type(..));
-    borrows && returns && method.asyncness.is_none()
+/// The signature and the first line of any other function say all of it, and an example would repeat them.
+fn waits_or_fails(function: &Signature) -> bool {
+    let may_fail = match &function.output {
+        ReturnType::Type(_, output) => name_of(output).is_some_and(|name| name == "Result"),
+        ReturnType::Default => false,
+    };
+    may_fail || function.asyncness.is_some()
 }
 
 fn is_public(visibility: &Visibility) -> bool {
@@ -183,7 +184,7 @@ fn source(name: &str) -> PathBuf {
 }
 
 #[test]
-fn each_type_and_method_that_a_user_types_has_an_example() {
+fn each_type_and_each_function_that_waits_or_fails_has_an_example() {
     let mut missing = Vec::new();
     for name in CRATES {
         let text = fs::read_to_string(source(name).join("lib.rs")).expect("it is text");
@@ -220,23 +221,14 @@ fn an_item_that_no_example_shows_is_found() {
             /// Makes one.
             pub fn of_size(size: u32) -> Self { Self }
 
-            /// Makes one of the usual size.
-            pub fn new() -> Self { Self }
-
             /// Makes it grow.
-            pub fn grown(self) -> Self { self }
+            pub fn grown(self) -> Result<Self, Error> { Ok(self) }
 
             /// Makes it shrink, as `shrunk()`.
-            pub fn shrunk(self) -> Self { self }
+            pub fn shrunk(self) -> std::io::Result<Self> { Ok(self) }
 
             /// Returns the size.
             pub fn size(&self) -> u32 { 1 }
-
-            /// Makes it grow in its place.
-            pub fn grow(&mut self) {}
-
-            /// Returns whether it is as large as `other`.
-            pub fn equals(&self, other: &Self) -> bool { true }
 
             /// Waits until it has grown.
             pub async fn has_grown(&self) -> u32 { 1 }
@@ -252,12 +244,6 @@ fn an_item_that_no_example_shows_is_found() {
     let mut examples = Examples::default();
     examples.of_items(&file.expect("it compiles").items);
     let names = BTreeSet::from(["Thing".to_owned(), "Other".to_owned()]);
-    let missing = [
-        "Other",
-        "Thing::new",
-        "Thing::shrunk",
-        "Thing::grow",
-        "Thing::has_grown",
-    ];
+    let missing = ["Other", "Thing::shrunk", "Thing::has_grown"];
     assert_eq!(examples.missing(&names), missing);
 }

@@ -2,7 +2,6 @@
 
 mod forget;
 mod look;
-mod missed;
 mod nodes;
 
 use std::{convert::Infallible, time::Duration};

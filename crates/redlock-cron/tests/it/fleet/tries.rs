@@ -1,10 +1,10 @@
-use super::{host::Host, *};
-use crate::{Delivery, Tries};
+use super::*;
+use redlock_cron::{Delivery, Tries};
 
 /// Returns a job whose first calls in a run fail, a tenth of a second each.
 fn failing(starts: &Starts, failures: u32) -> SingletonJob {
     starts.job(EVERY_FIVE_SECONDS, move |run: Run| async move {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(100)).await;
         match run.try_number() {
             number if number <= failures => Err(format!("try {number} failed").into()),
             _ => Ok(()),
@@ -63,7 +63,7 @@ async fn a_job_that_fails_in_every_try_has_failed() {
             None => job,
         };
         let member = fleet.member(0, job).await;
-        let report = Arc::clone(&member.runner).trigger().await;
+        let report = member.trigger().await;
         assert_eq!(
             (report.outcome(), report.tries()),
             (Outcome::Failed, expected)
@@ -80,7 +80,7 @@ async fn a_panic_is_not_tried_again() {
         Err("once".into())
     });
     let member = fleet.member(0, job.tries(tries(5))).await;
-    let report = Arc::clone(&member.runner).trigger().await;
+    let report = member.trigger().await;
     assert_eq!((report.outcome(), report.tries()), (Outcome::Panicked, 2));
 }
 
@@ -96,13 +96,13 @@ async fn a_run_that_is_told_to_stop_ends_in_its_pause() {
     let limit = Duration::from_secs(4);
     let member = fleet.member(0, patient(&starts).max_runtime(limit)).await;
     let since = Instant::now();
-    let report = Arc::clone(&member.runner).trigger().await;
+    let report = member.trigger().await;
     assert_eq!((report.outcome(), report.tries()), (Outcome::TimedOut, 1));
     assert_eq!(since.elapsed().as_secs(), 4, "it did not take the grace");
     // All tries together.
     let limited = failing(&starts, 9).tries(tries(9)).max_runtime(limit);
     let member = fleet.member(0, limited).await;
-    let report = Arc::clone(&member.runner).trigger().await;
+    let report = member.trigger().await;
     assert_eq!(report.outcome(), Outcome::TimedOut);
     assert!((2..5).contains(&report.tries()), "{report:?}");
 }
@@ -111,12 +111,12 @@ async fn a_run_that_is_told_to_stop_ends_in_its_pause() {
 async fn a_run_that_pauses_holds_up_no_end_of_its_job_and_has_failed() {
     for is_shutdown in [false, true] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let mut host = Host::new(&fleet).await;
-        host.put(patient(&starts));
-        host.until(10).await;
+        let mut host = fleet.host().await;
+        host.put(patient(&starts)).await;
+        fleet.until(10).await;
         let since = Instant::now();
         if is_shutdown {
-            let report = host.replica.tasks.shut_down(Duration::MAX).await;
+            let report = host.shut_down(Duration::MAX).await;
             assert!(report.is_clean());
         } else {
             assert!(host.remove(500).await.is_empty());
@@ -135,9 +135,9 @@ async fn a_run_that_pauses_holds_up_no_end_of_its_job_and_has_failed() {
 async fn tries_that_an_end_of_the_job_cuts_off_are_for_another_replica_at_least_once() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let again = Delivery::AtLeastOnce { max_attempts: 2 };
-    let mut host = Host::new(&fleet).await;
-    host.put(patient(&starts).delivery(again));
-    host.until(6).await;
+    let mut host = fleet.host().await;
+    host.put(patient(&starts).delivery(again)).await;
+    fleet.until(6).await;
     let since = Instant::now();
     assert_eq!(host.remove(500).await, [tick(3)]);
     assert!(since.elapsed() < Duration::from_secs(1));
@@ -146,7 +146,7 @@ async fn tries_that_an_end_of_the_job_cuts_off_are_for_another_replica_at_least_
     assert_eq!(cut_short.outcome(), Outcome::Aborted);
     assert!(cut_short.detail().unwrap().contains("try 1 failed"));
     let mut other = fleet.member(0, failing(&starts, 0).delivery(again)).await;
-    other.begin();
+    other.begin().await;
     let report = other.report().await;
     assert_eq!((report.tick(), report.attempt()), (tick(3), 2));
     assert_eq!(report.outcome(), Outcome::Ok);
@@ -155,20 +155,20 @@ async fn tries_that_an_end_of_the_job_cuts_off_are_for_another_replica_at_least_
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_replaced_leaves_a_run_that_pauses_its_tries() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut host = Host::new(&fleet).await;
+    let mut host = fleet.host().await;
     let short = failing(&starts, 2).tries(tries(3));
-    host.put(short);
-    host.until(4).await;
-    host.put(failing(&starts, 0));
-    host.until(12).await;
+    host.put(short).await;
+    fleet.until(4).await;
+    host.put(failing(&starts, 0)).await;
+    fleet.until(12).await;
     let reports = host.reports();
     let first = reports.iter().find(|report| report.tick() == tick(3));
     let first = first.expect("it is reported");
     assert_eq!((first.outcome(), first.tries()), (Outcome::Ok, 3));
     // Its successor's end is its own.
-    host.put(patient(&starts));
-    host.until(14).await;
-    host.put(failing(&starts, 0));
+    host.put(patient(&starts)).await;
+    fleet.until(14).await;
+    host.put(failing(&starts, 0)).await;
     let since = Instant::now();
     assert!(host.remove(500).await.is_empty());
     assert!(since.elapsed() < Duration::from_secs(1));

@@ -1,56 +1,44 @@
 //! Ticks that came during a run on request, and replicas that come up during it or after.
 
 use super::*;
-use crate::{Missed, Trigger};
-
-const MINUTE: &str = "5 * * * * *";
+use redlock_cron::{Missed, Trigger};
 
 /// Returns a job whose runs on request take `seconds`.
 fn job_of(starts: &Starts, seconds: u64, missed: Missed) -> SingletonJob {
     let job = starts.job(MINUTE, move |run: Run| async move {
         if run.trigger() == Trigger::Manual {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            sleep(Duration::from_secs(seconds)).await;
         }
         Ok(())
     });
     job.missed(missed)
 }
 
-/// Returns a replica that has run the first tick.
-async fn has_run(fleet: &Fleet, job: SingletonJob) -> Member {
-    let mut first = fleet.member(0, job).await;
-    first.begin();
+/// Runs the first tick on a replica that is gone then, and returns one that was not started.
+async fn has_run(fleet: &Fleet, job: impl Fn() -> SingletonJob) -> Member {
+    let mut first = fleet.member(0, job()).await;
     first.wake_at(3_000).await;
     assert_eq!(first.outcome().await, Outcome::Ok);
-    first
+    assert!(first.shut_down(Duration::ZERO).await.is_clean());
+    fleet.member(0, job()).await
 }
 
-/// Returns a replica that claims the tick at the second `next`; another has run the first tick, and has begun a run on
-/// request at the second `asked`.
+/// Returns a replica that claims the tick at the second `next`; another has run the first tick, and a third has begun a run
+/// on request at the second `asked`.
 async fn claims_after_a_request(
     fleet: &Fleet,
     job: impl Fn() -> SingletonJob,
     asked: u64,
     next: u64,
 ) -> Member {
-    let first = has_run(fleet, job()).await;
-    fleet.sleep_until(asked * 1_000).await;
-    first.request();
+    let asks = has_run(fleet, &job).await;
+    fleet.until(asked).await;
+    asks.request();
+    fleet.until(next - 1).await;
     let second = fleet.member(0, job()).await;
-    fleet.sleep_until(next * 1_000 - 1_000).await;
-    second.runner.clock_was_set();
-    second.wake_at(next.cast_signed() * 1_000).await;
-    fleet.sleep_until(next * 1_000 + 5_000).await;
+    second.begin().await;
+    fleet.until(next + 5).await;
     second
-}
-
-impl Member {
-    /// Asks for a run, which goes on in a task.
-    fn request(&self) {
-        let asked = Arc::clone(&self.runner).trigger();
-        let tasks = &self.runner.job.replica.tasks;
-        tasks.spawn(async { drop(asked.await) });
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,13 +49,13 @@ async fn of_missed_ticks_those_in_a_run_on_request_take_no_other_s_place() {
         (Missed::All { max: 1 }, vec![3, 170, 123]),
     ] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let first = has_run(&fleet, job_of(&starts, 200, missed)).await;
-        fleet.sleep_until(170_000).await;
+        let first = has_run(&fleet, || job_of(&starts, 200, missed)).await;
+        fleet.until(170).await;
         first.request();
-        fleet.sleep_until(380_000).await;
+        fleet.until(380).await;
         let second = fleet.member(0, job_of(&starts, 200, missed)).await;
-        second.begin();
-        fleet.sleep_until(400_000).await;
+        second.begin().await;
+        fleet.until(400).await;
         let expected: Vec<_> = expected.into_iter().map(tick).collect();
         assert_eq!(starts.list(), expected, "{missed:?}");
     }
@@ -87,19 +75,17 @@ async fn missed_ticks_before_a_long_run_on_request_are_told_though_many_came_in_
 async fn ticks_in_a_run_on_request_are_not_started_by_a_replica_that_comes_up_during_it() {
     for missed in [Missed::Latest, Missed::All { max: 9 }] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let first = fleet.member(0, job_of(&starts, 100, missed)).await;
-        first.begin();
-        first.wake_at(3_000).await;
-        fleet.sleep_until(40_000).await;
+        let first = has_run(&fleet, || job_of(&starts, 100, missed)).await;
+        fleet.until(40).await;
         first.request();
-        fleet.sleep_until(100_000).await;
+        fleet.until(100).await;
         let second = fleet.member(0, job_of(&starts, 100, missed)).await;
-        second.begin();
+        second.begin().await;
         second.wake_at(123_000).await;
-        fleet.sleep_until(175_000).await;
+        fleet.until(175).await;
         assert_eq!(starts.list(), [3, 40].map(tick), "{missed:?}");
         second.wake_at(183_000).await;
-        fleet.sleep_until(190_000).await;
+        fleet.until(190).await;
         assert_eq!(starts.list(), [3, 40, 183].map(tick), "{missed:?}");
     }
 }
@@ -108,15 +94,13 @@ async fn ticks_in_a_run_on_request_are_not_started_by_a_replica_that_comes_up_du
 async fn ticks_before_a_run_on_request_are_started_after_it_by_a_replica_that_comes_up_during_it() {
     for missed in [Missed::Latest, Missed::All { max: 9 }] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let first = fleet.member(0, job_of(&starts, 75, missed)).await;
-        first.begin();
-        first.wake_at(3_000).await;
-        fleet.sleep_until(100_000).await;
+        let first = has_run(&fleet, || job_of(&starts, 75, missed)).await;
+        fleet.until(100).await;
         first.request();
-        fleet.sleep_until(160_000).await;
+        fleet.until(160).await;
         let second = fleet.member(0, job_of(&starts, 75, missed)).await;
-        second.begin();
-        fleet.sleep_until(182_000).await;
+        second.begin().await;
+        fleet.until(182).await;
         assert_eq!(starts.list(), [3, 100, 63].map(tick), "{missed:?}");
     }
 }
@@ -126,27 +110,25 @@ async fn ticks_in_a_run_on_request_that_is_cut_short_are_started_by_a_replica_th
  {
     for missed in [Missed::Latest, Missed::All { max: 9 }] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let first = fleet.member(0, job_of(&starts, 600, missed)).await;
-        first.begin();
-        first.wake_at(3_000).await;
-        fleet.sleep_until(40_000).await;
+        let first = has_run(&fleet, || job_of(&starts, 600, missed)).await;
+        fleet.until(40).await;
         first.request();
-        fleet.sleep_until(95_000).await;
+        fleet.until(95).await;
         let second = fleet.member(0, job_of(&starts, 1, missed)).await;
-        second.begin();
-        fleet.sleep_until(100_000).await;
+        second.begin().await;
+        fleet.until(100).await;
         assert_eq!(starts.list(), [3, 40].map(tick), "{missed:?}");
         first.crash().await;
-        fleet.sleep_until(115_000).await;
+        fleet.until(115).await;
         assert_eq!(starts.list(), [3, 40, 63].map(tick), "{missed:?}");
     }
 }
 
 /// The first tick has run, the second was missed, and the third came in a run on request that has ended.
 async fn missed_before_a_run_on_request(fleet: &Fleet, starts: &Starts) {
-    let first = has_run(fleet, job_of(starts, 50, Missed::Latest)).await;
-    fleet.sleep_until(100_000).await;
-    let report = Arc::clone(&first.runner).trigger().await;
+    let first = has_run(fleet, || job_of(starts, 50, Missed::Latest)).await;
+    fleet.until(100).await;
+    let report = first.trigger().await;
     assert_eq!(report.outcome(), Outcome::Ok);
 }
 
@@ -154,13 +136,13 @@ async fn missed_before_a_run_on_request(fleet: &Fleet, starts: &Starts) {
 async fn the_latest_missed_tick_waits_for_a_run_on_request_though_later_ones_were_skipped() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     missed_before_a_run_on_request(&fleet, &starts).await;
-    fleet.sleep_until(155_000).await;
+    fleet.until(155).await;
     let asks = fleet.member(0, job_of(&starts, 15, Missed::Latest)).await;
     asks.request();
-    fleet.sleep_until(160_000).await;
+    fleet.until(160).await;
     let second = fleet.member(0, job_of(&starts, 15, Missed::Latest)).await;
-    second.begin();
-    fleet.sleep_until(182_000).await;
+    second.begin().await;
+    fleet.until(182).await;
     assert_eq!(starts.list(), [3, 100, 155, 63].map(tick));
 }
 
@@ -169,35 +151,30 @@ async fn the_condition_is_asked_again_about_the_latest_missed_tick_though_later_
 {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     missed_before_a_run_on_request(&fleet, &starts).await;
-    fleet.sleep_until(160_000).await;
+    fleet.until(160).await;
     let ready = Instant::now() + Duration::from_secs(3);
     let job = job_of(&starts, 15, Missed::Latest).only_if(move |_| Instant::now() >= ready);
     let second = fleet.member(0, job).await;
-    second.begin();
-    fleet.sleep_until(182_000).await;
+    second.begin().await;
+    fleet.until(182).await;
     assert_eq!(starts.list(), [3, 100, 63].map(tick));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_latest_missed_tick_is_started_after_a_run_on_request_whichever_ticks_come_in_that() {
-    for (ends, later) in [(225, vec![]), (225, vec![183]), (260, vec![183, 243])] {
+    for (ends, later) in [(225, vec![243, 303]), (260, vec![303])] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
         let job = || job_of(&starts, ends - 110, Missed::Latest);
-        let first = has_run(&fleet, job()).await;
-        fleet.sleep_until(110_000).await;
+        let first = has_run(&fleet, job).await;
+        fleet.until(110).await;
         first.request();
-        fleet.sleep_until(160_000).await;
+        fleet.until(160).await;
         let mut second = fleet.member(0, job()).await;
-        second.begin();
-        for due in &later {
-            second.wake_at(due * 1_000).await;
-        }
-        fleet.sleep_until(ends * 1_000 + 10_000).await;
-        assert_eq!(starts.list(), [3, 110, 63].map(tick), "{later:?}");
-        assert!(second.ticks(Outcome::Missed).is_empty(), "{later:?}");
-        second.wake_at(303_000).await;
-        fleet.sleep_until(310_000).await;
-        assert_eq!(starts.list(), [3, 110, 63, 303].map(tick), "{later:?}");
+        second.begin().await;
+        fleet.until(310).await;
+        let expected = [3, 110, 63].into_iter().chain(later).map(tick);
+        assert_eq!(starts.list(), expected.collect::<Vec<_>>(), "{ends}");
+        assert!(second.ticks(Outcome::Missed).is_empty(), "{ends}");
     }
 }
 
@@ -208,7 +185,7 @@ async fn of_many_missed_ticks_those_in_a_run_on_request_are_not_counted() {
     let job = || job_of(&starts, 50 * 60, Missed::Skip);
     // One tick came before that run, fifty in it, and a hundred and eight after it.
     let mut second = claims_after_a_request(&fleet, job, 100, 3 + 160 * 60).await;
-    let reports = std::iter::from_fn(|| second.reports.try_recv().ok());
+    let reports = second.reports().into_iter();
     let missed = reports.filter(|report| report.outcome() == Outcome::Missed);
     let missed: Vec<_> = missed.collect();
     let told: u64 = missed.iter().map(TickReport::ticks).sum();
@@ -220,15 +197,15 @@ async fn of_many_missed_ticks_those_in_a_run_on_request_are_not_counted() {
 #[tokio::test(start_paused = true)]
 async fn the_latest_missed_tick_is_the_one_in_a_run_on_request_if_that_is_cut_short() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let first = has_run(&fleet, job_of(&starts, 600, Missed::Latest)).await;
-    fleet.sleep_until(100_000).await;
+    let first = has_run(&fleet, || job_of(&starts, 600, Missed::Latest)).await;
+    fleet.until(100).await;
     first.request();
-    fleet.sleep_until(156_000).await;
+    fleet.until(156).await;
     let second = fleet.member(0, job_of(&starts, 600, Missed::Latest)).await;
-    second.begin();
-    fleet.sleep_until(160_000).await;
+    second.begin().await;
+    fleet.until(160).await;
     assert_eq!(starts.list(), [3, 100].map(tick));
     first.crash().await;
-    fleet.sleep_until(182_000).await;
+    fleet.until(182).await;
     assert_eq!(starts.list(), [3, 100, 123].map(tick));
 }

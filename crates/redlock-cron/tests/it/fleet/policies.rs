@@ -1,8 +1,11 @@
 use super::*;
-use crate::{Missed, OnLost, Overlap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use redlock_cron::{Missed, OnLost, Overlap};
 
-const MINUTE: &str = "5 * * * * *";
+/// Due three and eight seconds after the fleet's start, and a minute later.
+const TWO_A_MINUTE: &str = "5,10 * * * * *";
+
+/// The lock of the tick at the third second, where runs may overlap.
+const TICK_KEY: &str = "redlock-cron-tick:tests/job@1800000005000";
 
 /// Returns a job whose runs take `seconds`; in `most`, it counts how many of them go on at once, at the most.
 fn long_job(starts: &Starts, pattern: &str, seconds: u64, most: &Arc<AtomicUsize>) -> SingletonJob {
@@ -11,7 +14,7 @@ fn long_job(starts: &Starts, pattern: &str, seconds: u64, most: &Arc<AtomicUsize
         let (now, most) = (Arc::clone(&now), Arc::clone(&most));
         async move {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            sleep(Duration::from_secs(seconds)).await;
             now.fetch_sub(1, Ordering::SeqCst);
             Ok(())
         }
@@ -22,7 +25,7 @@ fn long_job(starts: &Starts, pattern: &str, seconds: u64, most: &Arc<AtomicUsize
 async fn a_tick_that_may_wait_starts_when_the_run_before_it_ends_elsewhere() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
     let job = || {
-        let job = long_job(&starts, EVERY_FIVE_SECONDS, 7, &most);
+        let job = long_job(&starts, TWO_A_MINUTE, 7, &most);
         job.overlap(Overlap::Wait)
             .start_within(Duration::from_secs(4))
     };
@@ -30,11 +33,17 @@ async fn a_tick_that_may_wait_starts_when_the_run_before_it_ends_elsewhere() {
     first.wake_at(3_000).await;
     fleet.sleep_until(3_500).await;
     second.wake_at(8_000).await;
-    assert_eq!(first.outcome().await, Outcome::Ok);
-    assert_eq!(second.outcome().await, Outcome::Ok);
-    assert_eq!(starts.list(), [tick(3), tick(8)]);
-    let ended = fleet.origin.elapsed().as_secs_f64();
-    assert!((17.0..17.5).contains(&ended), "{ended}");
+    fleet.sleep_until(16_900).await;
+    assert_eq!(
+        [first.ticks(Outcome::Ok), second.ticks(Outcome::Ok)].concat(),
+        [tick(3)]
+    );
+    fleet.sleep_until(17_500).await;
+    assert_eq!(
+        [first.ticks(Outcome::Ok), second.ticks(Outcome::Ok)].concat(),
+        [tick(8)]
+    );
+    assert_eq!(starts.list(), [3, 8].map(tick));
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
@@ -48,15 +57,15 @@ async fn a_tick_is_skipped_for_a_run_and_not_for_replicas_that_want_it_too() {
         // The lock of the job, or of the tick.
         let due = tick(3);
         let key = match overlap {
-            Overlap::Allow => member.runner.job.id.tick_key(due),
-            _ => member.runner.job.id.job_key(),
+            Overlap::Allow => TICK_KEY,
+            _ => "redlock-cron-job:tests/job",
         };
         let other = fleet.client().await.acquire(key).await.unwrap();
         member.wake_at(3_000).await;
-        fleet.sleep_until(7_000).await;
+        fleet.until(7).await;
         assert!(starts.list().is_empty());
         drop(other);
-        fleet.sleep_until(10_000).await;
+        fleet.until(10).await;
         assert_eq!(starts.list(), [due], "{overlap:?}");
         let mut second = fleet.member(0, job()).await;
         second.wake_at(63_000).await;
@@ -67,11 +76,12 @@ async fn a_tick_is_skipped_for_a_run_and_not_for_replicas_that_want_it_too() {
                 assert!(report.lag() < Duration::from_secs(2), "{report:?}");
             }
             _ => {
-                fleet.sleep_until(64_000).await;
+                fleet.until(64).await;
                 assert_eq!(starts.list(), [3, 63].map(tick));
             }
         }
-        assert_eq!(member.outcome().await, Outcome::Ok);
+        fleet.until(81).await;
+        assert!(member.seen().contains(&(due, Outcome::Ok)));
     }
 }
 
@@ -89,7 +99,7 @@ async fn runs_that_wait_for_each_other_are_not_all_on_one_replica() {
             member.wake_at(3_000 + 5_000 * index).await;
         }
     }
-    fleet.sleep_until(400_000).await;
+    fleet.until(400).await;
     let runs = members
         .each_mut()
         .map(|member| member.ticks(Outcome::Ok).len());
@@ -125,7 +135,7 @@ async fn a_tick_that_cancels_others_ends_a_run_elsewhere_and_starts() {
         let job = long_job(&starts, MINUTE, 100, &most);
         job.overlap(Overlap::CancelOther)
     };
-    let mut first = fleet.member(0, job()).await;
+    let mut first = fleet.member(0, job().only_if(|at| at == tick(3))).await;
     let mut others = [fleet.member(0, job()).await, fleet.member(0, job()).await];
     first.wake_at(3_000).await;
     fleet.sleep_until(3_500).await;
@@ -137,21 +147,18 @@ async fn a_tick_that_cancels_others_ends_a_run_elsewhere_and_starts() {
         (report.tick(), report.outcome()),
         (tick(3), Outcome::Cancelled)
     );
-    fleet.sleep_until(69_000).await;
+    fleet.until(69).await;
     assert_eq!(starts.list(), [tick(3), tick(63)]);
     assert_eq!(most.load(Ordering::SeqCst), 1);
     // Of two replicas that asked for it, one has it, and it goes on.
-    fleet.sleep_until(100_000).await;
-    let mut lost = 0;
-    for other in &mut others {
-        while let Ok(report) = other.reports.try_recv() {
-            if report.tick() == tick(63) {
-                assert_eq!(report.outcome(), Outcome::NotWinner);
-                lost += 1;
-            }
-        }
-    }
-    assert_eq!(lost, 1);
+    fleet.until(100).await;
+    let seen = [first.seen(), others[0].seen(), others[1].seen()].concat();
+    let lost = seen
+        .iter()
+        .filter(|seen| **seen == (tick(63), Outcome::NotWinner))
+        .count();
+    // The first declines it.
+    assert_eq!((lost, seen.len()), (1, 2), "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +167,7 @@ async fn a_run_that_is_told_to_stop_may_end_by_itself() {
     let job = starts.job(MINUTE, |run: Run| async move {
         assert!(!run.is_stopping());
         run.stopping().await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        sleep(Duration::from_millis(500)).await;
         Ok(())
     });
     let mut member = fleet
@@ -194,15 +201,15 @@ async fn a_run_that_takes_too_long_is_dropped_a_second_after_it_was_told() {
 #[tokio::test(start_paused = true)]
 async fn runs_that_may_overlap_do_and_no_tick_runs_twice() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
-    let job = || long_job(&starts, EVERY_FIVE_SECONDS, 12, &most).overlap(Overlap::Allow);
-    let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    let job = || long_job(&starts, "5,10,15,20 * * * * *", 12, &most).overlap(Overlap::Allow);
+    let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
     for index in 0..4 {
         first.wake_at(3_000 + 5_000 * index).await;
         second.wake_at(3_050 + 5_000 * index).await;
     }
-    for _ in 0..4 {
-        assert_eq!(first.outcome().await, Outcome::Ok);
-    }
+    fleet.until(40).await;
+    let ended = [first.ticks(Outcome::Ok), second.ticks(Outcome::Ok)].concat();
+    assert_eq!(ended.len(), 4);
     assert_eq!(starts.list(), [3, 8, 13, 18].map(tick));
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
@@ -211,13 +218,13 @@ async fn runs_that_may_overlap_do_and_no_tick_runs_twice() {
 #[tokio::test(start_paused = true)]
 async fn up_to_so_many_runs_go_on_at_once_on_all_replicas_and_no_tick_runs_twice() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
-    let job = || long_job(&starts, EVERY_FIVE_SECONDS, 12, &most).overlap(Overlap::UpTo(2));
+    let job = || long_job(&starts, "5-30/5 * * * * *", 12, &most).overlap(Overlap::UpTo(2));
     let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
     for index in 0..6 {
         first.wake_at(3_000 + 5_000 * index).await;
         second.wake_at(3_050 + 5_000 * index).await;
     }
-    fleet.sleep_until(60_000).await;
+    fleet.until(60).await;
     // Those in between came while two went on.
     assert_eq!(starts.list(), [3, 8, 18, 23].map(tick));
     assert_eq!(most.load(Ordering::SeqCst), 2);
@@ -233,7 +240,7 @@ async fn up_to_so_many_runs_go_on_at_once_on_all_replicas_and_no_tick_runs_twice
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_went_with_the_last_slot_has_another_winner() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
-    let job = || long_job(&starts, EVERY_FIVE_SECONDS, 12, &most).overlap(Overlap::UpTo(2));
+    let job = || long_job(&starts, TWO_A_MINUTE, 12, &most).overlap(Overlap::UpTo(2));
     let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
     first.wake_at(3_000).await;
     first.wake_at(8_000).await;
@@ -250,7 +257,7 @@ async fn a_run_that_is_only_told_of_a_lost_lease_goes_on() {
     let job = starts.job(MINUTE, |run: Run| async move {
         run.stopping().await;
         assert!(!run.lease().is_held());
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        sleep(Duration::from_secs(3)).await;
         Ok(())
     });
     let mut member = fleet.member(0, job.on_lost(OnLost::Signal)).await;
@@ -300,16 +307,11 @@ async fn a_replica_with_other_policies_is_noticed_once() {
     assert_eq!(first.outcome().await, Outcome::Ok);
     second.wake_at(3_500).await;
     assert_eq!(second.outcome().await, Outcome::NotWinner);
-    assert_eq!(second.runner.job.journal.others(), 1);
-    second.wake_at(63_000).await;
+    assert_eq!(second.status().await.disagreeing(), 1);
+    drop(first);
+    fleet.until(64).await;
     assert_eq!(second.outcome().await, Outcome::Ok);
-    assert_eq!(
-        (
-            first.runner.job.journal.others(),
-            second.runner.job.journal.others()
-        ),
-        (0, 1)
-    );
+    assert_eq!(second.status().await.disagreeing(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,21 +321,18 @@ async fn a_tick_waits_for_others_that_have_the_lock_though_a_later_one_is_due_if
         (Missed::All { max: 9 }, vec![3, 8]),
     ] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let job = starts.quick_job(EVERY_FIVE_SECONDS).missed(missed);
+        let job = starts.quick_job(TWO_A_MINUTE).missed(missed);
         let member = fleet
             .member(0, job.start_within(Duration::from_secs(20)))
             .await;
-        member.begin();
+        member.begin().await;
         let client = fleet.client().await;
-        let guard = client
-            .acquire(member.runner.job.id.job_key())
-            .await
-            .unwrap();
+        let guard = client.acquire("redlock-cron-job:tests/job").await.unwrap();
         member.wake_at(3_000).await;
         member.wake_at(8_000).await;
         fleet.sleep_until(10_500).await;
         drop(guard);
-        fleet.sleep_until(20_000).await;
+        fleet.until(20).await;
         let expected: Vec<_> = expected.into_iter().map(tick).collect();
         assert_eq!(starts.list(), expected, "{missed:?}");
     }

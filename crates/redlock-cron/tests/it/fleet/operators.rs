@@ -1,12 +1,7 @@
 //! Actions of an operator on a job, and the nodes' memory of them.
 
-use super::{
-    host::{Host, hosts, pass},
-    *,
-};
-use crate::{Action, ControlErrorKind, Overlap};
-
-const MINUTE: &str = "5 * * * * *";
+use super::*;
+use redlock_cron::{Action, ControlErrorKind, Overlap};
 
 fn alice(reason: &str) -> Action {
     Action::by("alice: ops").reason(reason)
@@ -15,17 +10,17 @@ fn alice(reason: &str) -> Action {
 #[tokio::test(start_paused = true)]
 async fn a_pause_ends_by_itself_at_its_time_and_says_who_made_it_and_why() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let hosts = hosts(&fleet, || starts.quick_job(MINUTE)).await;
-    pass(&hosts.each_ref(), 10).await;
+    let _hosts = fleet.hosts(|| starts.quick_job(MINUTE)).await;
+    pass(10).await;
     let client = fleet.client().await;
     let over = alice("late").until(tick(5));
-    let refused = crate::pause_with(&client, "tests", "job", &over).await;
+    let refused = redlock_cron::pause_with(&client, "tests", "job", &over).await;
     assert_eq!(refused.unwrap_err().kind(), ControlErrorKind::InvalidRange);
     let action = alice("the ledger\nmoves").until(tick(130));
-    crate::pause_with(&client, "tests", "job", &action)
+    redlock_cron::pause_with(&client, "tests", "job", &action)
         .await
         .unwrap();
-    pass(&hosts.each_ref(), 100).await;
+    pass(100).await;
     assert_eq!(starts.list(), [tick(3)]);
     let memory = fleet.memory().await;
     let pause = memory.pause().unwrap();
@@ -38,7 +33,7 @@ async fn a_pause_ends_by_itself_at_its_time_and_says_who_made_it_and_why() {
         line.ends_with("by alice ops, until 2027-01-15T08:02:12Z: the ledger moves"),
         "{line}"
     );
-    pass(&hosts.each_ref(), 90).await;
+    pass(90).await;
     assert_eq!(starts.list(), [tick(3), tick(183)]);
     assert_eq!(fleet.memory().await.is_paused(), Some(false));
     client.close().await;
@@ -50,18 +45,20 @@ async fn an_operator_stops_the_runs_that_go_on_and_no_later_one() {
         let (fleet, starts) = (Fleet::new(), Starts::default());
         let job = || {
             let job = starts.job(MINUTE, |_| async {
-                tokio::time::sleep(Duration::from_secs(40)).await;
+                sleep(Duration::from_secs(40)).await;
                 Ok(())
             });
             job.overlap(overlap)
         };
-        let mut hosts = hosts(&fleet, job).await;
-        pass(&hosts.each_ref(), 10).await;
+        let mut hosts = fleet.hosts(job).await;
+        pass(10).await;
         let client = fleet.client().await;
         let action = alice("it reads the wrong ledger");
-        crate::stop(&client, "tests", "job", &action).await.unwrap();
+        redlock_cron::stop(&client, "tests", "job", &action)
+            .await
+            .unwrap();
         client.close().await;
-        pass(&hosts.each_ref(), 6).await;
+        pass(6).await;
         let memory = fleet.memory().await;
         let run = memory.last_run().unwrap();
         assert_eq!(run.outcome(), Some("cancelled"), "{overlap:?}");
@@ -69,8 +66,8 @@ async fn an_operator_stops_the_runs_that_go_on_and_no_later_one() {
             run.note(),
             Some("stopped by alice ops: it reads the wrong ledger")
         );
-        pass(&hosts.each_ref(), 100).await;
-        let seen: Vec<_> = hosts.iter_mut().flat_map(Host::seen).collect();
+        pass(100).await;
+        let seen: Vec<_> = hosts.iter_mut().flat_map(Member::seen).collect();
         assert!(
             seen.contains(&(tick(63), Outcome::Ok)),
             "{overlap:?}: {seen:?}"
@@ -83,30 +80,30 @@ async fn a_backfill_that_is_cancelled_starts_no_further_tick_and_another_one_can
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || {
         starts.job("0 0 * * * *", |_| async {
-            tokio::time::sleep(Duration::from_secs(10)).await;
+            sleep(Duration::from_secs(10)).await;
             Ok(())
         })
     };
-    let hosts = hosts(&fleet, job).await;
+    let _hosts = fleet.hosts(job).await;
     let hour = |hours: i64| tick(-2 - 3_600 * hours);
     let client = fleet.client().await;
     let backfill = async |from, to| {
-        let asked = crate::request_backfill(&client, "tests", "job", from, to).await;
+        let asked = redlock_cron::request_backfill(&client, "tests", "job", from, to).await;
         asked.unwrap()
     };
     backfill(hour(9), hour(0)).await;
-    pass(&hosts.each_ref(), 8).await;
-    crate::cancel_backfill(&client, "tests", "job", &alice("wrong range"))
+    pass(8).await;
+    redlock_cron::cancel_backfill(&client, "tests", "job", &alice("wrong range"))
         .await
         .unwrap();
-    pass(&hosts.each_ref(), 60).await;
+    pass(60).await;
     assert_eq!(starts.list(), [hour(9)]);
     let memory = fleet.memory().await;
     let cancelled = memory.backfill().unwrap();
     assert!(cancelled.is_cancelled());
     assert_eq!((cancelled.ticks(), cancelled.runs().len()), (10, 1));
     backfill(hour(1), hour(0)).await;
-    pass(&hosts.each_ref(), 60).await;
+    pass(60).await;
     assert_eq!(starts.list(), [hour(9), hour(1), hour(0)]);
     assert!(!fleet.memory().await.backfill().unwrap().is_cancelled());
     client.close().await;

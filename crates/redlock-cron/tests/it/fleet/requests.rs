@@ -1,9 +1,7 @@
 //! Runs on request, beside the runs of ticks that are due.
 
 use super::*;
-use crate::{Delivery, Missed, Overlap, Trigger};
-
-const MINUTE: &str = "5 * * * * *";
+use redlock_cron::{Delivery, Missed, Overlap, Trigger};
 
 // Shows: R6.1.
 #[tokio::test(start_paused = true)]
@@ -13,18 +11,18 @@ async fn a_run_that_was_asked_for_uses_up_no_tick_and_excludes_others() {
         starts.job(MINUTE, |run: Run| async move {
             let manual = run.trigger() == Trigger::Manual;
             let seconds = if manual { 30 } else { 1 };
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            sleep(Duration::from_secs(seconds)).await;
             Ok(())
         })
     };
     let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-    fleet.sleep_until(2_000).await;
-    let triggered = Arc::clone(&first.runner).trigger();
+    fleet.until(2).await;
+    let triggered = first.trigger();
     let meanwhile = async {
         second.wake_at(3_000).await;
         // The tick is not used up by that, and neither by the run that it finds.
         assert_eq!(second.outcome().await, Outcome::Overlapping);
-        let again = Arc::clone(&second.runner).trigger().await;
+        let again = second.trigger().await;
         assert_eq!(again.outcome(), Outcome::Overlapping);
     };
     let (report, ()) = tokio::join!(triggered, meanwhile);
@@ -36,7 +34,7 @@ async fn a_run_that_was_asked_for_uses_up_no_tick_and_excludes_others() {
     first.wake_at(33_000).await;
     assert_eq!(first.outcome().await, Outcome::Ok);
     assert_eq!(starts.list(), [2, 3].map(tick));
-    let status = second.runner.status().await;
+    let status = second.status().await;
     let runs: Vec<_> = status
         .runs()
         .iter()
@@ -56,32 +54,12 @@ async fn a_run_that_was_asked_for_starts_though_the_job_is_paused_and_as_often_a
     // Its clock stands behind the other's.
     let slow = fleet.member(-20_000, starts.quick_job(MINUTE)).await;
     let fast = fleet.member(20_000, starts.quick_job(MINUTE)).await;
-    fast.runner.set_paused(true).await.unwrap();
+    fast.set_paused(true).await.unwrap();
     for member in [&fast, &slow, &slow, &fast] {
-        let report = Arc::clone(&member.runner).trigger().await;
+        let report = member.trigger().await;
         assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
     }
     assert_eq!(starts.list().len(), 4);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_was_asked_for_cancels_another_if_ticks_do() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let job = starts.job(MINUTE, |run: Run| async move {
-            if run.trigger() == Trigger::Schedule {
-                std::future::pending::<()>().await;
-            }
-            Ok(())
-        });
-        job.overlap(Overlap::CancelOther)
-    };
-    let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-    first.wake_at(3_000).await;
-    fleet.sleep_until(10_000).await;
-    let report = Arc::clone(&second.runner).trigger().await;
-    assert_eq!(report.outcome(), Outcome::Ok);
-    assert_eq!(first.outcome().await, Outcome::Cancelled);
 }
 
 /// A run on another replica goes on for longer than the moment of the request lasts.
@@ -92,7 +70,7 @@ async fn a_run_that_was_asked_for_waits_for_another_as_long_as_ticks_do() {
         let job = || {
             let job = starts.job("3 0 * * * *", |run: Run| async move {
                 if run.trigger() == Trigger::Schedule {
-                    tokio::time::sleep(Duration::from_secs(900)).await;
+                    sleep(Duration::from_secs(900)).await;
                 }
                 Ok(())
             });
@@ -101,12 +79,17 @@ async fn a_run_that_was_asked_for_waits_for_another_as_long_as_ticks_do() {
         };
         let (runs, asks) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
         fleet.sleep_until(0).await;
-        let next = runs.runner.job.schedule.next_after(tick(0)).unwrap();
+        let next = runs
+            .jobs
+            .schedule("job")
+            .unwrap()
+            .next_after(tick(0))
+            .unwrap();
         let seconds = u64::try_from((next - tick(0)).num_seconds()).unwrap();
         runs.wake_at(i64::try_from(seconds).unwrap() * 1_000).await;
         fleet.sleep_until(1_000 * (seconds + 5)).await;
         let began = Instant::now();
-        let report = Arc::clone(&asks.runner).trigger().await;
+        let report = asks.trigger().await;
         assert_eq!(report.outcome(), expected, "{:?}", report.detail());
         let waited = began.elapsed().as_secs();
         let right = if expected == Outcome::Ok { 895 } else { 90 };
@@ -122,7 +105,7 @@ async fn a_run_that_was_asked_for_cancels_others_whatever_the_clock_of_its_repli
             let job = starts.job(MINUTE, |run: Run| async move {
                 let manual = run.trigger() == Trigger::Manual;
                 let seconds = if manual { 20 } else { 50 };
-                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                sleep(Duration::from_secs(seconds)).await;
                 Ok(())
             });
             job.overlap(Overlap::CancelOther)
@@ -130,9 +113,9 @@ async fn a_run_that_was_asked_for_cancels_others_whatever_the_clock_of_its_repli
         };
         let mut first = fleet.member(0, job()).await;
         first.wake_at(3_000).await;
-        fleet.sleep_until(10_000).await;
+        fleet.until(10).await;
         let second = fleet.member(skew, job()).await;
-        let report = Arc::clone(&second.runner).trigger().await;
+        let report = second.trigger().await;
         assert_eq!(report.outcome(), Outcome::Ok, "{skew}: {report:?}");
         assert_eq!(first.ticks(Outcome::Cancelled), [tick(3)], "{skew}");
     }
@@ -149,28 +132,26 @@ async fn a_tick_that_is_skipped_because_of_a_run_that_was_asked_for_is_not_made_
                 } else {
                     1
                 };
-                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                sleep(Duration::from_secs(seconds)).await;
                 Ok(())
             });
             job.missed(policy)
         };
         let mut first = fleet.member(0, job()).await;
-        first.begin();
+        first.begin().await;
         first.wake_at(3_000).await;
-        fleet.sleep_until(40_000).await;
-        let asked = Arc::clone(&first.runner).trigger();
-        let tasks = &first.runner.job.replica.tasks;
-        tasks.spawn(async { drop(asked.await) });
+        fleet.until(40).await;
+        first.request();
         first.wake_at(63_000).await;
-        fleet.sleep_until(100_000).await;
+        fleet.until(100).await;
         let mut second = fleet.member(0, job()).await;
-        second.begin();
+        second.begin().await;
         first.wake_at(123_000).await;
-        fleet.sleep_until(150_000).await;
+        fleet.until(150).await;
         let mut outcomes = Vec::new();
         for member in [&mut first, &mut second] {
             while let Ok(report) = member.reports.try_recv() {
-                if report.trigger() != Trigger::Manual {
+                if report.trigger() != Trigger::Manual && report.outcome() != Outcome::NotWinner {
                     outcomes.push((report.tick(), report.outcome()));
                 }
             }
@@ -193,7 +174,7 @@ async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_came_before(
             if run.trigger() == Trigger::Schedule {
                 std::future::pending::<()>().await;
             }
-            tokio::time::sleep(Duration::from_secs(5)).await;
+            sleep(Duration::from_secs(5)).await;
             Ok(())
         });
         job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
@@ -203,11 +184,11 @@ async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_came_before(
     let (first, mut other) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
     first.wake_at(3_000).await;
     other.wake_at(3_200).await;
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     first.crash().await;
-    let asked = Arc::clone(&other.runner).trigger().await;
+    let asked = other.trigger().await;
     assert_eq!(asked.outcome(), Outcome::Ok, "{:?}", asked.detail());
-    fleet.sleep_until(60_000).await;
+    fleet.until(60).await;
     let mut ended = Vec::new();
     while let Ok(report) = other.reports.try_recv() {
         ended.push((report.trigger(), report.outcome()));
@@ -223,9 +204,11 @@ async fn retried_after_a_request(pattern: &str, crashed: u64, patience: u64) -> 
             if run.trigger() == Trigger::Schedule {
                 std::future::pending::<()>().await;
             }
-            tokio::time::sleep(Duration::from_secs(5)).await;
+            sleep(Duration::from_secs(5)).await;
             Ok(())
         });
+        // It is not up for later ticks.
+        let job = job.only_if(|at| at == tick(3));
         job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
             .overlap(Overlap::CancelOther)
             .ttl(Duration::from_secs(if patience < 10 { 30 } else { 10 }))
@@ -236,15 +219,15 @@ async fn retried_after_a_request(pattern: &str, crashed: u64, patience: u64) -> 
     other.wake_at(3_200).await;
     fleet.sleep_until(crashed).await;
     first.crash().await;
-    let asked = Arc::clone(&other.runner).trigger().await;
+    let asked = other.trigger().await;
     let given_up = patience < 10;
     assert_eq!(
         asked.outcome() == Outcome::Overlapping,
         given_up,
         "{asked:?}"
     );
-    fleet.sleep_until(55_000).await;
-    let reports = std::iter::from_fn(|| other.reports.try_recv().ok());
+    fleet.until(55).await;
+    let reports = other.reports().into_iter();
     let again = reports.filter(|report| report.trigger() == Trigger::Retry);
     again.map(|report| report.outcome()).collect()
 }
@@ -286,51 +269,10 @@ async fn a_run_on_request_is_cancelled_by_the_next_whatever_the_clock_of_its_rep
         };
         let mut first = fleet.member(skew, job()).await;
         let second = fleet.member(0, job()).await;
-        let asked = Arc::clone(&first.runner).trigger();
-        let tasks = &first.runner.job.replica.tasks;
-        tasks.spawn(async { drop(asked.await) });
+        first.request();
         fleet.sleep_until(500).await;
-        let report = Arc::clone(&second.runner).trigger().await;
+        let report = second.trigger().await;
         assert_eq!(report.outcome(), Outcome::Ok, "{skew}: {report:?}");
         assert_eq!(first.outcome().await, Outcome::Cancelled, "{skew}");
     }
-}
-
-/// A clock that is set back in the middle of it.
-struct SetBack(SkewedClock, AtomicBool);
-
-impl WallClock for SetBack {
-    fn now(&self) -> DateTime<Utc> {
-        let back = TimeDelta::seconds(if self.1.load(Ordering::SeqCst) { 10 } else { 0 });
-        self.0.now() - back
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_on_request_does_not_cancel_itself_when_the_clock_of_its_replica_is_set_back() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let job = starts.job(MINUTE, |run: Run| async move {
-            let manual = run.trigger() == Trigger::Manual;
-            tokio::time::sleep(Duration::from_secs(if manual { 10 } else { 50 })).await;
-            Ok(())
-        });
-        job.overlap(Overlap::CancelOther)
-            .start_within(Duration::from_secs(20))
-    };
-    let first = fleet.member(0, job()).await;
-    first.wake_at(3_000).await;
-    let clock = Arc::new(SetBack(fleet.clock(0), AtomicBool::default()));
-    let (client, observer) = (fleet.client().await, Observer::new(None));
-    let clock_of = Arc::clone(&clock);
-    let asks = Replica::new(client, "tests", None, observer, clock_of, None).unwrap();
-    let asks = Arc::new(JobRunner::new(&asks, job()).unwrap());
-    fleet.sleep_until(10_000).await;
-    let set_back = async {
-        // The first claim waits until then.
-        fleet.sleep_until(10_500).await;
-        clock.1.store(true, Ordering::SeqCst);
-    };
-    let (report, ()) = tokio::join!(asks.trigger(), set_back);
-    assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
 }

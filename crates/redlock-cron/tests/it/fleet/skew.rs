@@ -1,64 +1,23 @@
 use super::*;
-use std::collections::HashMap;
-
-/// Wakes all members up for eleven ticks, by their own clocks and `apart` milliseconds from each other, and returns the
-/// outcomes of each tick.
-async fn eleven_ticks(members: Vec<Member>, apart: i64) -> HashMap<DateTime<Utc>, Vec<Outcome>> {
-    let mut waking = tokio::task::JoinSet::new();
-    for (number, mut member) in (0..).zip(members) {
-        waking.spawn(async move {
-            let mut reports = Vec::new();
-            for index in 0..11 {
-                let phase = (index * 137 + number * apart) % 1_900;
-                member.wake_at(3_000 + 5_000 * index + phase).await;
-                reports.push(member.report().await);
-            }
-            reports
-        });
-    }
-    let mut outcomes: HashMap<_, Vec<_>> = HashMap::new();
-    for report in waking.join_all().await.into_iter().flatten() {
-        outcomes
-            .entry(report.tick())
-            .or_default()
-            .push(report.outcome());
-    }
-    outcomes
-}
 
 /// With a lock on the job's name alone, this makes a run on each replica.
 #[tokio::test(start_paused = true)]
 async fn a_quick_job_runs_once_a_tick_over_skewed_clocks() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut members = Vec::new();
-    for skew in [0, 700, -1300] {
-        members.push(
-            fleet
-                .member(skew, starts.quick_job(EVERY_FIVE_SECONDS))
-                .await,
-        );
+    for skew in [0, 700, -1_300] {
+        let job = starts.quick_job(EVERY_FIVE_SECONDS);
+        members.push(fleet.member(skew, job).await);
+        members.last().unwrap().begin().await;
     }
-    // Not always in the same second.
-    let outcomes = eleven_ticks(members, 611).await;
-    let expected: Vec<_> = (0..11).map(|index| tick(3 + 5 * index)).collect();
-    assert_eq!(starts.list(), expected);
-    for (tick, outcomes) in outcomes {
-        let count = |outcome| outcomes.iter().filter(|o| **o == outcome).count();
-        assert_eq!(count(Outcome::Ok), 1, "{tick}: {outcomes:?}");
-        assert_eq!(count(Outcome::NotWinner), 2, "{tick}: {outcomes:?}");
+    fleet.until(55).await;
+    let every: Vec<_> = (0..11).map(|index| tick(3 + 5 * index)).collect();
+    assert_eq!(starts.list(), every);
+    let seen: Vec<_> = members.iter_mut().flat_map(Member::seen).collect();
+    for (outcome, count) in [(Outcome::Ok, 11), (Outcome::NotWinner, 22)] {
+        let such = seen.iter().filter(|(_, of)| *of == outcome);
+        assert_eq!(such.count(), count, "{seen:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn replicas_that_wake_up_at_the_same_moment_start_a_tick_once() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut members = Vec::new();
-    for _ in 0..5 {
-        members.push(fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await);
-    }
-    eleven_ticks(members, 0).await;
-    let expected: Vec<_> = (0..11).map(|index| tick(3 + 5 * index)).collect();
-    assert_eq!(starts.list(), expected);
 }
 
 /// A replica that is an hour ahead would use up the ticks of an hour, if its own clock judged.
@@ -67,36 +26,23 @@ async fn replicas_whose_clocks_are_an_hour_off_start_each_tick_once_and_on_time(
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut members = Vec::new();
     for skew in [3_600_000, -3_600_000, 0] {
-        let member = fleet.member(skew, starts.quick_job("5 * * * * *")).await;
-        member.runner.job.replica.look_at_clocks().await;
-        member.runner.clock_was_set();
+        let member = fleet.member(skew, starts.quick_job(MINUTE)).await;
         members.push(member);
     }
     for minute in 0..3 {
         let due = 3_000 + 60_000 * minute;
         let mut outcomes = Vec::new();
         for (member, late) in members.iter_mut().zip([0, 100, 200]) {
-            let own = member.clock.skew.num_milliseconds() + due + late;
+            let own = member.skew + due + late;
             member.wake_at(own).await;
             outcomes.push(member.outcome().await);
         }
+        outcomes.sort_by_key(|outcome| *outcome != Outcome::Ok);
         let one = [Outcome::Ok, Outcome::NotWinner, Outcome::NotWinner];
         assert_eq!(outcomes, one);
     }
     let expected: Vec<_> = (0..3).map(|minute| tick(3 + 60 * minute)).collect();
     assert_eq!(starts.list(), expected);
-}
-
-/// It has not heard of the nodes yet.
-#[tokio::test(start_paused = true)]
-async fn a_tick_that_is_an_hour_off_by_the_nodes_clocks_is_not_waited_for() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut fast = fleet
-        .member(3_600_000, starts.quick_job("5 * * * * *"))
-        .await;
-    fast.wake_at(3_600_000 + 3_000).await;
-    assert_eq!(fast.outcome().await, Outcome::TooEarly);
-    assert!(starts.list().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,14 +61,12 @@ async fn a_clock_that_is_a_little_ahead_waits_for_the_nodes_clocks() {
 #[tokio::test(start_paused = true)]
 async fn a_report_and_a_status_say_how_far_off_the_clock_is_and_how_long_the_claim_took() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let every_minute = "5 * * * * *";
+    let every_minute = MINUTE;
     for (minute, skew) in (0..).zip([0, 700, -1_300, 3_600_000]) {
         let mut member = fleet.member(skew, starts.quick_job(every_minute)).await;
-        member.runner.job.replica.look_at_clocks().await;
-        member.runner.clock_was_set();
         member.wake_at(skew + 3_000 + 60_000 * minute).await;
         let report = member.report().await;
-        let status = member.runner.status().await;
+        let status = member.status().await;
         for offset in [report.clock_offset(), status.clock_offset()] {
             let off_by = offset.unwrap().num_milliseconds() - skew;
             assert!(off_by.abs() <= 2, "{skew}: {report:?}");
@@ -138,17 +82,17 @@ async fn a_report_and_a_status_say_how_far_off_the_clock_is_and_how_long_the_cla
     assert_eq!(report.outcome(), Outcome::Overlapping);
     let took = report.claim_took().unwrap().as_millis();
     assert!((1_000..1_200).contains(&took), "{report:?}");
-    second.runner.job.replica.tasks.drain();
-    second.wake_at(363_000).await;
-    let report = second.report().await;
-    assert_eq!(report.outcome(), Outcome::Draining);
+    let mut third = fleet.member(0, long().only_if(|_| false)).await;
+    third.wake_at(363_000).await;
+    let report = third.report().await;
+    assert_eq!(report.outcome(), Outcome::Declined);
     assert_eq!((report.claim_took(), report.clock_offset()), (None, None));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_nobody_claimed_in_time_is_too_late_by_the_nodes_clocks() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut slow = fleet.member(-31_000, starts.quick_job("5 * * * * *")).await;
+    let mut slow = fleet.member(-31_000, starts.quick_job(MINUTE)).await;
     slow.wake_at(3_000).await;
     let report = slow.report().await;
     assert_eq!(report.outcome(), Outcome::TooLate, "{report:?}");
@@ -168,15 +112,12 @@ async fn replicas_have_like_shares_whatever_their_clocks_show() {
             let member = fleet
                 .member(skew, job.spread(Duration::from_millis(500)))
                 .await;
-            member.runner.job.replica.look_at_clocks().await;
             members.push(member);
         }
         for index in 0..TICKS {
             for (member, late) in members.iter().zip([0, 100, 200]) {
                 let before = 2_000 + 5_000 * index + late;
-                member
-                    .wake_at(before + member.clock.skew.num_milliseconds())
-                    .await;
+                member.wake_at(before + member.skew).await;
             }
         }
         fleet.sleep_until(5_000 * TICKS as u64 + 3_000).await;
@@ -195,11 +136,9 @@ async fn a_clock_that_is_ahead_at_the_start_does_not_cost_the_ticks_up_to_what_i
         .member(20_000, starts.quick_job(EVERY_FIVE_SECONDS))
         .await;
     // It was added before the nodes were heard, and is woken up when they are.
-    member.runner.job.replica.look_at_clocks().await;
-    member.runner.clock_was_set();
     for second in [3, 8, 13, 18, 23] {
         member.wake_at(20_000 + 1_000 * second).await;
     }
-    fleet.sleep_until(24_000).await;
+    fleet.until(24).await;
     assert_eq!(starts.list(), [3, 8, 13, 18, 23].map(tick));
 }

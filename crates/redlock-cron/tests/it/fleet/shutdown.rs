@@ -5,11 +5,11 @@ use redlock_core::{
 };
 
 use super::*;
-use crate::{Overlap, Trigger, replica::Tasks};
+use redlock_cron::Overlap;
 
 fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
     starts.job(EVERY_FIVE_SECONDS, move |_| async move {
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        sleep(Duration::from_secs(seconds)).await;
         Ok(())
     })
 }
@@ -19,10 +19,11 @@ fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
 async fn nothing_starts_after_a_shutdown() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut member = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    member.begin().await;
     fleet.sleep_until(2_980).await;
     let report = member.shut_down(Duration::from_secs(10)).await;
     assert!(report.is_clean());
-    member.wake_at(3_200).await;
+    fleet.until(9).await;
     assert_eq!(member.outcome().await, Outcome::Draining);
     assert!(starts.list().is_empty());
     assert_eq!(fleet.keys().await, 0);
@@ -42,24 +43,12 @@ async fn a_claim_that_waits_is_given_up_at_once() {
     assert!(fleet.origin.elapsed() < Duration::from_millis(8300));
 }
 
-/// The one moment that neither the wait for a claim nor the look at a wake-up covers.
-#[tokio::test(start_paused = true)]
-async fn no_run_starts_between_its_claim_and_its_start() {
-    let tasks = Arc::new(Tasks::default());
-    let job: Arc<str> = "job".into();
-    let ending = tasks.ending();
-    let start = |second| tasks.start(&job, tick(second), Trigger::Schedule, &ending);
-    assert!(start(3).is_some());
-    tasks.drain();
-    assert!(start(8).is_none());
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_within_the_grace_ends_by_itself() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut member = fleet.member(0, job_of(&starts, 3)).await;
     member.wake_at(3_000).await;
-    fleet.sleep_until(4_000).await;
+    fleet.until(4).await;
     let report = member.shut_down(Duration::from_secs(10)).await;
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(member.outcome().await, Outcome::Ok);
@@ -73,7 +62,7 @@ async fn a_run_that_outlasts_the_grace_is_dropped_reported_and_releases_its_leas
     let mut member = fleet.member(0, job_of(&starts, 1000)).await;
     let mut other = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
     member.wake_at(3_000).await;
-    fleet.sleep_until(4_000).await;
+    fleet.until(4).await;
     let report = member.shut_down(Duration::from_secs(2)).await;
     let [run] = report.unfinished() else {
         panic!("{report:?}")
@@ -92,34 +81,17 @@ async fn a_run_that_outlasts_the_grace_is_dropped_reported_and_releases_its_leas
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_cannot_be_dropped_does_not_hold_the_shutdown_up_for_ever() {
-    let tasks = Arc::new(Tasks::default());
-    let ending = tasks.ending();
-    let stuck = tasks.start(&"job".into(), tick(3), Trigger::Schedule, &ending);
-    tasks.spawn(async move {
-        let _stuck = stuck;
-        std::future::pending::<()>().await;
-    });
-    let report = tasks.shut_down(Duration::from_secs(1)).await;
-    let [run] = report.unfinished() else {
-        panic!("{report:?}")
-    };
-    assert!(!run.was_dropped());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_run_is_told_that_the_grace_is_over_and_may_end_by_itself() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = starts.job(EVERY_FIVE_SECONDS, |run: Run| async move {
         run.stopping().await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        sleep(Duration::from_millis(500)).await;
         Ok(())
     });
     let mut member = fleet.member(0, job).await;
     member.wake_at(3_000).await;
-    fleet.sleep_until(4_000).await;
-    let tasks = &member.runner.job.replica.tasks;
-    let report = tasks.shut_down(Duration::from_secs(2)).await;
+    fleet.until(4).await;
+    let report = member.shut_down(Duration::from_secs(2)).await;
     assert_eq!(report.unfinished().len(), 1);
     let ended = fleet.origin.elapsed().as_secs_f64();
     assert!((6.5..6.6).contains(&ended), "{ended}");
@@ -136,21 +108,16 @@ async fn overlapping_shutdowns_end_with_the_shorter_grace_and_each_reports_what_
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let member = fleet.member(0, job_of(&starts, 1000)).await;
     member.wake_at(3_000).await;
-    fleet.sleep_until(4_000).await;
-    let runner = &member.runner;
+    fleet.until(4).await;
     let (long, short, removed) = tokio::join!(
         member.shut_down(Duration::from_secs(60)),
         member.shut_down(Duration::from_secs(2)),
-        runner
-            .job
-            .replica
-            .tasks
-            .end(&runner.job.ending, Duration::from_secs(30)),
+        member.jobs.remove("job", Duration::from_secs(30)),
     );
     let ended = fleet.origin.elapsed().as_secs_f64();
     // It was told to stop a second before.
     assert!((7.0..7.1).contains(&ended), "{ended}");
-    for report in [long, short, removed] {
+    for report in [long, short, removed.unwrap()] {
         let [run] = report.unfinished() else {
             panic!("{report:?}")
         };
@@ -194,7 +161,7 @@ impl Session for Slow {
         let (node, keyspace, requests) =
             (self.node.clone(), Arc::clone(keyspace), requests.to_vec());
         async move {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(50)).await;
             let mut session = node.connect().await.expect("it is up");
             session.call(&keyspace, &requests).await
         }
@@ -211,21 +178,35 @@ async fn a_shutdown_returns_when_the_slot_of_a_run_is_given_back() {
         .cloned()
         .map(|node| NodeConfig::other(SlowToRelease(node)));
     let redlock = Redlock::builder().nodes(nodes).virtual_time().build();
-    let (observer, clock) = (Observer::new(None), Arc::new(fleet.clock(0)));
-    let redlock = redlock.await.unwrap();
-    let replica = Replica::new(redlock, "tests", None, observer, clock, None).unwrap();
+    let builder = SingletonScheduler::standalone(redlock.await.unwrap()).namespace("tests");
+    let jobs = builder
+        .clock(&JobClock::starting_at(tick(0)))
+        .build()
+        .unwrap();
     let job = starts
         .quick_job(EVERY_FIVE_SECONDS)
         .overlap(Overlap::UpTo(2));
-    let runner = Arc::new(JobRunner::new(&replica, job).unwrap());
-    fleet.sleep_until(3_000).await;
-    runner.wake();
+    jobs.add(job).await.unwrap();
+    fleet.until(3).await;
+    jobs.start().await.unwrap();
     while starts.list().is_empty() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        sleep(Duration::from_millis(1)).await;
     }
     let locks = || fleet.nodes.iter().map(MemoryNode::keys).max();
     assert_eq!(locks(), Some(2), "the tick's and the slot's");
-    let report = replica.tasks.shut_down(Duration::from_secs(60)).await;
+    let report = jobs.shutdown(Duration::from_secs(60)).await;
     assert!(report.is_clean());
     assert_eq!(locks(), Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drop_of_the_last_handle_drops_the_runs_and_frees_the_job() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut member = fleet.member(0, job_of(&starts, 1_000)).await;
+    member.wake_at(3_000).await;
+    fleet.until(4).await;
+    drop(member.jobs);
+    let report = timeout(Duration::from_secs(1), member.reports.recv()).await;
+    assert_eq!(report.unwrap().unwrap().outcome(), Outcome::Aborted);
+    assert_eq!(fleet.keys().await, 0);
 }

@@ -1,11 +1,19 @@
 use super::*;
-use crate::{Delivery, Missed, Trigger, tick::Unclaimed};
-
-const MINUTE: &str = "5 * * * * *";
+use redlock_cron::{Delivery, Missed, Trigger};
 
 /// Returns a job that is endless in its first `endless` runs, and then quick.
 pub(super) fn job(starts: &Starts, endless: u32, max_attempts: u32) -> SingletonJob {
-    let job = starts.job(MINUTE, move |run: Run| async move {
+    job_at(MINUTE, starts, endless, max_attempts)
+}
+
+/// Returns the same, due at other times.
+pub(super) fn job_at(
+    pattern: &str,
+    starts: &Starts,
+    endless: u32,
+    max_attempts: u32,
+) -> SingletonJob {
+    let job = starts.job(pattern, move |run: Run| async move {
         if run.attempt() <= endless {
             std::future::pending::<()>().await;
         }
@@ -20,22 +28,6 @@ pub(super) fn job(starts: &Starts, endless: u32, max_attempts: u32) -> Singleton
         .start_within(Duration::from_secs(50))
 }
 
-impl Member {
-    /// Ends as if its process had been killed.
-    pub(super) async fn crash(self) {
-        let redlock = self.runner.job.replica.claims.redlock.clone();
-        for node in &self.nodes {
-            node.stop();
-        }
-        self.runner.job.replica.tasks.abandon();
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        redlock.close().await;
-        for node in &self.nodes {
-            node.start();
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_replica_crashed_is_started_once_more_on_another() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
@@ -48,9 +40,9 @@ async fn a_run_whose_replica_crashed_is_started_once_more_on_another() {
     for other in &others {
         other.wake_at(3_200).await;
     }
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     first.crash().await;
-    fleet.sleep_until(40_000).await;
+    fleet.until(40).await;
     assert_eq!(starts.list(), [3, 3].map(tick));
     let mut ended = Vec::new();
     for other in &mut others {
@@ -71,9 +63,9 @@ async fn a_tick_is_not_started_again_if_nobody_asked_for_that() {
     first.wake_at(3_000).await;
     other.wake_at(3_200).await;
     assert_eq!(other.outcome().await, Outcome::NotWinner);
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     first.crash().await;
-    fleet.sleep_until(50_000).await;
+    fleet.until(50).await;
     assert_eq!(starts.list(), [tick(3)]);
 }
 
@@ -83,7 +75,7 @@ async fn a_run_that_ended_by_itself_is_not_started_again_however_it_ended() {
         let (fleet, starts) = (Fleet::new(), Starts::default());
         let job = || {
             let job = starts.job(MINUTE, move |_| async move {
-                tokio::time::sleep(Duration::from_secs(20)).await;
+                sleep(Duration::from_secs(20)).await;
                 if error {
                     Err("no ledger".into())
                 } else {
@@ -98,7 +90,7 @@ async fn a_run_that_ended_by_itself_is_not_started_again_however_it_ended() {
         other.wake_at(3_200).await;
         assert_eq!(other.outcome().await, Outcome::NotWinner);
         assert!(fleet.origin.elapsed() > Duration::from_secs(23));
-        fleet.sleep_until(55_000).await;
+        fleet.until(55).await;
         assert_eq!(starts.list(), [tick(3)]);
     }
 }
@@ -110,7 +102,7 @@ async fn a_run_that_a_shutdown_cuts_short_goes_to_another_replica_at_once() {
     let mut other = fleet.member(0, job(&starts, 1, 3)).await;
     first.wake_at(3_000).await;
     other.wake_at(3_200).await;
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     let report = first.shut_down(Duration::ZERO).await;
     assert!(!report.is_clean());
     let ended = other.report().await;
@@ -128,30 +120,13 @@ async fn a_run_that_lost_its_lease_is_started_again_by_the_same_replica_if_there
         fleet.sleep_until(second * 1_000).await;
         fleet.nodes.iter().for_each(MemoryNode::drop_locks);
     }
-    fleet.sleep_until(30_000).await;
+    fleet.until(30).await;
     let mut ended = Vec::new();
     while let Ok(report) = member.reports.try_recv() {
         ended.push((report.outcome(), report.attempt()));
     }
     let expected = [(Outcome::Lost, 1), (Outcome::Lost, 2), (Outcome::Ok, 3)];
     assert_eq!(ended, expected);
-}
-
-#[tokio::test(start_paused = true)]
-async fn there_are_no_more_runs_than_were_asked_for() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let (first, second) = (
-        fleet.member(0, job(&starts, 9, 2)).await,
-        fleet.member(0, job(&starts, 9, 2)).await,
-    );
-    first.wake_at(3_000).await;
-    second.wake_at(3_200).await;
-    for second in [5, 15, 25, 35] {
-        fleet.sleep_until(second * 1_000).await;
-        fleet.nodes.iter().for_each(MemoryNode::drop_locks);
-    }
-    fleet.sleep_until(55_000).await;
-    assert_eq!(starts.list(), [3, 3].map(tick));
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,32 +148,14 @@ async fn fencing_tokens_grow_from_attempt_to_attempt_and_to_the_next_tick() {
         .start_within(Duration::from_secs(50));
     let member = fleet.member(0, job).await;
     member.wake_at(3_000).await;
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     fleet.nodes.iter().for_each(MemoryNode::drop_locks);
-    fleet.sleep_until(30_000).await;
+    fleet.until(30).await;
     member.wake_at(63_000).await;
-    fleet.sleep_until(65_000).await;
+    fleet.until(65).await;
     let tokens = tokens.lock().unwrap().clone();
     assert_eq!(starts.list(), [3, 3, 63].map(tick));
     assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replica_that_comes_back_starts_again_what_it_left() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let first = fleet.member(0, job(&starts, 1, 3)).await;
-    first.wake_at(3_000).await;
-    fleet.sleep_until(5_000).await;
-    first.crash().await;
-    let mut again = fleet
-        .member(0, job(&starts, 1, 3).missed(Missed::Latest))
-        .await;
-    again.begin();
-    let report = again.report().await;
-    assert_eq!(
-        (report.tick(), report.outcome(), report.attempt()),
-        (tick(3), Outcome::Ok, 2)
-    );
 }
 
 // Shows: R6.1.
@@ -208,20 +165,16 @@ async fn a_tick_is_not_started_again_after_a_later_one() {
     let slow = || job(&starts, 1, 3).start_within(Duration::from_secs(600));
     let first = fleet.member(0, slow()).await;
     first.wake_at(3_000).await;
-    fleet.sleep_until(55_000).await;
+    fleet.until(55).await;
     first.crash().await;
     let quick = starts.quick_job(MINUTE);
     let mut other = fleet.member(0, quick).await;
-    fleet.sleep_until(69_000).await;
+    fleet.until(69).await;
     other.wake_at(69_000).await;
     assert_eq!(other.outcome().await, Outcome::Ok);
     let again = fleet.member(0, slow()).await;
-    let retry = again
-        .runner
-        .retry(tick(3))
-        .wait(Duration::ZERO, Unclaimed::Wait);
-    assert!(retry.await.is_err());
-    fleet.sleep_until(120_000).await;
+    again.begin().await;
+    fleet.until(120).await;
     assert_eq!(starts.list(), [3, 63].map(tick));
 }
 
@@ -230,14 +183,14 @@ async fn a_tick_is_not_started_again_after_a_later_one() {
 async fn a_run_of_which_nothing_is_heard_is_started_again_when_its_lock_is_free_and_not_before() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let silent = starts.job(MINUTE, |_| std::future::pending());
-    let silent = silent.on_lost(crate::OnLost::Signal);
+    let silent = silent.on_lost(redlock_cron::OnLost::Signal);
     let silent = fleet
         .member(0, silent.start_within(Duration::from_secs(50)))
         .await;
     let mut other = fleet.member(0, job(&starts, 1, 3)).await;
     silent.wake_at(3_000).await;
     other.wake_at(3_200).await;
-    fleet.sleep_until(23_000).await;
+    fleet.until(23).await;
     assert_eq!(starts.list(), [tick(3)]);
     fleet.nodes.iter().for_each(MemoryNode::drop_locks);
     let report = other.report().await;
@@ -254,7 +207,9 @@ async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
         let patient = |endless| job(&starts, endless, 3).start_within(Duration::from_secs(100));
         let first = fleet.member(0, patient(1)).await;
         let second = fleet.member(0, patient(0)).await;
-        let waits = starts.quick_job(MINUTE).overlap(crate::Overlap::Wait);
+        let waits = starts
+            .quick_job(MINUTE)
+            .overlap(redlock_cron::Overlap::Wait);
         let third = fleet.member(0, waits).await;
         first.wake_at(3_000).await;
         second.wake_at(3_100).await;
@@ -262,11 +217,11 @@ async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
         let _ = first.shut_down(Duration::ZERO).await;
         // In the way of both, for as long as it takes until both wait.
         let client = fleet.client().await;
-        let guard = client.acquire(first.runner.job.id.job_key()).await.unwrap();
+        let guard = client.acquire("redlock-cron-job:tests/job").await.unwrap();
         third.wake_at(63_000).await;
         fleet.sleep_until(66_500).await;
         drop(guard);
-        fleet.sleep_until(75_000).await;
+        fleet.until(75).await;
         let starts = starts.list();
         assert_ne!(starts, [3, 63, 3].map(tick));
         later_first += usize::from(starts == [3, 63].map(tick));
@@ -291,17 +246,19 @@ async fn a_run_that_a_crash_of_all_replicas_cut_short_comes_before_the_ticks_tha
  {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let first = fleet.member(0, complete_job(&starts)).await;
-    first.begin();
+    first.begin().await;
     first.wake_at(3_000).await;
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     first.crash().await;
-    fleet.sleep_until(190_000).await;
+    fleet.until(190).await;
     let members = [
         fleet.member(0, complete_job(&starts)).await,
         fleet.member(0, complete_job(&starts)).await,
     ];
-    members.iter().for_each(Member::begin);
-    fleet.sleep_until(220_000).await;
+    for member in &members {
+        member.begin().await;
+    }
+    fleet.until(220).await;
     assert_eq!(starts.list(), [3, 3, 63, 123, 183].map(tick));
 }
 
@@ -312,18 +269,14 @@ async fn a_tick_that_is_due_before_the_last_run_is_known_does_not_pass_over_it()
         let (fleet, starts) = (Fleet::new(), Starts::default());
         let job = || complete_job(&starts).missed(policy);
         let first = fleet.member(0, job()).await;
-        first.begin();
+        first.begin().await;
         first.wake_at(3_000).await;
-        fleet.sleep_until(5_000).await;
+        fleet.until(5).await;
         first.crash().await;
-        fleet.sleep_until(62_000).await;
+        fleet.until(62).await;
         let again = fleet.member(0, job()).await;
-        if let Missed::All { .. } = policy {
-            // No task works on the backlog otherwise.
-            assert!(!again.runner.ticks.backlog.open());
-        }
         again.wake_at(63_000).await;
-        fleet.sleep_until(92_000).await;
+        fleet.until(92).await;
         assert_eq!(starts.list(), [3, 3, 63].map(tick), "{policy:?}");
     }
 }
@@ -333,18 +286,18 @@ async fn a_tick_that_waits_for_a_run_does_not_pass_over_it_when_it_is_cut_short(
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || {
         let job = complete_job(&starts).missed(Missed::Skip);
-        job.overlap(crate::Overlap::Wait)
+        job.overlap(redlock_cron::Overlap::Wait)
             .start_within(Duration::from_secs(50))
     };
     let first = fleet.member(0, job()).await;
     first.wake_at(3_000).await;
-    fleet.sleep_until(62_000).await;
+    fleet.until(62).await;
     let second = fleet.member(0, job()).await;
     second.wake_at(63_000).await;
-    fleet.sleep_until(70_000).await;
+    fleet.until(70).await;
     assert_eq!(starts.list(), [tick(3)]);
     first.crash().await;
-    fleet.sleep_until(112_000).await;
+    fleet.until(112).await;
     assert_eq!(starts.list(), [3, 3, 63].map(tick));
 }
 
@@ -370,7 +323,7 @@ async fn a_run_of_ten_minutes_that_is_cut_short_is_started_again() {
         let mut other = fleet.member(0, job()).await;
         first.wake_at(3_000).await;
         other.wake_at(3_200).await;
-        fleet.sleep_until(600_000).await;
+        fleet.until(600).await;
         first.crash().await;
         let report = timeout(Duration::from_secs(30), other.report())
             .await
@@ -391,13 +344,13 @@ async fn a_run_is_not_started_again_later_than_was_said_and_then_is_not_in_the_w
         job.max_runtime(Duration::from_secs(10))
     };
     let first = fleet.member(0, job()).await;
-    first.begin();
+    first.begin().await;
     first.wake_at(3_000).await;
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     first.crash().await;
-    fleet.sleep_until(130_000).await;
+    fleet.until(130).await;
     let again = fleet.member(0, job()).await;
-    again.begin();
-    fleet.sleep_until(170_000).await;
+    again.begin().await;
+    fleet.until(170).await;
     assert_eq!(starts.list(), [3, 63, 123].map(tick));
 }

@@ -1,26 +1,22 @@
 //! Requests for runs that are made on the nodes, for whichever replica can start them.
 
-use super::{
-    host::{Host, hosts, pass},
-    *,
-};
-use crate::{ControlErrorKind, Overlap, REQUEST_LIFETIME, Trigger, control::MOST_WAITING};
-
-/// Not due in these tests.
-const IN_JULY: &str = "0 0 0 1 7 *";
+use super::*;
+use redlock_cron::{ControlErrorKind, Overlap, REQUEST_LIFETIME, Trigger};
 
 /// Returns a job whose runs take `seconds`, and which is not due.
 fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
-    starts.job(IN_JULY, move |_| async move {
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
-        Ok(())
-    })
+    starts.job_of(IN_JULY, seconds)
 }
+
+/// The most requests for runs of a job that wait.
+const MOST_WAITING: usize = 32;
 
 impl Fleet {
     async fn request(&self) -> DateTime<Utc> {
         let client = self.client().await;
-        let moment = crate::request_run(&client, "tests", "job").await.unwrap();
+        let moment = redlock_cron::request_run(&client, "tests", "job")
+            .await
+            .unwrap();
         client.close().await;
         moment
     }
@@ -37,11 +33,11 @@ impl Fleet {
 #[tokio::test(start_paused = true)]
 async fn a_request_is_started_on_one_replica_within_seconds_and_remembered_as_a_run() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut hosts = hosts(&fleet, || job_of(&starts, 5)).await;
-    pass(&hosts.each_ref(), 10).await;
+    let mut hosts = fleet.hosts(|| job_of(&starts, 5)).await;
+    pass(10).await;
     for number in 1..=3 {
         let moment = fleet.request().await;
-        pass(&hosts.each_ref(), 4).await;
+        pass(4).await;
         assert_eq!(
             starts.list().len(),
             number,
@@ -50,14 +46,14 @@ async fn a_request_is_started_on_one_replica_within_seconds_and_remembered_as_a_
         assert_eq!(starts.list()[number - 1], moment);
         let memory = fleet.memory().await;
         assert_eq!(memory.running().unwrap().tick(), moment);
-        pass(&hosts.each_ref(), 8).await;
+        pass(8).await;
         let memory = fleet.memory().await;
         let run = memory.requested(moment).unwrap();
         assert_eq!((run.outcome(), run.is_manual()), (Some("ok"), true));
     }
-    pass(&hosts.each_ref(), 200).await;
+    pass(200).await;
     assert_eq!(starts.list().len(), 3);
-    let reports: Vec<_> = hosts.iter_mut().flat_map(Host::reports).collect();
+    let reports: Vec<_> = hosts.iter_mut().flat_map(Member::reports).collect();
     assert!(
         reports
             .iter()
@@ -77,7 +73,7 @@ async fn a_request_is_started_on_one_replica_within_seconds_and_remembered_as_a_
 async fn a_request_beyond_those_that_can_wait_is_refused_at_once_and_the_others_run() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let client = fleet.client().await;
-    let ask = async || crate::request_run(&client, "tests", "job").await;
+    let ask = async || redlock_cron::request_run(&client, "tests", "job").await;
     for _ in 0..MOST_WAITING {
         ask().await.unwrap();
     }
@@ -90,11 +86,11 @@ async fn a_request_beyond_those_that_can_wait_is_refused_at_once_and_the_others_
     );
     assert!(asked.elapsed() < Duration::from_secs(1));
     let job = || job_of(&starts, 1).overlap(Overlap::Wait);
-    let hosts = hosts(&fleet, job).await;
-    pass(&hosts.each_ref(), 50).await;
+    let _hosts = fleet.hosts(job).await;
+    pass(50).await;
     assert_eq!(starts.list().len(), MOST_WAITING);
     ask().await.unwrap();
-    pass(&hosts.each_ref(), 20).await;
+    pass(20).await;
     assert_eq!(starts.list().len(), MOST_WAITING + 1);
     client.close().await;
 }
@@ -114,13 +110,13 @@ async fn requests_that_come_together_are_dealt_with_in_order_under_the_policy_of
                 .overlap(overlap)
                 .start_within(Duration::from_secs(60))
         };
-        let hosts = hosts(&fleet, job).await;
-        pass(&hosts.each_ref(), 5).await;
+        let _hosts = fleet.hosts(job).await;
+        pass(5).await;
         let mut moments = Vec::new();
         for _ in 0..3 {
             moments.push(fleet.request().await);
         }
-        pass(&hosts.each_ref(), 90).await;
+        pass(90).await;
         let mut outcomes = Vec::new();
         for moment in &moments {
             outcomes.push(fleet.outcome_of(*moment).await.unwrap_or_default());
@@ -140,11 +136,11 @@ async fn requests_that_come_together_are_dealt_with_in_order_under_the_policy_of
 async fn a_request_that_waits_for_longer_than_it_lasts_is_recorded_as_overlapping() {
     for overlap in [Overlap::Wait, Overlap::Skip] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let hosts = hosts(&fleet, || job_of(&starts, 300).overlap(overlap)).await;
+        let _hosts = fleet.hosts(|| job_of(&starts, 300).overlap(overlap)).await;
         let first = fleet.request().await;
-        pass(&hosts.each_ref(), 10).await;
+        pass(10).await;
         let second = fleet.request().await;
-        pass(&hosts.each_ref(), 10).await;
+        pass(10).await;
         let soon = fleet.outcome_of(second).await;
         assert_eq!(soon.is_some(), overlap == Overlap::Skip);
         let memory = fleet.memory().await;
@@ -153,12 +149,12 @@ async fn a_request_that_waits_for_longer_than_it_lasts_is_recorded_as_overlappin
             first,
             "it goes on beside what was skipped"
         );
-        pass(&hosts.each_ref(), 65).await;
+        pass(65).await;
         assert_eq!(
             fleet.outcome_of(second).await.as_deref(),
             Some("overlapping")
         );
-        pass(&hosts.each_ref(), 300).await;
+        pass(300).await;
         assert_eq!(starts.list(), [first]);
     }
 }
@@ -167,12 +163,12 @@ async fn a_request_that_waits_for_longer_than_it_lasts_is_recorded_as_overlappin
 async fn a_request_that_no_replica_starts_in_time_is_never_started() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let first = fleet.request().await;
-    tokio::time::sleep(REQUEST_LIFETIME / 2).await;
+    sleep(REQUEST_LIFETIME / 2).await;
     let second = fleet.request().await;
-    tokio::time::sleep(REQUEST_LIFETIME / 2 + Duration::from_secs(1)).await;
+    sleep(REQUEST_LIFETIME / 2 + Duration::from_secs(1)).await;
     // The first replica comes up now.
-    let hosts = hosts(&fleet, || job_of(&starts, 1)).await;
-    pass(&hosts.each_ref(), 100).await;
+    let _hosts = fleet.hosts(|| job_of(&starts, 1)).await;
+    pass(100).await;
     assert_eq!(starts.list(), [second]);
     assert!(fleet.memory().await.requested(first).is_none());
 }
@@ -180,43 +176,37 @@ async fn a_request_that_no_replica_starts_in_time_is_never_started() {
 #[tokio::test(start_paused = true)]
 async fn a_request_is_found_though_too_few_nodes_answer_at_first() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let hosts = hosts(&fleet, || job_of(&starts, 1)).await;
-    pass(&hosts.each_ref(), 5).await;
+    let _hosts = fleet.hosts(|| job_of(&starts, 1)).await;
+    pass(5).await;
     let moment = fleet.request().await;
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
-    pass(&hosts.each_ref(), 20).await;
+    pass(20).await;
     assert!(starts.list().is_empty());
     fleet.nodes[..2].iter().for_each(MemoryNode::start);
-    pass(&hosts.each_ref(), 30).await;
+    pass(30).await;
     assert_eq!(starts.list(), [moment]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_for_a_replica_that_has_a_place_and_does_not_decline() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let full = Host::limited(&fleet, Some(1)).await;
+    let full = fleet.host_of(1).await;
     let busy = Starts::default();
-    let long = busy.job(IN_JULY, |_| std::future::pending());
-    let long = SingletonJob {
-        name: "long".to_owned(),
-        ..long
-    };
-    let long = full.put(long);
-    full.put(job_of(&starts, 1));
-    full.replica
-        .tasks
-        .spawn(async { drop(long.trigger().await) });
-    let unready = Host::new(&fleet).await;
-    unready.put(job_of(&starts, 1).only_if(|_| false));
-    let mut ready = Host::new(&fleet).await;
-    pass(&[&full, &unready, &ready], 5).await;
+    full.put(busy.named("long", IN_JULY, |_| std::future::pending()))
+        .await;
+    full.put(job_of(&starts, 1)).await;
+    full.request_of("long");
+    let unready = fleet.host().await;
+    unready.put(job_of(&starts, 1).only_if(|_| false)).await;
+    let mut ready = fleet.host().await;
+    pass(5).await;
     assert_eq!(busy.list().len(), 1);
     let moment = fleet.request().await;
-    pass(&[&full, &unready, &ready], 20).await;
+    pass(20).await;
     assert!(starts.list().is_empty());
     // It comes while the request lasts.
-    ready.put(job_of(&starts, 1));
-    pass(&[&full, &unready, &ready], 20).await;
+    ready.put(job_of(&starts, 1)).await;
+    pass(20).await;
     assert_eq!(starts.list(), [moment]);
     assert_eq!(ready.seen(), [(moment, Outcome::Ok)]);
 }
@@ -225,25 +215,24 @@ async fn a_request_is_for_a_replica_that_has_a_place_and_does_not_decline() {
 async fn a_request_starts_a_paused_job_uses_up_no_tick_and_skips_those_that_come_meanwhile() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || {
-        starts.job("5 * * * * *", |run: Run| async move {
+        starts.job(MINUTE, |run: Run| async move {
             if run.trigger() == Trigger::Manual {
-                tokio::time::sleep(Duration::from_secs(70)).await;
+                sleep(Duration::from_secs(70)).await;
             }
             Ok(())
         })
     };
-    let mut hosts = hosts(&fleet, job).await;
-    pass(&hosts.each_ref(), 5).await;
+    let mut hosts = fleet.hosts(job).await;
+    pass(5).await;
     assert_eq!(starts.list(), [tick(3)]);
-    let runner = hosts[0].jobs.get("job").unwrap();
-    runner.set_paused(true).await.unwrap();
+    hosts[0].set_paused(true).await.unwrap();
     let moment = fleet.request().await;
-    pass(&hosts.each_ref(), 10).await;
+    pass(10).await;
     assert_eq!(starts.list(), [tick(3), moment]);
-    runner.set_paused(false).await.unwrap();
-    pass(&hosts.each_ref(), 120).await;
+    hosts[0].set_paused(false).await.unwrap();
+    pass(120).await;
     assert_eq!(starts.list(), [tick(3), moment, tick(123)]);
-    let reports = hosts.iter_mut().flat_map(Host::reports);
+    let reports = hosts.iter_mut().flat_map(Member::reports);
     let skipped = reports.filter(|report| report.tick() == tick(63));
     assert!(
         skipped
@@ -257,11 +246,11 @@ async fn a_request_that_no_majority_confirms_is_an_error() {
     let fleet = Fleet::new();
     let client = fleet.client().await;
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
-    let error = crate::request_run(&client, "tests", "job")
+    let error = redlock_cron::request_run(&client, "tests", "job")
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ControlErrorKind::Unconfirmed);
-    let error = crate::request_run(&client, "te/sts", "job")
+    let error = redlock_cron::request_run(&client, "te/sts", "job")
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ControlErrorKind::InvalidName);

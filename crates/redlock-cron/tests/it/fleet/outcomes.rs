@@ -1,5 +1,4 @@
 use super::*;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Says that the future which owned it is gone.
 struct TellDropped(Arc<AtomicBool>);
@@ -58,7 +57,7 @@ async fn a_run_knows_the_day_of_its_tick_in_the_zone_of_its_pattern() {
             async { Ok::<_, BoxError>(()) }
         });
         let member = fleet.member(0, job.spread(Duration::ZERO)).await;
-        let report = Arc::clone(&member.runner).trigger().await;
+        let report = member.jobs.trigger_now(zone.name()).await.unwrap();
         assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
     }
     let days = days.lock().unwrap();
@@ -69,7 +68,7 @@ async fn a_run_knows_the_day_of_its_tick_in_the_zone_of_its_pattern() {
 async fn a_run_whose_lease_is_lost_is_dropped_and_the_next_tick_runs_elsewhere() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let (job, dropped) = endless_job(&starts);
-    let mut first = fleet.member(0, job).await;
+    let mut first = fleet.member(0, job.only_if(|at| at == tick(3))).await;
     let mut second = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
     first.wake_at(3_000).await;
     fleet.sleep_until(3_500).await;
@@ -144,38 +143,28 @@ async fn runs_of_a_job_never_overlap_and_skipped_ticks_say_so() {
                     0,
                     "two runs at once"
                 );
-                tokio::time::sleep(Duration::from_secs(12)).await;
+                sleep(Duration::from_secs(12)).await;
                 running.fetch_sub(1, Ordering::SeqCst);
                 Ok(())
             }
         })
     };
     let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-    first.wake_at(3_000).await;
-    for index in 0..5 {
-        let tick = 3_000 + 5_000 * index;
-        second.wake_at(tick + 100).await;
-        if index > 0 {
-            first.wake_at(tick + 200).await;
-        }
-    }
-    let (mut outcomes, mut others) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
-        let (report, other) = (first.report().await, second.report().await);
-        outcomes.push((report.tick(), report.outcome()));
-        others.push((other.tick(), other.outcome()));
-    }
-    outcomes.sort_unstable_by_key(|(tick, _)| *tick);
-    others.sort_unstable_by_key(|(tick, _)| *tick);
-    let of = |outcomes: [Outcome; 5]| {
-        let ticks = (0..5).map(|index| tick(3 + 5 * index));
-        ticks.zip(outcomes).collect::<Vec<_>>()
+    first.wake_at(2_000).await;
+    second.wake_at(2_000).await;
+    fleet.until(26).await;
+    let seen = [first.seen(), second.seen()].concat();
+    let of = |second| {
+        let of_tick = seen.iter().filter(move |(of, _)| *of == tick(second));
+        let mut outcomes: Vec<_> = of_tick.map(|(_, outcome)| *outcome).collect();
+        outcomes.sort_by_key(|outcome| *outcome != Outcome::NotWinner);
+        outcomes
     };
-    const OK: Outcome = Outcome::Ok;
-    const BUSY: Outcome = Outcome::Overlapping;
-    const OTHER: Outcome = Outcome::NotWinner;
-    assert_eq!(outcomes, of([OK, BUSY, BUSY, OTHER, BUSY]));
-    assert_eq!(others, of([OTHER, BUSY, BUSY, OK, BUSY]));
+    assert_eq!(of(3)[0], Outcome::NotWinner);
+    assert_eq!(of(18)[0], Outcome::NotWinner);
+    for skipped in [8, 13, 23] {
+        assert_eq!(of(skipped), [Outcome::Overlapping; 2]);
+    }
     assert_eq!(starts.list(), [tick(3), tick(18)]);
 }
 
@@ -191,7 +180,7 @@ async fn without_a_majority_nothing_runs_and_the_report_has_a_line_per_node() {
     assert!(starts.list().is_empty());
     // And with one of them back, the next tick runs.
     fleet.nodes[0].start();
-    fleet.sleep_until(7_000).await;
+    fleet.until(7).await;
     member.wake_at(8_000).await;
     assert_eq!(member.outcome().await, Outcome::Ok);
 }
@@ -199,7 +188,7 @@ async fn without_a_majority_nothing_runs_and_the_report_has_a_line_per_node() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_is_come_to_too_late_is_not_started() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = starts.quick_job("5 * * * * *");
+    let job = starts.quick_job(MINUTE);
     let job = job.start_within(Duration::from_secs(10));
     let mut member = fleet.member(0, job).await;
     member.wake_at(13_001).await;
@@ -215,18 +204,25 @@ async fn a_tick_that_is_come_to_too_late_is_not_started() {
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_panics_harms_nothing() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let clock = Arc::new(fleet.clock(0));
-    let observer = Observer::new(Some(Box::new(|_| panic!("in the hook"))));
-    let replica = Replica::new(fleet.client().await, "tests", None, observer, clock, None).unwrap();
-    let runner = JobRunner::new(&replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
-    let runner = Arc::new(runner);
-    // The first wake-up reports two ticks that were passed over before it starts one.
-    for second in [13, 18, 23] {
-        fleet.sleep_until(second * 1_000).await;
-        runner.wake();
-    }
-    fleet.sleep_until(24_000).await;
+    let host = fleet.scheduler(0, |builder| builder.on_outcome(|_| panic!("in the hook")));
+    let host = host.await;
+    host.put(starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    // The start reports two ticks that were passed over before it starts one.
+    host.wake_at(13_000).await;
+    fleet.until(24).await;
     assert_eq!(starts.list(), [tick(13), tick(18), tick(23)]);
     // The lease was released each time.
     assert_eq!(fleet.keys().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_closed_starts_nothing_and_says_so() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut member = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    member.redlock.clone().close().await;
+    member.wake_at(3_000).await;
+    let report = member.report().await;
+    assert_eq!(report.outcome(), Outcome::Refused);
+    assert!(report.detail().unwrap().contains("closed"), "{report:?}");
+    assert!(starts.list().is_empty());
 }

@@ -1,15 +1,9 @@
 //! The registration of jobs on the nodes.
 
-use super::{
-    host::{Host, hosts, pass},
-    *,
-};
-use crate::JobRegistration;
+use super::*;
+use redlock_cron::JobRegistration;
 
 const HOUR: u64 = 3_600;
-
-/// Not due in these tests.
-const IN_JULY: &str = "0 0 0 1 7 *";
 
 impl Fleet {
     async fn registration(&self) -> Option<JobRegistration> {
@@ -18,13 +12,9 @@ impl Fleet {
 }
 
 /// Lets hours pass in steps of a few minutes, in which timers do not fire.
-async fn hours(hosts: &[&Host], hours: u64) {
+async fn hours(hours: u64) {
     for _ in 0..12 * hours {
-        for host in hosts {
-            host.replica.look_at_clocks().await;
-            host.jobs.look_at_nodes();
-        }
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(Duration::from_secs(5)).await;
         tokio::time::advance(Duration::from_secs(295)).await;
     }
 }
@@ -32,8 +22,8 @@ async fn hours(hosts: &[&Host], hours: u64) {
 #[tokio::test(start_paused = true)]
 async fn a_job_that_never_ran_is_known_by_its_schedule_and_is_registered_again_each_day() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let hosts = hosts(&fleet, || starts.quick_job(IN_JULY)).await;
-    pass(&hosts.each_ref(), 5).await;
+    let _hosts = fleet.hosts(|| starts.quick_job(IN_JULY)).await;
+    pass(5).await;
     let known = fleet.registration().await.unwrap();
     assert_eq!((known.pattern(), known.zone()), (IN_JULY, Some("UTC")));
     let july = "2027-07-01T00:00:00Z".parse().unwrap();
@@ -42,10 +32,10 @@ async fn a_job_that_never_ran_is_known_by_its_schedule_and_is_registered_again_e
         known.policies(),
         Some("overlap skip, missed skip, at most once")
     );
-    hours(&hosts.each_ref(), 20).await;
+    hours(20).await;
     let later = fleet.registration().await.unwrap();
     assert_eq!(later.registered_at(), known.registered_at());
-    hours(&hosts.each_ref(), 6).await;
+    hours(6).await;
     let again = fleet.registration().await.unwrap();
     assert!(again.registered_at() > known.registered_at() + TimeDelta::hours(23));
     assert!(starts.list().is_empty());
@@ -54,11 +44,11 @@ async fn a_job_that_never_ran_is_known_by_its_schedule_and_is_registered_again_e
 #[tokio::test(start_paused = true)]
 async fn a_job_with_other_settings_is_registered_again() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let host = Host::new(&fleet).await;
-    host.put(starts.quick_job(IN_JULY));
-    pass(&[&host], 3).await;
-    host.put(starts.quick_job("0 0 0 1 8 *"));
-    pass(&[&host], 3).await;
+    let host = fleet.host().await;
+    host.put(starts.quick_job(IN_JULY)).await;
+    pass(3).await;
+    host.put(starts.quick_job("0 0 0 1 8 *")).await;
+    pass(3).await;
     let known = fleet.registration().await.unwrap();
     assert_eq!(known.pattern(), "0 0 0 1 8 *");
 }
@@ -66,42 +56,42 @@ async fn a_job_with_other_settings_is_registered_again() {
 #[tokio::test(start_paused = true)]
 async fn a_job_that_no_replica_has_registered_for_a_week_is_gone() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let host = Host::new(&fleet).await;
-    host.put(starts.quick_job(IN_JULY));
-    hours(&[&host], 9 * 24).await;
+    let host = fleet.host().await;
+    host.put(starts.quick_job(IN_JULY)).await;
+    hours(9 * 24).await;
     assert!(!fleet.registration().await.unwrap().is_gone());
     host.remove(0).await;
-    hours(&[&host], 6 * 24).await;
+    hours(6 * 24).await;
     assert!(!fleet.registration().await.unwrap().is_gone());
-    hours(&[&host], 2 * 24).await;
+    hours(2 * 24).await;
     assert!(fleet.registration().await.unwrap().is_gone());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_registration_that_fails_or_is_lost_is_made_later() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let host = Host::new(&fleet).await;
+    let host = fleet.host().await;
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
-    host.put(starts.quick_job(IN_JULY));
-    pass(&[&host], 20).await;
+    host.put(starts.quick_job(IN_JULY)).await;
+    pass(20).await;
     fleet.nodes[..2].iter().for_each(MemoryNode::start);
-    pass(&[&host], 90).await;
+    pass(90).await;
     assert!(fleet.registration().await.is_some());
     fleet.nodes.iter().for_each(MemoryNode::clear);
-    pass(&[&host], 200).await;
+    pass(200).await;
     assert!(fleet.registration().await.is_none());
-    hours(&[&host], 2).await;
+    hours(2).await;
     assert!(fleet.registration().await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_a_schedule_that_is_too_long_for_the_nodes_the_next_tick_is_known() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let host = Host::new(&fleet).await;
+    let host = fleet.host().await;
     let first = chrono::NaiveDate::from_ymd_opt(2027, 1, 16).unwrap();
     let job = starts.quick_job("0 0 9 * * *");
-    host.put(job.except(first.iter_days().take(40)));
-    pass(&[&host], 3).await;
+    host.put(job.except(first.iter_days().take(40))).await;
+    pass(3).await;
     let known = fleet.registration().await.unwrap();
     assert!(known.schedule().is_none());
     let next = "2027-01-15T09:00:00Z".parse().unwrap();
@@ -114,19 +104,21 @@ async fn of_a_schedule_that_is_too_long_for_the_nodes_the_next_tick_is_known() {
 #[tokio::test(start_paused = true)]
 async fn many_jobs_are_registered_one_after_another() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let hosts = [Host::new(&fleet).await, Host::new(&fleet).await];
+    let hosts = [fleet.host().await, fleet.host().await];
     for host in &hosts {
         for number in 0..300 {
             let name = format!("job-{number}");
-            let job = starts.quick_job(IN_JULY);
-            host.put(SingletonJob { name, ..job });
+            host.put(starts.named(&name, IN_JULY, |_| async { Ok(()) }))
+                .await;
         }
     }
-    pass(&hosts.each_ref(), 4).await;
+    pass(4).await;
     let client = fleet.client().await;
     for number in 0..300 {
         let name = format!("job-{number}");
-        let memory = crate::inspect(&client, "tests", &name).await.unwrap();
+        let memory = redlock_cron::inspect(&client, "tests", &name)
+            .await
+            .unwrap();
         assert!(memory.registration().is_some(), "{name}");
     }
     client.close().await;
@@ -138,7 +130,7 @@ async fn ticks_that_no_replica_claimed_are_known_with_what_was_in_their_way() {
     let job = || {
         starts.job(EVERY_FIVE_SECONDS, |run: Run| async move {
             if run.tick() == tick(63) {
-                tokio::time::sleep(Duration::from_secs(17)).await;
+                sleep(Duration::from_secs(17)).await;
             }
             Ok(())
         })
@@ -148,31 +140,31 @@ async fn ticks_that_no_replica_claimed_are_known_with_what_was_in_their_way() {
         let told = unclaimed.iter().map(ToString::to_string);
         told.collect::<Vec<_>>()
     };
-    let first = Host::new(&fleet).await;
-    first.put(job());
-    first.until(10).await;
+    let first = fleet.host().await;
+    first.put(job()).await;
+    fleet.until(10).await;
     assert!(unclaimed().await.is_empty());
     first.remove(0).await;
-    fleet.sleep_until(29_000).await;
+    fleet.until(29).await;
     let [to_18, to_58] = ["08:00:20Z", "08:01:00Z"].map(|last| format!("2027-01-15T{last}"));
     let from = "ticks from 2027-01-15T08:00:15Z to";
     let why = "not started, no replica claimed it";
     assert_eq!(unclaimed().await, [format!("2 {from} {to_18}: {why}")]);
 
-    let second = Host::new(&fleet).await;
-    fleet.sleep_until(60_000).await;
-    second.put(job());
-    second.until(76).await;
+    let second = fleet.host().await;
+    fleet.until(60).await;
+    second.put(job()).await;
+    fleet.until(76).await;
     let one = "tick 2027-01-15T08:01:10Z: not started, another run went on";
     let before = format!("10 {from} {to_58}: {why}");
     // The tick of second 68 is not among the last ten seconds any more at 79.
-    second.until(79).await;
+    fleet.until(79).await;
     assert_eq!(unclaimed().await, [one, &before]);
-    second.until(90).await;
+    fleet.until(90).await;
     let three = "3 ticks from 2027-01-15T08:01:10Z to 2027-01-15T08:01:20Z: not started, another run went on";
     assert_eq!(unclaimed().await, [three, &before]);
     // Of another schedule, nothing is known before its first run.
-    second.put(starts.quick_job("4 * * * * *"));
-    second.until(95).await;
+    second.put(starts.quick_job("4 * * * * *")).await;
+    fleet.until(95).await;
     assert!(unclaimed().await.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Random patterns against an independent reading of them, which tries each day and each minute.
+//! Random patterns against an independent reading of them, which tries each day and each minute; and how long a search takes.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Offset, TimeDelta, Ti
 use chrono_tz::Tz;
 use proptest::{prelude::*, sample::Index};
 
-use super::patterns::{MOST_STEPS, steps};
+use super::pattern::STEPS;
 use crate::Schedule;
 
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
@@ -386,19 +386,115 @@ proptest! {
     }
 }
 
-proptest! {
-    #[test]
-    fn any_pattern_is_read_or_refused(
-        pattern in prop_oneof!["\\PC{0,40}", "([0-9*?/,LW#A-Z-]{0,6} ){4,6}[0-9*?/,LW#A-Z-]{0,6}"],
-        start in 0_i64..4_102_444_800,
-    ) {
-        let start = DateTime::from_timestamp(start, 0).unwrap();
-        if let Ok(schedule) = Schedule::cron(&pattern, Tz::Europe__Berlin) {
-            let mut last = start;
-            for tick in schedule.ticks_after(start).take(3) {
-                prop_assert!(tick > last, "{}", pattern);
-                last = tick.to_utc();
-            }
+/// More months than patterns have.
+const MOST_STEPS: u64 = 100_000;
+
+/// Returns how many steps `search` takes.
+fn steps<T>(search: impl FnOnce() -> T) -> u64 {
+    STEPS.set(0);
+    search();
+    STEPS.get()
+}
+
+#[test]
+fn no_search_is_longer_than_the_years_of_patterns() {
+    for pattern in [
+        "0 0 0 30 2 *",
+        "0 0 0 31 2,4,6,9,11 *",
+        "* * * 1-28 * MON#5",
+        "0 0 0 1 1 * 4999",
+        "0 0 0 1 1 * 1",
+        "* * * * * * 4000-4999/7",
+        // Each is in the gap, as long as the zone's rules are those of today.
+        "0 */30 2 25-31 3 SUNL",
+        "* * 2 29 3 SUN",
+        "0,1,2,3 0,1,2,3,4,5,6,7,8,9 2 29 2 MON",
+    ] {
+        let schedule = Schedule::parse(pattern, Tz::Europe__Berlin).unwrap();
+        for year in [-10_000, 2026, 4999, 10_000] {
+            let time = NaiveDate::from_ymd_opt(year, 3, 14).unwrap();
+            let time = time.and_hms_opt(1, 59, 26).unwrap().and_utc();
+            let next = steps(|| schedule.next_after(time));
+            let latest = steps(|| schedule.latest_at(time));
+            assert!(
+                next.max(latest) < MOST_STEPS,
+                "{pattern:?} in {year}: {next}, {latest}"
+            );
         }
+        assert!(
+            steps(|| schedule.shortest_gap()) < 2 * MOST_STEPS,
+            "{pattern:?}"
+        );
+    }
+}
+
+/// Nuuk goes forward at 23:00 on Saturday, 28 March 2026 (29 March, 01:00 UTC), so its gap ends at midnight.
+#[test]
+fn a_time_in_a_gap_that_ends_at_midnight_is_due_then_and_keeps_its_day() {
+    for (pattern, expected) in [
+        (
+            "0 30 23 * * SAT",
+            ["2026-03-21", "2026-03-28", "2026-04-04"],
+        ),
+        ("0 0 23 * * *", ["2026-03-27", "2026-03-28", "2026-03-29"]),
+        (
+            "0 30 23 28,29 3 *",
+            ["2025-03-29", "2026-03-28", "2026-03-29"],
+        ),
+        // Midnight matches too, so it is one tick of the day that clocks show.
+        ("0 0 0,23 * * *", ["2026-03-28", "2026-03-29", "2026-03-29"]),
+        // Goes by the clock, which has no such time.
+        (
+            "0 */30 23 * * SAT",
+            ["2026-03-21", "2026-04-04", "2026-04-04"],
+        ),
+    ] {
+        let schedule = Schedule::parse(pattern, Tz::America__Nuuk).unwrap();
+        let end: DateTime<Utc> = "2026-03-29T01:00:00Z".parse().unwrap();
+        let next = if schedule.latest_at(end) == Some(end) {
+            end
+        } else {
+            schedule.next_after(end).unwrap()
+        };
+        let last = schedule.latest_before(next).unwrap();
+        let found = [last, next, schedule.next_after(next).unwrap()];
+        let days = found.map(|tick| schedule.day_of(tick).to_string());
+        assert_eq!(days, expected, "{pattern:?}");
+        assert_eq!(next == end, !pattern.contains('/'), "{pattern:?}");
+    }
+}
+
+/// The station Casey went from 00:00 to 03:00 on 22 October 2016.
+#[test]
+fn a_fixed_time_in_a_gap_of_three_hours_is_due_after_it() {
+    let at = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
+    for time in [
+        "0 0", "10 0", "30 0", "0 1", "30 1", "59 2", "0,30 0,1", "0 3",
+    ] {
+        let pattern = format!("0 {time} * * *");
+        let schedule = Schedule::parse(&pattern, Tz::Antarctica__Casey).unwrap();
+        let end = at("2016-10-21T16:00:00Z");
+        let (before, after) = (at("2016-10-21T15:59:59Z"), at("2016-10-21T16:00:01Z"));
+        for before in [before, at("2016-10-21T15:00:00Z")] {
+            assert_eq!(schedule.next_after(before), Some(end), "{time}");
+        }
+        assert_eq!(schedule.latest_at(after), Some(end), "{time}");
+        assert!(schedule.latest_at(before) < Some(before), "{time}");
+        assert!(schedule.next_after(end) > Some(after), "{time}");
+    }
+}
+
+#[test]
+fn a_tick_of_every_year_on_such_a_day_is_found_before_and_after() {
+    let schedule = Schedule::parse("0 0 9 30 12 *", Tz::Pacific__Apia).unwrap();
+    let at = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
+    let (before, after) = (at("2010-12-30T19:00:00Z"), at("2012-12-29T19:00:00Z"));
+    for time in [
+        "2011-12-29T20:00:00Z",
+        "2011-12-30T09:30:00Z",
+        "2011-12-31T20:00:00Z",
+    ] {
+        assert_eq!(schedule.latest_at(at(time)), Some(before), "{time}");
+        assert_eq!(schedule.next_after(at(time)), Some(after), "{time}");
     }
 }

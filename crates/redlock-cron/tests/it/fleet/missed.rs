@@ -1,7 +1,5 @@
 use super::*;
-use crate::{Missed, Overlap, Trigger};
-
-const MINUTE: &str = "5 * * * * *";
+use redlock_cron::{Missed, Overlap, Trigger};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -22,11 +20,11 @@ async fn whoever_claims_the_next_tick_tells_which_were_missed_and_nobody_else() 
         fleet.member(0, starts.quick_job(MINUTE)).await,
         fleet.member(0, starts.quick_job(MINUTE)).await,
     ];
-    fleet.sleep_until(183_000).await;
+    fleet.until(183).await;
     for member in &members {
         member.wake_at(183_000).await;
     }
-    fleet.sleep_until(185_000).await;
+    fleet.until(185).await;
     let missed: Vec<_> = members
         .iter_mut()
         .flat_map(|m| m.ticks(Outcome::Missed))
@@ -39,12 +37,12 @@ async fn whoever_claims_the_next_tick_tells_which_were_missed_and_nobody_else() 
 async fn a_first_deployment_replays_nothing() {
     for policy in [Missed::Skip, Missed::Latest, Missed::All { max: 9 }] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        fleet.sleep_until(200_000).await;
+        fleet.until(200).await;
         let mut member = fleet
             .member(0, starts.quick_job(MINUTE).missed(policy))
             .await;
-        member.begin();
-        fleet.sleep_until(240_000).await;
+        member.begin().await;
+        fleet.until(240).await;
         assert!(starts.list().is_empty(), "{policy:?}");
         // And it goes on from there.
         member.wake_at(243_000).await;
@@ -54,21 +52,10 @@ async fn a_first_deployment_replays_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missed_ticks_are_skipped_if_nothing_else_was_said() {
-    let starts = Starts::default();
-    let fleet = fleet_with_history(&starts).await;
-    fleet.sleep_until(200_000).await;
-    let member = fleet.member(0, starts.quick_job(MINUTE)).await;
-    member.begin();
-    fleet.sleep_until(240_000).await;
-    assert_eq!(starts.list(), [tick(3)]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_latest_missed_tick_runs_once_over_all_replicas_that_come_back() {
     let starts = Starts::default();
     let fleet = fleet_with_history(&starts).await;
-    fleet.sleep_until(220_000).await;
+    fleet.until(220).await;
     let job = || {
         let job = starts.job(MINUTE, |run: Run| async move {
             assert_eq!(run.trigger(), Trigger::CatchUp);
@@ -78,8 +65,10 @@ async fn the_latest_missed_tick_runs_once_over_all_replicas_that_come_back() {
         job.missed(Missed::Latest)
     };
     let mut members = [fleet.member(0, job()).await, fleet.member(0, job()).await];
-    members.iter().for_each(Member::begin);
-    fleet.sleep_until(230_000).await;
+    for member in &members {
+        member.begin().await;
+    }
+    fleet.until(230).await;
     assert_eq!(starts.list(), [3, 183].map(tick));
     let ok: Vec<_> = members
         .iter_mut()
@@ -95,49 +84,22 @@ async fn a_missed_tick_that_is_too_old_is_not_started() {
     fleet.sleep_until(1_800_000).await;
     let job = starts.quick_job("5 0 * * * *").missed(Missed::Latest);
     let member = fleet.member(0, job.catch_up_window(HOUR / 4)).await;
-    member.begin();
+    member.begin().await;
     fleet.sleep_until(1_900_000).await;
     assert_eq!(starts.list(), [tick(3)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn all_missed_ticks_run_in_order_one_after_another_and_of_too_many_the_newest() {
-    for (max, from) in [(9, 63), (3, 183)] {
-        let starts = Starts::default();
-        let fleet = fleet_with_history(&starts).await;
-        fleet.sleep_until(310_000).await;
-        let job = || {
-            let job = starts.job(MINUTE, |_| async {
-                tokio::time::sleep(Duration::from_secs(3)).await;
-                Ok(())
-            });
-            job.missed(Missed::All { max })
-        };
-        let mut members = [fleet.member(0, job()).await, fleet.member(0, job()).await];
-        members.iter().for_each(Member::begin);
-        fleet.sleep_until(350_000).await;
-        let expected = std::iter::once(3).chain((from..=303).step_by(60));
-        assert_eq!(starts.list(), expected.map(tick).collect::<Vec<_>>());
-        let missed: Vec<_> = members
-            .iter_mut()
-            .flat_map(|m| m.ticks(Outcome::Missed))
-            .collect();
-        let untold: Vec<_> = (63..from).step_by(60).map(tick).collect();
-        assert_eq!(missed, untold);
-    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn missed_ticks_run_before_one_that_comes_meanwhile() {
     let starts = Starts::default();
     let fleet = fleet_with_history(&starts).await;
-    fleet.sleep_until(182_000).await;
+    fleet.until(182).await;
     let job = starts.quick_job(MINUTE).missed(Missed::All { max: 9 });
     let member = fleet.member(0, job).await;
     // Before it knows what was missed.
     member.wake_at(183_000).await;
-    member.begin();
-    fleet.sleep_until(190_000).await;
+    member.begin().await;
+    fleet.until(190).await;
     assert_eq!(starts.list(), [3, 63, 123, 183].map(tick));
 }
 
@@ -145,19 +107,19 @@ async fn missed_ticks_run_before_one_that_comes_meanwhile() {
 async fn ticks_that_came_while_a_run_went_on_were_not_missed() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = starts.job(MINUTE, |_| async {
-        tokio::time::sleep(Duration::from_secs(130)).await;
+        sleep(Duration::from_secs(130)).await;
         Ok(())
     });
     let mut member = fleet.member(0, job).await;
     member.wake_at(3_000).await;
-    fleet.sleep_until(134_000).await;
+    fleet.until(134).await;
     assert_eq!(member.ticks(Outcome::Ok), [tick(3)]);
     let all = starts.quick_job(MINUTE).missed(Missed::All { max: 9 });
     let mut other = fleet.member(0, all).await;
-    other.begin();
-    fleet.sleep_until(180_000).await;
+    other.begin().await;
+    fleet.until(180).await;
     other.wake_at(183_000).await;
-    fleet.sleep_until(190_000).await;
+    fleet.until(190).await;
     assert_eq!(starts.list(), [3, 183].map(tick));
     assert!(other.ticks(Outcome::Missed).is_empty());
 }
@@ -167,22 +129,22 @@ async fn a_tick_that_is_skipped_because_a_run_goes_on_is_not_made_up_for() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || {
         let job = starts.job(MINUTE, |_| async {
-            tokio::time::sleep(Duration::from_secs(70)).await;
+            sleep(Duration::from_secs(70)).await;
             Ok(())
         });
         job.missed(Missed::All { max: 9 })
     };
     let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-    first.begin();
-    second.begin();
+    first.begin().await;
+    second.begin().await;
     for index in 0..3 {
         first.wake_at(3_000 + 60_000 * index).await;
         second.wake_at(4_000 + 60_000 * index).await;
     }
-    fleet.sleep_until(250_000).await;
+    fleet.until(235).await;
     assert_eq!(starts.list(), [3, 123].map(tick));
-    assert_eq!(first.ticks(Outcome::Overlapping), [tick(63)]);
-    assert_eq!(second.ticks(Outcome::Overlapping), [tick(63)]);
+    assert_eq!(first.ticks(Outcome::Overlapping), [63, 183].map(tick));
+    assert_eq!(second.ticks(Outcome::Overlapping), [63, 183].map(tick));
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,15 +158,15 @@ async fn ticks_without_a_majority_start_when_there_is_one_again() {
         let member = fleet
             .member(0, starts.quick_job(MINUTE).missed(policy))
             .await;
-        member.begin();
-        fleet.sleep_until(1_000).await;
+        member.begin().await;
+        fleet.until(1).await;
         fleet.nodes[..2].iter().for_each(MemoryNode::stop);
         for index in 0..3 {
             member.wake_at(3_000 + 60_000 * index).await;
         }
-        fleet.sleep_until(160_000).await;
+        fleet.until(160).await;
         fleet.nodes[..2].iter().for_each(MemoryNode::start);
-        fleet.sleep_until(175_000).await;
+        fleet.until(175).await;
         let expected: Vec<_> = expected.into_iter().map(tick).collect();
         assert_eq!(starts.list(), expected, "{policy:?}");
     }
@@ -223,17 +185,19 @@ async fn a_tick_starts_whatever_the_policy_if_a_majority_comes_back_within_start
         for _ in 0..2 {
             members.push(fleet.member(0, job()).await);
         }
-        members.iter().for_each(Member::begin);
-        fleet.sleep_until(1_000).await;
+        for member in &members {
+            member.begin().await;
+        }
+        fleet.until(1).await;
         fleet.nodes[..2].iter().for_each(MemoryNode::stop);
         for index in 0..3 {
             for member in &members {
                 member.wake_at(3_000 + 60_000 * index).await;
             }
         }
-        fleet.sleep_until(140_000).await;
+        fleet.until(140).await;
         fleet.nodes[..2].iter().for_each(MemoryNode::start);
-        fleet.sleep_until(152_000).await;
+        fleet.until(152).await;
         let expected: Vec<_> = expected.into_iter().map(tick).collect();
         assert_eq!(starts.list(), expected, "{policy:?}");
         for member in &mut members {
@@ -254,17 +218,17 @@ async fn a_tick_that_was_missed_waits_for_a_run_that_goes_on() {
     // An operator runs the job by hand.
     let guard = fleet.client().await;
     let guard = guard.acquire("redlock-cron-job:tests/job").await.unwrap();
-    fleet.sleep_until(215_000).await;
+    fleet.until(215).await;
     let job = starts
         .quick_job(MINUTE)
         .missed(Missed::Latest)
         .overlap(Overlap::Skip);
     let member = fleet.member(0, job).await;
-    member.begin();
-    fleet.sleep_until(230_000).await;
+    member.begin().await;
+    fleet.until(230).await;
     assert_eq!(starts.list(), [tick(3)]);
     drop(guard);
-    fleet.sleep_until(235_000).await;
+    fleet.until(235).await;
     assert_eq!(starts.list(), [3, 183].map(tick));
 }
 
@@ -276,16 +240,16 @@ async fn ticks_that_all_nodes_may_have_forgotten_are_told_at_once_and_do_not_sto
         .quick_job(EVERY_FIVE_SECONDS)
         .missed(Missed::All { max: 90 });
     let mut member = fleet.member(0, job).await;
-    member.begin();
+    member.begin().await;
     member.wake_at(3_000).await;
     assert_eq!(member.outcome().await, Outcome::Ok);
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     fleet.nodes.iter().for_each(MemoryNode::clear);
     for second in (8..200).step_by(5) {
         member.wake_at(second * 1_000).await;
     }
-    fleet.sleep_until(199_000).await;
-    let reports: Vec<_> = std::iter::from_fn(|| member.reports.try_recv().ok()).collect();
+    fleet.until(199).await;
+    let reports = member.reports();
     let (forgotten, others): (Vec<_>, Vec<_>) = reports
         .iter()
         .partition(|report| report.outcome() == Outcome::Forgotten);
@@ -303,7 +267,7 @@ async fn ticks_that_all_nodes_may_have_forgotten_are_told_at_once_and_do_not_sto
 /// Returns a job of every minute, whose runs take `seconds`.
 fn every_minute(starts: &Starts, seconds: u64, max: usize) -> SingletonJob {
     let job = starts.job(MINUTE, move |_| async move {
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        sleep(Duration::from_secs(seconds)).await;
         Ok(())
     });
     job.missed(Missed::All { max })
@@ -316,12 +280,12 @@ async fn all_missed_ticks_are_all_of_them_up_to_what_was_said_and_every_other_is
         let fleet = fleet_with_history(&starts).await;
         fleet.sleep_until(250 * 60_000 + 10_000).await;
         let mut member = fleet.member(0, every_minute(&starts, 0, max)).await;
-        member.begin();
+        member.begin().await;
         fleet.sleep_until(250 * 60_000 + 50_000).await;
         let expected = (1..=250).skip(left_out).map(|minute| tick(3 + 60 * minute));
         let expected: Vec<_> = std::iter::once(tick(3)).chain(expected).collect();
         assert_eq!(starts.list(), expected);
-        let reports: Vec<_> = std::iter::from_fn(|| member.reports.try_recv().ok()).collect();
+        let reports = member.reports();
         let missed = reports
             .iter()
             .filter(|report| report.outcome() == Outcome::Missed);
@@ -343,18 +307,20 @@ async fn all_missed_ticks_are_all_of_them_up_to_what_was_said_and_every_other_is
 async fn a_tick_that_is_due_in_a_run_that_makes_up_for_another_is_started_after_it() {
     let starts = Starts::default();
     let fleet = fleet_with_history(&starts).await;
-    fleet.sleep_until(190_000).await;
+    fleet.until(190).await;
     let mut members = [
         fleet.member(0, every_minute(&starts, 25, 9)).await,
         fleet.member(0, every_minute(&starts, 25, 9)).await,
     ];
-    members.iter().for_each(Member::begin);
+    for member in &members {
+        member.begin().await;
+    }
     for second in [243, 303] {
         for member in &members {
             member.wake_at(second * 1_000).await;
         }
     }
-    fleet.sleep_until(360_000).await;
+    fleet.until(360).await;
     assert_eq!(starts.list(), [3, 63, 123, 183, 243, 303].map(tick));
     for member in &mut members {
         assert!(member.ticks(Outcome::Overlapping).is_empty());
@@ -371,11 +337,11 @@ async fn a_schedule_that_was_changed_makes_up_for_no_tick_that_it_never_promised
         let mut before = fleet.member(0, starts.quick_job(pattern)).await;
         before.wake_at(3_000).await;
         assert_eq!(before.outcome().await, Outcome::Ok);
-        fleet.sleep_until(190_000).await;
+        fleet.until(190).await;
         let mut after = fleet.member(0, every_minute(&starts, 0, 90)).await;
-        after.begin();
+        after.begin().await;
         after.wake_at(243_000).await;
-        fleet.sleep_until(250_000).await;
+        fleet.until(250).await;
         let expected = std::iter::once(3).chain(expected).map(tick);
         assert_eq!(starts.list(), expected.collect::<Vec<_>>(), "{pattern:?}");
         assert!(after.ticks(Outcome::Missed).is_empty());
@@ -386,7 +352,7 @@ async fn a_schedule_that_was_changed_makes_up_for_no_tick_that_it_never_promised
 async fn ticks_that_a_pause_of_this_process_passed_over_are_made_up_for_however_many() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let member = fleet.member(0, every_minute(&starts, 0, 1_000)).await;
-    member.begin();
+    member.begin().await;
     member.wake_at(3_000).await;
     member.wake_at(250 * 60_000 + 3_000).await;
     fleet.sleep_until(250 * 60_000 + 40_000).await;
@@ -400,19 +366,19 @@ async fn a_missed_tick_on_which_a_node_that_is_down_may_decide_is_asked_for_agai
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || starts.quick_job(MINUTE).missed(Missed::All { max: 9 });
     let first = fleet.member(0, job()).await;
-    first.begin();
+    first.begin().await;
     first.wake_at(3_000).await;
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     assert!(first.shut_down(Duration::ZERO).await.is_clean());
     // Replicas are down at three ticks; another client sees the node vote again.
-    fleet.sleep_until(184_000).await;
+    fleet.until(184).await;
     fleet.nodes[0].clear();
     let _watch = fleet.client().await;
-    fleet.sleep_until(300_000).await;
+    fleet.until(300).await;
     fleet.nodes[1].stop();
     let mut again = fleet.member(0, job()).await;
-    again.begin();
-    fleet.sleep_until(320_000).await;
+    again.begin().await;
+    fleet.until(320).await;
     assert_eq!(
         starts.list(),
         [tick(3)],
@@ -420,8 +386,8 @@ async fn a_missed_tick_on_which_a_node_that_is_down_may_decide_is_asked_for_agai
         again.ticks(Outcome::Forgotten)
     );
     fleet.nodes[1].start();
-    fleet.sleep_until(340_000).await;
-    assert_eq!(starts.list(), [3, 63, 123, 183, 243].map(tick));
+    fleet.until(340).await;
+    assert_eq!(starts.list(), [3, 63, 123, 183, 243, 303].map(tick));
 }
 
 /// The look for what was missed and the wake-up both come to it.
@@ -434,17 +400,16 @@ async fn a_tick_that_is_due_at_the_start_is_told_of_once() {
             let first = fleet.member(0, job()).await;
             first.wake_at(3_000).await;
             if let Missed::All { .. } = missed {
-                first.begin();
+                first.begin().await;
             }
-            fleet.sleep_until(5_000).await;
+            fleet.until(5).await;
             drop(first);
             fleet.sleep_until(13_000 - before).await;
             let mut member = fleet.member(0, job()).await;
             // As a start does.
-            member.runner.wake();
-            member.begin();
-            fleet.sleep_until(15_000).await;
-            let reports = std::iter::from_fn(|| member.reports.try_recv().ok());
+            member.begin().await;
+            fleet.until(15).await;
+            let reports = member.reports().into_iter();
             let told: Vec<_> = reports.map(|r| (r.tick(), r.outcome())).collect();
             let told_of = |tick| told.iter().filter(|(of, _)| *of == tick).count();
             assert_eq!(
@@ -465,21 +430,21 @@ async fn ticks_that_a_run_does_not_keep_off_are_owed_while_its_replica_drains() 
             let (fleet, starts) = (Fleet::new(), Starts::default());
             let job = |time| {
                 let job = starts.job(MINUTE, move |_| async move {
-                    tokio::time::sleep(Duration::from_secs(time)).await;
+                    sleep(Duration::from_secs(time)).await;
                     Ok(())
                 });
                 job.overlap(overlap).missed(missed)
             };
             let before = fleet.member(0, job(150)).await;
             before.wake_at(3_000).await;
-            fleet.sleep_until(10_000).await;
+            fleet.until(10).await;
             let drains = before.shut_down(Duration::from_secs(300));
             let after = async {
-                fleet.sleep_until(160_000).await;
+                fleet.until(160).await;
                 let mut after = fleet.member(0, job(1)).await;
-                after.begin();
+                after.begin().await;
                 after.wake_at(183_000).await;
-                fleet.sleep_until(200_000).await;
+                fleet.until(200).await;
                 after.ticks(Outcome::Missed)
             };
             let (drained, told) = tokio::join!(drains, after);
@@ -499,11 +464,11 @@ async fn ticks_that_a_run_does_not_keep_off_are_owed_while_its_replica_drains() 
 async fn a_release_that_only_respells_the_pattern_owes_what_was_owed() {
     let starts = Starts::default();
     let fleet = fleet_with_history(&starts).await;
-    fleet.sleep_until(190_000).await;
+    fleet.until(190).await;
     let respelled = starts.quick_job("5  * * ? * ?");
     let respelled = respelled.missed(Missed::All { max: 9 });
     let member = fleet.member(0, respelled).await;
-    member.begin();
-    fleet.sleep_until(200_000).await;
+    member.begin().await;
+    fleet.until(200).await;
     assert_eq!(starts.list(), [3, 63, 123, 183].map(tick));
 }

@@ -1,5 +1,5 @@
-use super::{host::Host, *};
-use crate::{Missed, Overlap, Trigger};
+use super::*;
+use redlock_cron::{Missed, Overlap, Trigger};
 
 /// Counts the runs that go on at the same time.
 #[derive(Clone, Default)]
@@ -27,7 +27,7 @@ impl Together {
                 starts.lock().unwrap().push(run.tick());
                 let now = this.now.fetch_add(1, Ordering::SeqCst) + 1;
                 this.most.fetch_max(now, Ordering::SeqCst);
-                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                sleep(Duration::from_secs(seconds)).await;
                 this.now.fetch_sub(1, Ordering::SeqCst);
                 Ok::<_, BoxError>(())
             }
@@ -41,16 +41,15 @@ impl Together {
 }
 
 /// Due three seconds after the fleet's start.
-const MINUTE: &str = "5 * * * * *";
-
 #[tokio::test(start_paused = true)]
 async fn no_more_runs_go_on_than_may_and_those_that_wait_have_their_turn() {
     let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
-    let mut host = Host::limited(&fleet, Some(2)).await;
+    let mut host = fleet.host_of(2).await;
     for index in 0..7 {
-        host.put(together.job(&format!("job-{index}"), &starts, 4));
+        host.put(together.job(&format!("job-{index}"), &starts, 4))
+            .await;
     }
-    host.until(30).await;
+    fleet.until(30).await;
     assert_eq!(together.most(), 2);
     assert_eq!(starts.list(), [tick(3); 7]);
     assert_eq!(host.seen(), [(tick(3), Outcome::Ok); 7]);
@@ -59,20 +58,13 @@ async fn no_more_runs_go_on_than_may_and_those_that_wait_have_their_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_waits_for_a_place_is_started_by_another_replica() {
     let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
-    let mut busy = Host::limited(&fleet, Some(1)).await;
-    let mut free = Host::limited(&fleet, Some(1)).await;
-    let long = busy.put(together.long_job(20));
-    busy.put(together.job("job", &starts, 1));
-    free.put(together.job("job", &starts, 1));
-    let ticks = async {
-        for _ in 0..50 {
-            busy.jobs.wake();
-            free.jobs.wake();
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-    };
-    let (long, ()) = tokio::join!(long.trigger(), ticks);
-    assert_eq!(long.outcome(), Outcome::Ok);
+    let mut busy = fleet.host_of(1).await;
+    let mut free = fleet.host_of(1).await;
+    busy.put(together.long_job(20)).await;
+    busy.put(together.job("job", &starts, 1)).await;
+    free.put(together.job("job", &starts, 1)).await;
+    let (long, ()) = tokio::join!(busy.jobs.trigger_now("long"), pass(25));
+    assert_eq!(long.unwrap().outcome(), Outcome::Ok);
     assert_eq!(starts.list(), [tick(3)]);
     assert_eq!(free.seen(), [(tick(3), Outcome::Ok)]);
     assert!(busy.seen().contains(&(tick(3), Outcome::NotWinner)));
@@ -81,23 +73,20 @@ async fn a_tick_that_waits_for_a_place_is_started_by_another_replica() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_for_which_there_is_no_place_in_time_is_told_and_not_claimed() {
     let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
-    let mut host = Host::limited(&fleet, Some(1)).await;
-    let long = host.put(together.long_job(40));
+    let mut host = fleet.host_of(1).await;
+    host.put(together.long_job(40)).await;
     let job = together.job("job", &starts, 1);
-    let runner = host.put(job.start_within(Duration::from_secs(10)));
-    let in_vain = async {
-        host.until(14).await;
-        assert_eq!(host.seen(), [(tick(3), Outcome::NoPlace)]);
-        assert_eq!(runner.status().await.watermark(), None);
-        // A run on request has no place either.
-        let report = Arc::clone(&runner).trigger().await;
-        assert_eq!(report.outcome(), Outcome::NoPlace);
-    };
-    let (long, ()) = tokio::join!(long.trigger(), in_vain);
-    assert_eq!(long.outcome(), Outcome::Ok);
+    host.put(job.start_within(Duration::from_secs(10))).await;
+    host.request_of("long");
+    fleet.until(14).await;
+    assert_eq!(host.seen(), [(tick(3), Outcome::NoPlace)]);
+    assert_eq!(host.status().await.watermark(), None);
+    // A run on request has no place either.
+    assert_eq!(host.trigger().await.outcome(), Outcome::NoPlace);
+    pass(30).await;
     assert!(starts.list().is_empty());
     // The place is free now.
-    let report = Arc::clone(&runner).trigger().await;
+    let report = host.trigger().await;
     assert_eq!(
         (report.outcome(), report.trigger()),
         (Outcome::Ok, Trigger::Manual)
@@ -107,15 +96,15 @@ async fn a_tick_for_which_there_is_no_place_in_time_is_told_and_not_claimed() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_cancels_the_run_before_it_has_its_place() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut host = Host::limited(&fleet, Some(1)).await;
+    let mut host = fleet.host_of(1).await;
     let job = starts.job(EVERY_FIVE_SECONDS, |run: Run| async move {
         if run.tick() == tick(3) {
             std::future::pending::<()>().await;
         }
         Ok(())
     });
-    host.put(job.overlap(Overlap::CancelOther));
-    host.until(12).await;
+    host.put(job.overlap(Overlap::CancelOther)).await;
+    fleet.until(12).await;
     assert_eq!(starts.list(), [3, 8].map(tick));
     assert_eq!(
         host.seen(),
@@ -138,13 +127,12 @@ async fn a_tick_that_cancels_a_run_that_is_made_up_for_has_its_place() {
     };
     let before = fleet.member(0, job()).await;
     before.wake_at(3_000).await;
-    fleet.sleep_until(4_000).await;
+    fleet.until(4).await;
     drop(before);
-    fleet.sleep_until(115_000).await;
-    let mut host = Host::limited(&fleet, Some(1)).await;
-    let runner = host.put(job());
-    runner.job.replica.tasks.spawn(Arc::clone(&runner).begin());
-    host.until(150).await;
+    fleet.until(115).await;
+    let mut host = fleet.host_of(1).await;
+    host.put(job()).await;
+    fleet.until(150).await;
     let seen = host.seen();
     assert!(seen.contains(&(tick(63), Outcome::Cancelled)), "{seen:?}");
     assert!(seen.contains(&(tick(123), Outcome::Ok)), "{seen:?}");
@@ -153,16 +141,17 @@ async fn a_tick_that_cancels_a_run_that_is_made_up_for_has_its_place() {
 #[tokio::test(start_paused = true)]
 async fn ticks_that_were_missed_wait_for_a_place_as_long_as_they_may_be_made_up_for() {
     let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
-    let host = Host::limited(&fleet, Some(1)).await;
+    let host = fleet.host_of(1).await;
     host.put(
         together
             .job("job", &starts, 1)
             .missed(Missed::All { max: 9 }),
-    );
-    host.until(5).await;
-    let long = host.put(together.long_job(400));
-    let ticks = host.until(600);
-    tokio::join!(long.trigger(), ticks);
+    )
+    .await;
+    fleet.until(5).await;
+    host.put(together.long_job(400)).await;
+    let (long, ()) = tokio::join!(host.jobs.trigger_now("long"), fleet.until(600));
+    assert_eq!(long.unwrap().outcome(), Outcome::Ok);
     assert_eq!(
         starts.list()[..7],
         [3, 63, 123, 183, 243, 303, 363].map(tick)

@@ -1,13 +1,13 @@
 //! Ticks whose run did not end by itself: what uses up their attempts, what is said when none is left, and replicas that
 //! deal with a tick which they have neither started nor asked for.
 
-use crate::job::series::MANUAL;
 use redlock_core::ClaimOptions;
 
-use super::{attempts::job, *};
-use crate::{Delivery, Missed, clock::to_tick, replica::ClaimRequest};
-
-const MINUTE: &str = "5 * * * * *";
+use super::{
+    attempts::{job, job_at},
+    *,
+};
+use redlock_cron::{Delivery, Missed};
 
 /// Returns how often a tick was given up, in all reports of these replicas.
 fn given_up<'a>(members: impl IntoIterator<Item = &'a mut Member>) -> usize {
@@ -25,13 +25,13 @@ async fn a_run_that_a_shutdown_ends_uses_up_no_attempt() {
         let report = running.shut_down(Duration::from_secs(1)).await;
         assert!(!report.is_clean(), "{second}");
         running = fleet.member(0, job(&starts, 4, 2)).await;
-        running.begin();
+        running.begin().await;
     }
-    fleet.sleep_until(60_000).await;
+    fleet.until(60).await;
     assert_eq!(starts.list(), [3, 3, 3, 3, 3].map(tick));
     let report = running.report().await;
     assert_eq!((report.attempt(), report.outcome()), (5, Outcome::Ok));
-    let status = running.runner.status().await;
+    let status = running.status().await;
     assert_eq!(status.last_run().unwrap().attempt(), 5);
 }
 
@@ -39,19 +39,19 @@ async fn a_run_that_a_shutdown_ends_uses_up_no_attempt() {
 async fn a_tick_whose_run_the_nodes_have_forgotten_is_reported_as_that_and_gets_no_attempt() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut members = [
-        fleet.member(0, job(&starts, 9, 2)).await,
-        fleet.member(0, job(&starts, 9, 2)).await,
-        fleet.member(0, job(&starts, 9, 2)).await,
+        fleet.member(0, job_at("5 0 * * * *", &starts, 9, 2)).await,
+        fleet.member(0, job_at("5 0 * * * *", &starts, 9, 2)).await,
+        fleet.member(0, job_at("5 0 * * * *", &starts, 9, 2)).await,
     ];
     for (member, late) in members.iter().zip([0, 200, 300]) {
         member.wake_at(3_000 + late).await;
     }
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     fleet.nodes.iter().for_each(MemoryNode::clear);
-    fleet.sleep_until(200_000).await;
+    fleet.until(200).await;
     assert_eq!(starts.list(), [tick(3)]);
     let mut reports = members.iter_mut().map(|member| {
-        let reports = std::iter::from_fn(|| member.reports.try_recv().ok());
+        let reports = member.reports().into_iter();
         let reports = reports.map(|report| (report.tick(), report.outcome()));
         reports.collect::<Vec<_>>()
     });
@@ -73,14 +73,14 @@ async fn a_tick_that_has_had_all_its_attempts_is_given_up_by_one_replica_and_for
         fleet.sleep_until(second * 1_000).await;
         fleet.nodes.iter().for_each(MemoryNode::drop_locks);
     }
-    fleet.sleep_until(50_000).await;
+    fleet.until(50).await;
     assert_eq!(starts.list(), [3, 3].map(tick));
     assert_eq!(given_up(&mut members), 1);
-    let status = members[0].runner.status().await;
+    let status = members[0].status().await;
     assert_eq!(status.last_run().unwrap().outcome(), Some("given_up"));
     let mut later = fleet.member(0, job(&starts, 9, 2)).await;
-    later.begin();
-    fleet.sleep_until(60_000).await;
+    later.begin().await;
+    fleet.until(60).await;
     assert_eq!(given_up([&mut later]), 0, "it was said");
 }
 
@@ -94,14 +94,14 @@ async fn a_tick_whose_last_run_was_cut_short_too_long_ago_is_given_up() {
             .max_runtime(Duration::from_secs(10))
     };
     let first = fleet.member(0, job()).await;
-    first.begin();
+    first.begin().await;
     first.wake_at(3_000).await;
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     first.crash().await;
-    fleet.sleep_until(110_000).await;
+    fleet.until(110).await;
     let mut again = fleet.member(0, job()).await;
-    again.begin();
-    fleet.sleep_until(130_000).await;
+    again.begin().await;
+    fleet.until(130).await;
     assert_eq!(given_up([&mut again]), 1);
     assert_eq!(starts.list().first(), Some(&tick(3)));
 }
@@ -123,14 +123,14 @@ async fn a_tick_that_kills_its_process_is_started_again_later_each_time() {
     running.wake_at(3_000).await;
     for run in 1..=4 {
         while begun.lock().unwrap().len() < run {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            sleep(Duration::from_millis(100)).await;
         }
         let next = fleet.member(0, job()).await;
-        next.begin();
+        next.begin().await;
         running.crash().await;
         running = next;
     }
-    fleet.sleep_until(400_000).await;
+    fleet.until(400).await;
     let begun = begun.lock().unwrap().clone();
     let pauses: Vec<_> = begun.windows(2).map(|two| two[1] - two[0]).collect();
     // A lease ends first, of ten seconds.
@@ -170,84 +170,11 @@ async fn a_run_whose_replica_crashed_is_started_again_by_one_that_had_not_asked_
         other.nodes.iter().for_each(MemoryNode::start);
         is_ready.store(true, Ordering::SeqCst);
         first.crash().await;
-        fleet.sleep_until(55_000).await;
+        fleet.until(55).await;
         assert_eq!(starts.list(), [3, 3].map(tick), "{expected}");
         let report = other.report().await;
         assert_eq!((report.outcome(), report.attempt()), (Outcome::Ok, 2));
     }
-}
-
-/// No replica has started the tick, so there is nothing to look after once it is too late.
-#[tokio::test(start_paused = true)]
-async fn a_tick_that_nobody_has_started_is_looked_after_no_longer_than_it_could_be() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let declines = job(&starts, 1, 3).only_if(|_| false);
-    let mut member = fleet.member(0, declines).await;
-    member.wake_at(3_000).await;
-    assert_eq!(member.outcome().await, Outcome::Declined);
-    assert!(Arc::strong_count(&member.runner) > 1);
-    fleet.sleep_until(60_000).await;
-    assert_eq!(Arc::strong_count(&member.runner), 1);
-    assert!(starts.list().is_empty());
-}
-
-/// A run that is started again long after its tick would be used up without having begun.
-#[tokio::test(start_paused = true)]
-async fn a_run_that_is_started_again_is_not_given_up_for_a_short_outage() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let job = starts.job(MINUTE, |run: Run| async move {
-            if run.attempt() == 1 {
-                tokio::time::sleep(Duration::from_secs(40)).await;
-                std::future::pending::<()>().await;
-            }
-            Ok(())
-        });
-        job.delivery(Delivery::AtLeastOnce { max_attempts: 2 })
-            .start_within(Duration::from_secs(10))
-    };
-    let first = fleet.member(0, job()).await;
-    let other = fleet.member(0, job()).await;
-    first.wake_at(3_000).await;
-    other.wake_at(3_200).await;
-    fleet.sleep_until(30_000).await;
-    let runner = &other.runner;
-    first.crash().await;
-    fleet.sleep_until(56_000).await;
-    assert_eq!(starts.list(), [3, 3].map(tick));
-    // As the one that has just claimed the second run.
-    let ask = runner.job.ask(MANUAL, tick(3), Duration::from_secs(1));
-    let ask = ClaimRequest {
-        start_within: runner.job.settings.retry_within(),
-        ..ask
-    };
-    let won = runner.job.replica.claims.claim(ask).await.unwrap();
-    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
-    let starter = async {
-        tokio::time::sleep(Duration::from_secs(6)).await;
-        fleet.nodes[..2].iter().for_each(MemoryNode::start);
-    };
-    let retry = runner.retry(tick(3));
-    let (starts_again, ()) = tokio::join!(retry.starts_again(won), starter);
-    assert!(starts_again);
-}
-
-/// The nodes cannot tell whether the run was cut short or has ended well.
-#[tokio::test(start_paused = true)]
-async fn a_tick_whose_run_the_nodes_have_forgotten_is_told_and_not_started_again() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let first = fleet.member(0, job(&starts, 1, 3)).await;
-    let mut other = fleet.member(0, job(&starts, 1, 3)).await;
-    first.wake_at(3_000).await;
-    other.wake_at(3_200).await;
-    fleet.sleep_until(5_000).await;
-    first.crash().await;
-    fleet.nodes.iter().for_each(MemoryNode::clear);
-    let report = other.report().await;
-    let told = (report.tick(), report.outcome());
-    assert_eq!(told, (tick(3), Outcome::Forgotten), "{report:?}");
-    fleet.sleep_until(60_000).await;
-    assert_eq!(starts.list(), [tick(3)]);
 }
 
 /// Returns the outcomes that were reported of the tick at second 3 by a replica that comes up 200 seconds after two nodes have
@@ -258,16 +185,16 @@ async fn told_after_a_loss(job: impl Fn(&Starts) -> SingletonJob) -> Vec<Outcome
     // Its client lets the nodes vote again.
     let _idle = fleet.member(0, job(&starts)).await;
     first.wake_at(3_000).await;
-    fleet.sleep_until(5_000).await;
+    fleet.until(5).await;
     first.crash().await;
     fleet.nodes[1..].iter().for_each(MemoryNode::clear);
-    fleet.sleep_until(200_000).await;
+    fleet.until(200).await;
     let mut later = fleet.member(0, job(&starts)).await;
-    later.begin();
+    later.begin().await;
     later.wake_at(243_000).await;
-    fleet.sleep_until(250_000).await;
+    fleet.until(250).await;
     assert_eq!(starts.list(), [3, 243].map(tick));
-    let reports = std::iter::from_fn(|| later.reports.try_recv().ok());
+    let reports = later.reports().into_iter();
     let of_tick = reports.filter(|report| report.tick() == tick(3));
     of_tick.map(|report| report.outcome()).collect()
 }
@@ -289,14 +216,23 @@ async fn a_tick_that_is_too_old_for_another_run_is_not_given_up_by_nodes_that_ha
 
 impl Fleet {
     /// Claims the tick on the first node only, like a client that dies before the other nodes have heard of the claim.
-    async fn claim_on_one_node(&self, member: &Member, due: DateTime<Utc>) {
+    async fn claim_on_one_node(&self, due: DateTime<Utc>) {
         let dies = Redlock::builder()
             .nodes([self.nodes[0].clone()])
             .virtual_time()
             .build();
         let dies = dies.await.unwrap();
-        let (key, options) = (member.runner.job.id.job_key(), ClaimOptions::new("dies"));
-        let claimed = dies.claim(key, to_tick(due).unwrap(), options).await;
+        let (key, options) = (
+            redlock_cron::remembered_under("tests", "job").unwrap(),
+            ClaimOptions::new("dies"),
+        );
+        let claimed = dies
+            .claim(
+                key,
+                Tick::from_millis(u64::try_from(due.timestamp_millis()).unwrap()).unwrap(),
+                options,
+            )
+            .await;
         drop(claimed.unwrap());
         dies.close().await;
     }
@@ -315,11 +251,11 @@ async fn a_tick_that_nobody_has_any_more_is_started_once() {
     });
     let mut one = fleet.member(0, one).await;
     let mut two = fleet.member(0, job(&starts, 0, 3)).await;
-    fleet.sleep_until(3_000).await;
-    fleet.claim_on_one_node(&one, tick(3)).await;
+    fleet.until(3).await;
+    fleet.claim_on_one_node(tick(3)).await;
     one.wake_at(3_500).await;
     two.wake_at(10_000).await;
-    fleet.sleep_until(50_000).await;
+    fleet.until(50).await;
     assert_eq!(starts.list(), [tick(3)]);
     let report = one.report().await;
     // No replica can claim its first run any more, of which the node had heard.
@@ -332,16 +268,16 @@ async fn a_tick_is_not_started_a_first_time_after_a_second() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut one = fleet.member(0, job(&starts, 0, 3)).await;
     let mut two = fleet.member(0, job(&starts, 0, 3)).await;
-    fleet.sleep_until(3_000).await;
-    fleet.claim_on_one_node(&one, tick(3)).await;
+    fleet.until(3).await;
+    fleet.claim_on_one_node(tick(3)).await;
     one.wake_at(3_500).await;
-    fleet.sleep_until(8_000).await;
+    fleet.until(8).await;
     let report = one.report().await;
     assert_eq!((report.outcome(), report.attempt()), (Outcome::Ok, 2));
     // Of the two others, none remembers that the tick was claimed.
     fleet.nodes[0].stop();
     two.wake_at(10_000).await;
-    fleet.sleep_until(50_000).await;
+    fleet.until(50).await;
     assert_eq!(starts.list(), [tick(3)]);
     assert_eq!(two.outcome().await, Outcome::NotWinner);
 }
@@ -352,13 +288,13 @@ async fn a_tick_that_was_taken_for_claimed_is_asked_for_again_when_it_is_nobodys
     for missed in [Missed::Skip, Missed::Latest, Missed::All { max: 9 }] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
         let mut one = fleet.member(0, job(&starts, 0, 3).missed(missed)).await;
-        one.begin();
-        fleet.sleep_until(3_000).await;
-        fleet.claim_on_one_node(&one, tick(3)).await;
+        one.begin().await;
+        fleet.until(3).await;
+        fleet.claim_on_one_node(tick(3)).await;
         one.wake_at(3_500).await;
-        fleet.sleep_until(4_000).await;
+        fleet.until(4).await;
         fleet.nodes[0].stop();
-        fleet.sleep_until(50_000).await;
+        fleet.until(50).await;
         assert_eq!(starts.list(), [tick(3)], "{missed:?}");
         let report = one.report().await;
         let told = (report.outcome(), report.attempt());

@@ -1,6 +1,5 @@
-use super::{host::Host, *};
-use crate::{Delivery, Missed, Tries, Trigger};
-use redlock_core::Series;
+use super::*;
+use redlock_cron::{Delivery, Missed, Tries, Trigger};
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_told_of_before_it_begins_and_after_it_has_ended() {
@@ -11,21 +10,22 @@ async fn a_run_is_told_of_before_it_begins_and_after_it_has_ended() {
         move || told.lock().unwrap().push(what)
     };
     let (starts, works, ends) = (tell("start"), tell("work"), tell("end"));
-    let mut observer = Observer::new(Some(Box::new(move |_| ends())));
-    observer.start = Some(Box::new(move |run: &Run| {
-        assert!(run.lease().is_held());
-        assert_eq!((run.name(), run.trigger()), ("job", Trigger::Manual));
-        starts();
-    }));
-    let clock = Arc::new(fleet.clock(0));
-    let replica = Replica::new(fleet.client().await, "tests", None, observer, clock, None).unwrap();
+    let settings = |builder: SingletonSchedulerBuilder| {
+        let builder = builder.on_outcome(move |_| ends());
+        builder.on_start(move |run| {
+            assert!(run.lease().is_held());
+            assert_eq!((run.name(), run.trigger()), ("job", Trigger::Manual));
+            starts();
+        })
+    };
+    let host = fleet.scheduler(0, settings).await;
     let job = Starts::default().job(EVERY_FIVE_SECONDS, move |run: Run| {
         works();
         let failed = run.try_number() == 1;
         async move { if failed { Err("once".into()) } else { Ok(()) } }
     });
-    let runner = JobRunner::new(&replica, job.tries(Tries::up_to(2))).unwrap();
-    let report = Arc::new(runner).trigger().await;
+    host.put(job.tries(Tries::up_to(2))).await;
+    let report = host.trigger().await;
     assert_eq!(report.outcome(), Outcome::Ok);
     assert_eq!(*told.lock().unwrap(), ["start", "work", "work", "end"]);
 }
@@ -33,12 +33,10 @@ async fn a_run_is_told_of_before_it_begins_and_after_it_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_start_hook_that_panics_harms_nothing() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut observer = Observer::new(None);
-    observer.start = Some(Box::new(|_| panic!("in the hook")));
-    let clock = Arc::new(fleet.clock(0));
-    let replica = Replica::new(fleet.client().await, "tests", None, observer, clock, None).unwrap();
-    let runner = JobRunner::new(&replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
-    let report = Arc::new(runner).trigger().await;
+    let host = fleet.scheduler(0, |builder| builder.on_start(|_| panic!("in the hook")));
+    let host = host.await;
+    host.put(starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    let report = host.trigger().await;
     assert_eq!(report.outcome(), Outcome::Ok);
     assert_eq!(fleet.keys().await, 0);
 }
@@ -46,16 +44,16 @@ async fn a_start_hook_that_panics_harms_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_one_replica_declines_is_another_s() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut unready = Host::new(&fleet).await;
-    let mut ready = Host::new(&fleet).await;
+    let mut unready = fleet.host().await;
+    let mut ready = fleet.host().await;
     let job = starts.quick_job(EVERY_FIVE_SECONDS);
-    unready.put(job.only_if(|at| at >= tick(8)));
-    ready.put(starts.quick_job(EVERY_FIVE_SECONDS));
-    unready.until(6).await;
-    ready.until(7).await;
+    unready.put(job.only_if(|at| at >= tick(8))).await;
+    ready.put(starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    fleet.until(6).await;
+    fleet.until(7).await;
     assert_eq!(unready.seen(), [(tick(3), Outcome::Declined)]);
     assert!(ready.seen().contains(&(tick(3), Outcome::Ok)));
-    unready.until(9).await;
+    fleet.until(9).await;
     // Both ask for it at the same moment.
     let seen = unready.seen();
     let won = [(tick(8), Outcome::Ok)];
@@ -69,14 +67,14 @@ async fn a_tick_that_one_replica_declines_is_another_s() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_all_decline_was_missed_and_by_hand_it_runs() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut host = Host::new(&fleet).await;
+    let mut host = fleet.host().await;
     let job = || starts.quick_job(EVERY_FIVE_SECONDS).missed(Missed::Latest);
-    let runner = host.put(job().only_if(|at| at == tick(3)));
-    host.until(11).await;
+    host.put(job().only_if(|at| at == tick(3))).await;
+    fleet.until(11).await;
     assert_eq!(host.seen(), [(tick(3), Outcome::Ok)]);
-    assert_eq!(runner.trigger().await.outcome(), Outcome::Ok);
-    host.put(job());
-    host.until(14).await;
+    assert_eq!(host.trigger().await.outcome(), Outcome::Ok);
+    host.put(job()).await;
+    fleet.until(14).await;
     let made_up: Vec<_> = starts
         .list()
         .into_iter()
@@ -90,16 +88,17 @@ async fn a_tick_that_all_decline_was_missed_and_by_hand_it_runs() {
 async fn a_tick_that_all_decline_is_started_when_one_is_ready_if_missed_ones_are() {
     for policy in [Missed::Latest, Missed::All { max: 9 }] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let mut host = Host::new(&fleet).await;
+        let mut host = fleet.host().await;
         let is_warm = Arc::new(AtomicBool::new(false));
         let ready = Arc::clone(&is_warm);
-        let job = starts.quick_job("5 * * * * *").missed(policy);
-        host.put(job.only_if(move |_| ready.load(Ordering::Relaxed)));
-        host.until(45).await;
+        let job = starts.quick_job(MINUTE).missed(policy);
+        host.put(job.only_if(move |_| ready.load(Ordering::Relaxed)))
+            .await;
+        fleet.until(45).await;
         assert!(starts.list().is_empty());
         assert!(host.seen().is_empty(), "it is not decided yet");
         is_warm.store(true, Ordering::Relaxed);
-        host.until(51).await;
+        fleet.until(51).await;
         assert_eq!(starts.list(), [tick(3)], "{policy:?}");
         assert_eq!(host.seen(), [(tick(3), Outcome::Ok)]);
     }
@@ -109,10 +108,10 @@ async fn a_tick_that_all_decline_is_started_when_one_is_ready_if_missed_ones_are
 async fn a_tick_that_is_declined_does_not_keep_the_next_one_from_its_start() {
     for policy in [Missed::Latest, Missed::All { max: 9 }] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let mut host = Host::new(&fleet).await;
+        let mut host = fleet.host().await;
         let job = starts.quick_job(EVERY_FIVE_SECONDS).missed(policy);
-        host.put(job.only_if(|at| at != tick(3)));
-        host.until(9).await;
+        host.put(job.only_if(|at| at != tick(3))).await;
+        fleet.until(9).await;
         assert_eq!(starts.list(), [tick(8)], "{policy:?}");
         assert_eq!(
             host.seen(),
@@ -124,10 +123,10 @@ async fn a_tick_that_is_declined_does_not_keep_the_next_one_from_its_start() {
 #[tokio::test(start_paused = true)]
 async fn a_condition_that_panics_declines() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut host = Host::new(&fleet).await;
+    let mut host = fleet.host().await;
     let job = starts.quick_job(EVERY_FIVE_SECONDS);
-    host.put(job.only_if(|_| panic!("in the condition")));
-    host.until(11).await;
+    host.put(job.only_if(|_| panic!("in the condition"))).await;
+    fleet.until(11).await;
     assert_eq!(
         host.seen(),
         [3, 8].map(|second| (tick(second), Outcome::Declined))
@@ -142,20 +141,15 @@ async fn a_replica_that_declines_starts_no_attempt_of_a_tick_either() {
         let again = Delivery::AtLeastOnce { max_attempts: 2 };
         starts.quick_job(EVERY_FIVE_SECONDS).delivery(again)
     };
-    let first = fleet.member(0, job()).await;
-    fleet.sleep_until(3_000).await;
-    let ask = first
-        .runner
-        .job
-        .ask(Series::TICKS, tick(3), Duration::from_secs(1));
-    let won = first.runner.job.replica.claims.claim(ask).await.unwrap();
-    first.runner.job.finish(won.claim, "aborted").await;
+    fleet.until(3).await;
+    fleet.claim_and_leave(tick(3), "aborted").await;
     let unready = fleet.member(0, job().only_if(|_| false)).await;
-    unready.begin();
-    fleet.sleep_until(20_000).await;
+    unready.begin().await;
+    fleet.until(20).await;
     assert!(starts.list().is_empty());
-    fleet.member(0, job()).await.begin();
-    fleet.sleep_until(30_000).await;
+    let ready = fleet.member(0, job()).await;
+    ready.begin().await;
+    fleet.until(22).await;
     assert_eq!(starts.list(), [tick(3)]);
 }
 
@@ -167,17 +161,13 @@ async fn a_run_cut_short_that_a_replica_declines_does_not_stop_the_job_for_good(
     let job = starts.quick_job(EVERY_FIVE_SECONDS).delivery(again);
     // It may be started again for twenty seconds: five, in which it may be started, and a run and a lease.
     let job = job.max_runtime(Duration::from_secs(5));
-    let host = Host::new(&fleet).await;
-    let runner = host.put(job.only_if(|at| at != tick(3)));
-    fleet.sleep_until(3_000).await;
-    let ask = runner
-        .job
-        .ask(Series::TICKS, tick(3), Duration::from_secs(1));
-    let won = runner.job.replica.claims.claim(ask).await.unwrap();
-    runner.job.finish(won.claim, "aborted").await;
-    host.until(20).await;
+    let host = fleet.host().await;
+    host.put(job.only_if(|at| at != tick(3))).await;
+    fleet.until(3).await;
+    fleet.claim_and_leave(tick(3), "aborted").await;
+    fleet.until(20).await;
     assert!(starts.list().is_empty());
-    host.until(40).await;
+    fleet.until(40).await;
     let starts = starts.list();
     assert!(
         starts.contains(&tick(28)) && starts.contains(&tick(33)),

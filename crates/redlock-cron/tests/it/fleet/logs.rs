@@ -1,82 +1,9 @@
-//! The events and spans that are logged.
+//! What is logged of runs and of jobs.
 
-use std::{collections::BTreeMap, fmt::Debug, sync::LazyLock};
-
-use tracing::{
-    Dispatch, Event, Level, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-    subscriber::{DefaultGuard, NoSubscriber, set_default},
-};
+use tracing::Level;
 
 use super::*;
-use crate::SingletonScheduler;
-
-type LoggedFields = BTreeMap<&'static str, String>;
-
-/// The fields of the events and spans of one level that this thread logs under the adapter's target.
-#[derive(Clone)]
-pub(super) struct Logged {
-    level: Level,
-    all: Arc<Mutex<Vec<LoggedFields>>>,
-}
-
-impl Logged {
-    /// Hears what this thread logs at `level`, until the guard is dropped.
-    pub(super) fn at(level: Level) -> (Self, DefaultGuard) {
-        // While a process has one subscriber, a line that another thread comes to first is silent for that one too,
-        // because `tracing` asks only the subscriber of the thread. So there are always several.
-        static OTHERS: LazyLock<[Dispatch; 2]> =
-            LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::new())));
-        LazyLock::force(&OTHERS);
-        let all = Arc::default();
-        let logged = Self { level, all };
-        (logged.clone(), set_default(logged))
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.all.lock().unwrap().len()
-    }
-
-    /// Takes out all that was logged, and returns what has this field.
-    pub(super) fn take_with(&self, field: &str) -> Vec<LoggedFields> {
-        let mut all = std::mem::take(&mut *self.all.lock().unwrap());
-        all.retain(|fields| fields.contains_key(field));
-        all
-    }
-
-    fn add(&self, record: impl FnOnce(&mut dyn Visit)) {
-        let mut fields = FieldTexts::default();
-        record(&mut fields);
-        self.all.lock().unwrap().push(fields.0);
-    }
-}
-
-#[derive(Default)]
-struct FieldTexts(LoggedFields);
-
-impl Visit for FieldTexts {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-}
-
-impl Subscriber for Logged {
-    fn enabled(&self, of: &Metadata<'_>) -> bool {
-        *of.level() == self.level && of.target() == crate::TARGET
-    }
-    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
-        self.add(|fields| span.record(fields));
-        span::Id::from_u64(1)
-    }
-    fn event(&self, event: &Event<'_>) {
-        self.add(|fields| event.record(fields));
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
+use crate::logged::Logged;
 
 #[tokio::test(start_paused = true)]
 async fn the_span_of_a_run_tells_it_from_every_other() {
@@ -90,7 +17,7 @@ async fn the_span_of_a_run_tells_it_from_every_other() {
     let mut member = fleet.member(0, job).await;
     member.wake_at(3_000).await;
     assert_eq!(member.outcome().await, Outcome::Ok);
-    let report = Arc::clone(&member.runner).trigger().await;
+    let report = member.trigger().await;
     assert_eq!(report.outcome(), Outcome::Ok);
     let spans = logged.take_with("token");
     let tokens = tokens.lock().unwrap();

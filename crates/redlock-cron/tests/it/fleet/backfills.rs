@@ -1,15 +1,8 @@
 //! Backfills: the ticks of a range, which replicas run after they were due.
 
-use chrono_tz::Europe::Berlin;
-use redlock_core::Series;
-
-use super::{
-    host::{Host, hosts, pass},
-    *,
-};
-use crate::{
+use super::*;
+use redlock_cron::{
     ControlErrorKind, Delivery, MOST_BACKFILLED, Missed, Overlap, REQUEST_LIFETIME, Trigger,
-    replica::ClaimRequest,
 };
 
 /// Due two seconds before the fleet's start, and an hour after that.
@@ -23,7 +16,7 @@ fn hour(hours: i64) -> DateTime<Utc> {
 impl Fleet {
     async fn backfill(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> DateTime<Utc> {
         let client = self.client().await;
-        let moment = crate::request_backfill(&client, "tests", "job", from, to).await;
+        let moment = redlock_cron::request_backfill(&client, "tests", "job", from, to).await;
         client.close().await;
         moment.unwrap()
     }
@@ -40,7 +33,7 @@ impl Fleet {
 /// Returns a job of each hour whose runs take `seconds`.
 fn hourly(starts: &Starts, seconds: u64) -> SingletonJob {
     starts.job(EACH_HOUR, move |_| async move {
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        sleep(Duration::from_secs(seconds)).await;
         Ok(())
     })
 }
@@ -50,10 +43,10 @@ fn hourly(starts: &Starts, seconds: u64) -> SingletonJob {
 async fn each_tick_of_a_range_is_started_on_one_replica_in_order_with_a_token_of_its_own() {
     for overlap in [Overlap::Skip, Overlap::Wait, Overlap::CancelOther] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let mut hosts = hosts(&fleet, || hourly(&starts, 5).overlap(overlap)).await;
-        pass(&hosts.each_ref(), 5).await;
+        let mut hosts = fleet.hosts(|| hourly(&starts, 5).overlap(overlap)).await;
+        pass(5).await;
         let moment = fleet.backfill(hour(3), hour(0)).await;
-        pass(&hosts.each_ref(), 60).await;
+        pass(60).await;
         let ticks = [hour(3), hour(2), hour(1), hour(0)];
         assert_eq!(starts.list(), ticks, "{overlap:?}");
         let memory = fleet.memory().await;
@@ -64,7 +57,7 @@ async fn each_tick_of_a_range_is_started_on_one_replica_in_order_with_a_token_of
         let tokens: Vec<_> = runs.iter().map(|run| run.fencing_token()).collect();
         assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
         assert_eq!(memory.last_run().unwrap().tick(), hour(0));
-        let reports: Vec<_> = hosts.iter_mut().flat_map(Host::reports).collect();
+        let reports: Vec<_> = hosts.iter_mut().flat_map(Member::reports).collect();
         assert_eq!(reports.len(), 4, "{reports:?}");
         for report in reports {
             let (trigger, outcome) = (report.trigger(), report.outcome());
@@ -77,19 +70,19 @@ async fn each_tick_of_a_range_is_started_on_one_replica_in_order_with_a_token_of
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_the_nodes_may_have_forgotten_is_run_by_a_backfill() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut hosts = hosts(&fleet, || hourly(&starts, 5)).await;
-    pass(&hosts.each_ref(), 3_590).await;
+    let mut hosts = fleet.hosts(|| hourly(&starts, 5)).await;
+    pass(3_590).await;
     fleet.nodes.iter().for_each(MemoryNode::clear);
-    pass(&hosts.each_ref(), 200).await;
+    pass(200).await;
     let due = hour(-1);
     assert!(starts.list().is_empty());
-    let reports: Vec<_> = hosts.iter_mut().flat_map(Host::reports).collect();
+    let reports: Vec<_> = hosts.iter_mut().flat_map(Member::reports).collect();
     assert!(!reports.is_empty());
     for report in reports {
         assert_eq!((report.tick(), report.outcome()), (due, Outcome::Forgotten));
     }
     fleet.backfill(due, due).await;
-    pass(&hosts.each_ref(), 60).await;
+    pass(60).await;
     assert_eq!(starts.list(), [due]);
 }
 
@@ -106,14 +99,14 @@ async fn each_tick_of_a_backfill_is_started_once_though_it_fails_at_once_or_runs
         let (fleet, starts) = (Fleet::new(), Starts::default());
         let job = || {
             let job = starts.job(EACH_HOUR, move |_| async move {
-                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                sleep(Duration::from_secs(seconds)).await;
                 Err("no ledger".into())
             });
             job.overlap(overlap)
         };
-        let hosts = hosts(&fleet, job).await;
+        let _hosts = fleet.hosts(job).await;
         fleet.backfill(hour(9), hour(0)).await;
-        pass(&hosts.each_ref(), 120).await;
+        pass(120).await;
         let mut started = starts.list();
         started.sort();
         let ticks: Vec<_> = (0..10).rev().map(hour).collect();
@@ -126,16 +119,17 @@ async fn replicas_that_find_a_backfill_one_after_the_other_start_each_tick_once(
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || {
         starts.job(EACH_HOUR, |_| async {
-            tokio::time::sleep(Duration::from_secs(3)).await;
+            sleep(Duration::from_secs(3)).await;
             Err("no ledger".into())
         })
     };
-    let hosts = hosts(&fleet, job).await;
+    let hosts = [fleet.host().await, fleet.host().await, fleet.host().await];
     fleet.backfill(hour(4), hour(0)).await;
-    for some in [&hosts[..1], &hosts[..2], &hosts] {
-        pass(&some.iter().collect::<Vec<_>>(), 5).await;
+    for host in &hosts {
+        host.put(job()).await;
+        pass(5).await;
     }
-    pass(&hosts.each_ref(), 60).await;
+    pass(60).await;
     let ticks: Vec<_> = (0..5).rev().map(hour).collect();
     assert_eq!(starts.list(), ticks);
 }
@@ -143,15 +137,15 @@ async fn replicas_that_find_a_backfill_one_after_the_other_start_each_tick_once(
 #[tokio::test(start_paused = true)]
 async fn a_hundred_ticks_are_started_and_remembered_and_of_more_only_their_number() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let hosts = hosts(&fleet, || hourly(&starts, 0)).await;
+    let _hosts = fleet.hosts(|| hourly(&starts, 0)).await;
     let most = MOST_BACKFILLED.cast_signed();
     fleet.backfill(hour(most), hour(0)).await;
-    pass(&hosts.each_ref(), 60).await;
+    pass(60).await;
     let memory = fleet.memory().await;
     assert_eq!(memory.backfill().unwrap().ticks(), MOST_BACKFILLED + 1);
     assert!(starts.list().is_empty());
     fleet.backfill(hour(most - 1), hour(0)).await;
-    pass(&hosts.each_ref(), 300).await;
+    pass(300).await;
     let ticks: Vec<_> = (0..most).rev().map(hour).collect();
     assert_eq!(starts.list(), ticks);
     let expected: Vec<_> = ticks.iter().map(|tick| (*tick, "ok".to_owned())).collect();
@@ -174,26 +168,26 @@ async fn a_tick_that_has_ended_well_is_not_started_again_and_one_that_failed_is(
             }
         })
     };
-    let hosts = hosts(&fleet, job).await;
+    let _hosts = fleet.hosts(job).await;
     let outcomes = async || {
         let ended = fleet.backfilled().await.into_iter();
         ended.map(|(_, outcome)| outcome).collect::<Vec<_>>()
     };
     fleet.backfill(hour(2), hour(0)).await;
-    pass(&hosts.each_ref(), 30).await;
+    pass(30).await;
     assert_eq!(outcomes().await, ["ok", "failed", "ok"]);
     fails.store(false, Ordering::Relaxed);
     for expected in ["ok", "already-ok"] {
         fleet.backfill(hour(2), hour(0)).await;
-        pass(&hosts.each_ref(), 30).await;
+        pass(30).await;
         assert_eq!(outcomes().await, ["already-ok", expected, "already-ok"]);
     }
     assert_eq!(starts.list(), [hour(2), hour(1), hour(0), hour(1)]);
     // The next tick is due, and runs; it is one that has run then.
-    pass(&hosts.each_ref(), 3_700).await;
+    pass(3_700).await;
     assert_eq!(starts.list().last(), Some(&hour(-1)));
     fleet.backfill(hour(-1), hour(-1)).await;
-    pass(&hosts.each_ref(), 30).await;
+    pass(30).await;
     assert_eq!(outcomes().await, ["already-ok"]);
     assert_eq!(starts.list().len(), 5);
 }
@@ -204,10 +198,10 @@ async fn a_tick_that_has_ended_well_is_not_started_again_and_one_that_failed_is(
 async fn a_backfill_of_many_ticks_starts_none_again_that_ended_well_wherever_its_range_begins() {
     for seconds in [0, 1] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let hosts = hosts(&fleet, || hourly(&starts, seconds)).await;
+        let _hosts = fleet.hosts(|| hourly(&starts, seconds)).await;
         for first in [24, 24, 40] {
             fleet.backfill(hour(first), hour(0)).await;
-            pass(&hosts.each_ref(), 120).await;
+            pass(120).await;
             let ended = fleet.backfilled().await;
             assert_eq!(ended.len(), usize::try_from(first + 1).unwrap());
         }
@@ -220,9 +214,9 @@ async fn a_backfill_of_many_ticks_starts_none_again_that_ended_well_wherever_its
 
 /// Returns three replicas with a job whose first run, that of second 3, has crashed with its replica; second 63 was
 /// skipped meanwhile.
-async fn hosts_after_a_crash(fleet: &Fleet, starts: &Starts) -> [Host; 2] {
+async fn hosts_after_a_crash(fleet: &Fleet, starts: &Starts) -> [Member; 2] {
     let job = || {
-        let job = starts.job("5 * * * * *", |run: Run| async move {
+        let job = starts.job(MINUTE, |run: Run| async move {
             if run.attempt() == 1 && run.tick() == tick(3) && run.trigger() == Trigger::Schedule {
                 std::future::pending::<()>().await;
             }
@@ -233,16 +227,16 @@ async fn hosts_after_a_crash(fleet: &Fleet, starts: &Starts) -> [Host; 2] {
             .missed(Missed::Latest)
             .catch_up_window(Duration::from_secs(3_600))
     };
-    let first = Host::new(fleet).await;
-    first.put(job());
-    first.until(5).await;
+    let first = fleet.host().await;
+    first.put(job()).await;
+    fleet.until(5).await;
     assert_eq!(starts.list(), [tick(3)]);
-    let others = [Host::new(fleet).await, Host::new(fleet).await];
+    let others = [fleet.host().await, fleet.host().await];
     for other in &others {
-        other.put(job());
+        other.put(job()).await;
     }
-    pass(&[&first, &others[0], &others[1]], 65).await;
-    first.crash(fleet).await;
+    pass(65).await;
+    first.crash().await;
     others
 }
 
@@ -250,9 +244,9 @@ async fn hosts_after_a_crash(fleet: &Fleet, starts: &Starts) -> [Host; 2] {
 #[tokio::test(start_paused = true)]
 async fn a_backfill_of_a_later_tick_does_not_pass_a_run_that_was_cut_short() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let others = hosts_after_a_crash(&fleet, &starts).await;
+    let _others = hosts_after_a_crash(&fleet, &starts).await;
     fleet.backfill(tick(63), tick(63)).await;
-    pass(&others.each_ref(), 45).await;
+    pass(45).await;
     assert_eq!(starts.list(), [tick(3), tick(3), tick(63)]);
     assert_eq!(fleet.backfilled().await, [(tick(63), "ok".to_owned())]);
 }
@@ -261,9 +255,9 @@ async fn a_backfill_of_a_later_tick_does_not_pass_a_run_that_was_cut_short() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_a_backfill_made_good_is_not_started_again() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let others = hosts_after_a_crash(&fleet, &starts).await;
+    let _others = hosts_after_a_crash(&fleet, &starts).await;
     fleet.backfill(tick(3), tick(3)).await;
-    pass(&others.each_ref(), 45).await;
+    pass(45).await;
     assert_eq!(starts.list(), [tick(3), tick(3)]);
     let last = fleet
         .memory()
@@ -271,32 +265,6 @@ async fn a_tick_that_a_backfill_made_good_is_not_started_again() {
         .last_run()
         .map(|run| (run.tick(), run.is_backfill()));
     assert_eq!(last, Some((tick(3), true)));
-}
-
-/// A replica that holds the lock sees its own lock, not that of the run which crashed.
-// Shows: R6.5.
-#[tokio::test(start_paused = true)]
-async fn a_further_run_that_was_claimed_when_a_backfill_had_made_the_tick_good_is_not_started() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let others = hosts_after_a_crash(&fleet, &starts).await;
-    fleet.backfill(tick(3), tick(3)).await;
-    pass(&others.each_ref(), 45).await;
-    let job = starts.quick_job("5 * * * * *").missed(Missed::Latest);
-    let job = job
-        .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
-        .catch_up_window(Duration::from_secs(3_600));
-    let runner = fleet.member(0, job).await.runner;
-    // As a replica that had looked at the run before the backfill.
-    let ask = runner
-        .job
-        .ask(Series::TICKS, tick(3), Duration::from_secs(1));
-    let ask = ClaimRequest {
-        attempt: 2,
-        start_within: runner.job.settings.retry_within(),
-        ..ask
-    };
-    let won = runner.job.replica.claims.claim(ask).await.unwrap();
-    assert!(!runner.retry(tick(3)).starts_again(won).await);
 }
 
 /// Later backfills push the runs of the first out of the nodes' memory.
@@ -314,22 +282,22 @@ async fn a_tick_that_a_backfill_found_made_good_is_not_started_again() {
         job.missed(Missed::Latest).delivery(delivery)
     };
     let again = Delivery::AtLeastOnce { max_attempts: 3 };
-    let first = Host::new(&fleet).await;
-    first.put(job(again));
-    first.until(5).await;
-    first.crash(&fleet).await;
-    let second = Host::new(&fleet).await;
+    let first = fleet.host().await;
+    first.put(job(again)).await;
+    fleet.until(5).await;
+    first.crash().await;
+    let second = fleet.host().await;
     // It starts no run again by itself.
-    second.put(job(Delivery::AtMostOnce));
+    second.put(job(Delivery::AtMostOnce)).await;
     let hour = |hours| tick(3 - 3_600 * hours);
     let most = MOST_BACKFILLED.cast_signed();
     for (first, last) in [(most - 1, 0), (most - 1, 0), (most, most)] {
         fleet.backfill(hour(first), hour(last)).await;
-        pass(&[&second], 300).await;
+        pass(300).await;
     }
-    let third = Host::new(&fleet).await;
-    third.put(job(again));
-    pass(&[&third], 60).await;
+    let third = fleet.host().await;
+    third.put(job(again)).await;
+    pass(60).await;
     let starts = starts.list().into_iter();
     assert_eq!(starts.filter(|start| *start == tick(3)).count(), 2);
 }
@@ -342,19 +310,19 @@ async fn a_run_that_goes_on_when_its_backfill_is_asked_for_again_is_not_started_
     let job = || {
         starts.job(EACH_HOUR, |run: Run| async move {
             let seconds = if run.tick() == hour(0) { 30 } else { 0 };
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            sleep(Duration::from_secs(seconds)).await;
             Ok(())
         })
     };
-    let hosts = hosts(&fleet, job).await;
+    let _hosts = fleet.hosts(job).await;
     let most = usize::try_from(MOST_BACKFILLED).unwrap();
     let first = hour(MOST_BACKFILLED.cast_signed() - 1);
     fleet.backfill(first, hour(0)).await;
     while starts.list().len() < most {
-        pass(&hosts.each_ref(), 1).await;
+        pass(1).await;
     }
     fleet.backfill(first, hour(0)).await;
-    pass(&hosts.each_ref(), 300).await;
+    pass(300).await;
     assert_eq!(fleet.backfilled().await.len(), most);
     assert_eq!(starts.list().len(), most);
 }
@@ -362,14 +330,14 @@ async fn a_run_that_goes_on_when_its_backfill_is_asked_for_again_is_not_started_
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_is_to_run_again_runs_once_more_though_it_has_ended_well() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let hosts = hosts(&fleet, || hourly(&starts, 1)).await;
+    let _hosts = fleet.hosts(|| hourly(&starts, 1)).await;
     fleet.backfill(hour(2), hour(0)).await;
-    pass(&hosts.each_ref(), 30).await;
+    pass(30).await;
     let client = fleet.client().await;
     for _ in 0..2 {
-        let again = crate::request_rerun(&client, "tests", "job", hour(1), hour(1)).await;
+        let again = redlock_cron::request_rerun(&client, "tests", "job", hour(1), hour(1)).await;
         again.unwrap();
-        pass(&hosts.each_ref(), 20).await;
+        pass(20).await;
         assert_eq!(fleet.backfilled().await, [(hour(1), "ok".to_owned())]);
     }
     client.close().await;
@@ -377,45 +345,20 @@ async fn a_tick_that_is_to_run_again_runs_once_more_though_it_has_ended_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ticks_are_those_of_the_schedule_in_its_zone_when_clocks_change() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let work = starts.quick_job(EACH_HOUR).work;
-        SingletonJob::cron("job", "0 30 2 * * *", Berlin, work)
-    };
-    let hosts = hosts(&fleet, job).await;
-    let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
-    // At half past two there is no such time on the 29th.
-    fleet
-        .backfill(utc("2026-03-28T00:00:00Z"), utc("2026-03-30T00:30:00Z"))
-        .await;
-    pass(&hosts.each_ref(), 30).await;
-    let ticks = [
-        "2026-03-28T01:30:00Z",
-        "2026-03-29T01:00:00Z",
-        "2026-03-30T00:30:00Z",
-    ];
-    assert_eq!(starts.list(), ticks.map(utc));
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_ticks_of_a_day_are_those_of_the_zone_of_the_job_as_far_as_they_were_due() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let work = starts.quick_job(EACH_HOUR).work;
-        SingletonJob::cron("job", "0 30 2,23 * * *", "America/Nuuk", work)
-    };
-    let hosts = hosts(&fleet, job).await;
+    let job = || starts.in_zone("0 30 2,23 * * *", Tz::America__Nuuk);
+    let _hosts = fleet.hosts(job).await;
     let client = fleet.client().await;
     let request = async |days: &[&str]| {
         let days = days.iter().map(|day| day.parse().unwrap());
-        crate::request_backfill_of_days(&client, "tests", "job", days, false).await
+        redlock_cron::request_backfill_of_days(&client, "tests", "job", days, false).await
     };
     // Of the first, an hour before midnight is left out.
     request(&["2026-03-30", "2026-03-28"]).await.unwrap();
-    pass(&hosts.each_ref(), 30).await;
+    pass(30).await;
     request(&["2027-01-15"]).await.unwrap();
-    pass(&hosts.each_ref(), 30).await;
+    pass(30).await;
     let ticks = [
         "2026-03-28T04:30:00Z",
         "2026-03-29T01:00:00Z",
@@ -452,19 +395,19 @@ async fn a_tick_that_is_due_waits_for_a_run_of_a_backfill_and_goes_before_the_ne
         let (fleet, starts) = (Fleet::new(), Starts::default());
         let job = || {
             starts
-                .job("5 * * * * *", |run: Run| async move {
+                .job(MINUTE, |run: Run| async move {
                     if run.trigger() == Trigger::Backfill {
-                        tokio::time::sleep(Duration::from_secs(40)).await;
+                        sleep(Duration::from_secs(40)).await;
                     }
                     Ok(())
                 })
                 .overlap(overlap)
                 .start_within(Duration::from_secs(50))
         };
-        let hosts = hosts(&fleet, job).await;
-        pass(&hosts.each_ref(), 30).await;
+        let _hosts = fleet.hosts(job).await;
+        pass(30).await;
         fleet.backfill(tick(-117), tick(-57)).await;
-        pass(&hosts.each_ref(), 150).await;
+        pass(150).await;
         let started = starts.list();
         let due = [tick(3), tick(-117), tick(63), tick(-57), tick(123)];
         assert_eq!(started, due, "{overlap:?}");
@@ -474,9 +417,9 @@ async fn a_tick_that_is_due_waits_for_a_run_of_a_backfill_and_goes_before_the_ne
 /// Returns a job of each minute, of which a tick is not started more than five seconds late, and a backfilled run takes
 /// this long.
 fn unforgiving(starts: &Starts, seconds: u64) -> SingletonJob {
-    let job = starts.job("5 * * * * *", move |run: Run| async move {
+    let job = starts.job(MINUTE, move |run: Run| async move {
         if run.trigger() == Trigger::Backfill {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            sleep(Duration::from_secs(seconds)).await;
         }
         Ok(())
     });
@@ -487,13 +430,15 @@ fn unforgiving(starts: &Starts, seconds: u64) -> SingletonJob {
 async fn a_backfill_starts_no_run_that_would_keep_the_next_tick_waiting() {
     for overlap in [Overlap::Skip, Overlap::Wait, Overlap::CancelOther] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let mut hosts = hosts(&fleet, || unforgiving(&starts, 40).overlap(overlap)).await;
-        pass(&hosts.each_ref(), 10).await;
+        let mut hosts = fleet
+            .hosts(|| unforgiving(&starts, 40).overlap(overlap))
+            .await;
+        pass(10).await;
         fleet.backfill(tick(-177), tick(-57)).await;
-        pass(&hosts.each_ref(), 190).await;
+        pass(190).await;
         let expected = [3, -177, 63, -117, 123, -57, 183].map(tick);
         assert_eq!(starts.list(), expected, "{overlap:?}");
-        let reports = hosts.iter_mut().flat_map(Host::reports);
+        let reports = hosts.iter_mut().flat_map(Member::reports);
         let started = reports.filter(|report| report.outcome().was_started());
         for report in started {
             assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
@@ -509,10 +454,10 @@ async fn a_backfill_starts_no_run_that_would_keep_the_next_tick_waiting() {
 #[tokio::test(start_paused = true)]
 async fn a_backfill_whose_runs_take_longer_than_the_time_between_ticks_waits_for_one_tick_each() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let hosts = hosts(&fleet, || unforgiving(&starts, 70)).await;
-    pass(&hosts.each_ref(), 10).await;
+    let _hosts = fleet.hosts(|| unforgiving(&starts, 70)).await;
+    pass(10).await;
     fleet.backfill(tick(-177), tick(-57)).await;
-    pass(&hosts.each_ref(), 360).await;
+    pass(360).await;
     assert_eq!(starts.list(), [3, -177, 123, -117, 243, -57, 363].map(tick));
 }
 
@@ -520,19 +465,19 @@ async fn a_backfill_whose_runs_take_longer_than_the_time_between_ticks_waits_for
 async fn a_tick_that_is_due_cancels_a_run_of_a_backfill_under_that_policy_and_not_the_next_one() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || {
-        let job = starts.job("5 * * * * *", |run: Run| async move {
+        let job = starts.job(MINUTE, |run: Run| async move {
             if run.trigger() == Trigger::Backfill {
-                tokio::time::sleep(Duration::from_secs(40)).await;
+                sleep(Duration::from_secs(40)).await;
             }
             Ok(())
         });
         job.overlap(Overlap::CancelOther)
             .start_within(Duration::from_secs(50))
     };
-    let hosts = hosts(&fleet, job).await;
-    pass(&hosts.each_ref(), 30).await;
+    let _hosts = fleet.hosts(job).await;
+    pass(30).await;
     fleet.backfill(tick(-117), tick(-57)).await;
-    pass(&hosts.each_ref(), 80).await;
+    pass(80).await;
     let ended = fleet.backfilled().await;
     let expected = [(tick(-117), "cancelled"), (tick(-57), "ok")];
     assert_eq!(
@@ -547,23 +492,23 @@ async fn a_tick_that_is_due_cancels_a_run_of_a_backfill_under_that_policy_and_no
 async fn a_tick_that_was_backfilled_is_not_made_up_for_later() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = |window| {
-        let job = starts.quick_job("5 * * * * *").missed(Missed::Latest);
+        let job = starts.quick_job(MINUTE).missed(Missed::Latest);
         job.start_within(Duration::from_secs(5))
             .catch_up_window(Duration::from_secs(window))
     };
-    let first = Host::new(&fleet).await;
-    first.put(job(30));
-    first.until(10).await;
+    let first = fleet.host().await;
+    first.put(job(30)).await;
+    fleet.until(10).await;
     first.remove(0).await;
-    fleet.sleep_until(100_000).await;
-    let second = Host::new(&fleet).await;
-    second.put(job(30));
-    second.until(105).await;
+    fleet.until(100).await;
+    let second = fleet.host().await;
+    second.put(job(30)).await;
+    fleet.until(105).await;
     assert_eq!(starts.list(), [tick(3)], "it is too late for the other one");
     fleet.backfill(tick(63), tick(63)).await;
-    second.until(110).await;
-    second.put(job(3_600));
-    second.until(120).await;
+    fleet.until(110).await;
+    second.put(job(3_600)).await;
+    fleet.until(120).await;
     assert_eq!(starts.list(), [tick(3), tick(63)]);
 }
 
@@ -571,17 +516,17 @@ async fn a_tick_that_was_backfilled_is_not_made_up_for_later() {
 #[tokio::test(start_paused = true)]
 async fn a_backfill_of_the_last_missed_tick_tells_of_those_before_it() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || starts.quick_job("5 * * * * *");
-    let first = Host::new(&fleet).await;
-    first.put(job());
-    first.until(10).await;
+    let job = || starts.quick_job(MINUTE);
+    let first = fleet.host().await;
+    first.put(job()).await;
+    fleet.until(10).await;
     first.remove(0).await;
-    fleet.sleep_until(200_000).await;
-    let mut hosts = hosts(&fleet, job).await;
+    fleet.until(200).await;
+    let mut hosts = fleet.hosts(job).await;
     fleet.backfill(tick(183), tick(183)).await;
-    pass(&hosts.each_ref(), 60).await;
+    pass(60).await;
     assert_eq!(starts.list(), [tick(3), tick(183), tick(243)]);
-    let seen: Vec<_> = hosts.iter_mut().flat_map(Host::seen).collect();
+    let seen: Vec<_> = hosts.iter_mut().flat_map(Member::seen).collect();
     let missed = seen
         .into_iter()
         .filter(|(_, outcome)| *outcome == Outcome::Missed);
@@ -596,22 +541,22 @@ async fn a_tick_that_is_to_be_made_up_for_is_started_once() {
         let (fleet, starts) = (Fleet::new(), Starts::default());
         let job = || {
             starts
-                .job("5 * * * * *", |_| async {
-                    tokio::time::sleep(Duration::from_secs(2)).await;
+                .job(MINUTE, |_| async {
+                    sleep(Duration::from_secs(2)).await;
                     Ok(())
                 })
                 .missed(missed)
                 .catch_up_window(Duration::from_secs(3_600))
         };
-        let first = Host::new(&fleet).await;
-        first.put(job());
-        first.until(10).await;
+        let first = fleet.host().await;
+        first.put(job()).await;
+        fleet.until(10).await;
         first.remove(0).await;
         // An outage of five minutes, after which an operator is as quick as the replicas.
-        fleet.sleep_until(310_000).await;
+        fleet.until(310).await;
         fleet.backfill(tick(3), tick(303)).await;
-        let hosts = hosts(&fleet, job).await;
-        pass(&hosts.each_ref(), 50).await;
+        let _hosts = fleet.hosts(job).await;
+        pass(50).await;
         let mut started = starts.list();
         started.sort();
         let ticks = [
@@ -623,7 +568,7 @@ async fn a_tick_that_is_to_be_made_up_for_is_started_once() {
             tick(303),
         ];
         assert_eq!(started, ticks, "{missed:?}");
-        pass(&hosts.each_ref(), 30).await;
+        pass(30).await;
         assert_eq!(starts.list().len(), 7, "{missed:?}: the next one was due");
     }
 }
@@ -631,20 +576,19 @@ async fn a_tick_that_is_to_be_made_up_for_is_started_once() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_holds_a_backfill_up_and_another_one_ends_it() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let hosts = hosts(&fleet, || hourly(&starts, 10)).await;
+    let hosts = fleet.hosts(|| hourly(&starts, 10)).await;
     fleet.backfill(hour(20), hour(0)).await;
-    pass(&hosts.each_ref(), 8).await;
+    pass(8).await;
     fleet.backfill(hour(40), hour(39)).await;
-    pass(&hosts.each_ref(), 60).await;
+    pass(60).await;
     assert_eq!(starts.list(), [hour(20), hour(40), hour(39)]);
     fleet.backfill(hour(60), hour(58)).await;
-    pass(&hosts.each_ref(), 8).await;
-    let runner = hosts[0].jobs.get("job").unwrap();
-    runner.set_paused(true).await.unwrap();
-    pass(&hosts.each_ref(), 60).await;
+    pass(8).await;
+    hosts[0].set_paused(true).await.unwrap();
+    pass(60).await;
     assert_eq!(starts.list().len(), 4);
-    runner.set_paused(false).await.unwrap();
-    pass(&hosts.each_ref(), 60).await;
+    hosts[0].set_paused(false).await.unwrap();
+    pass(60).await;
     assert_eq!(starts.list()[3..], [hour(60), hour(59), hour(58)]);
     let ended = fleet.backfilled().await;
     assert!(
@@ -657,20 +601,20 @@ async fn a_pause_holds_a_backfill_up_and_another_one_ends_it() {
 async fn a_replica_that_comes_goes_on_with_a_backfill_and_begins_none_that_is_old() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     fleet.backfill(hour(9), hour(8)).await;
-    tokio::time::sleep(REQUEST_LIFETIME + Duration::from_secs(2)).await;
-    let first = Host::new(&fleet).await;
-    first.put(hourly(&starts, 10));
-    pass(&[&first], 60).await;
+    sleep(REQUEST_LIFETIME + Duration::from_secs(2)).await;
+    let first = fleet.host().await;
+    first.put(hourly(&starts, 10)).await;
+    pass(60).await;
     assert!(starts.list().is_empty());
     assert!(fleet.memory().await.backfill().is_none());
     fleet.backfill(hour(2), hour(0)).await;
-    pass(&[&first], 8).await;
+    pass(8).await;
     assert_eq!(first.remove(0).await, [hour(2)]);
-    pass(&[&first], 120).await;
+    pass(120).await;
     assert_eq!(starts.list(), [hour(2)]);
-    let second = Host::new(&fleet).await;
-    second.put(hourly(&starts, 10));
-    pass(&[&second], 60).await;
+    let second = fleet.host().await;
+    second.put(hourly(&starts, 10)).await;
+    pass(60).await;
     assert_eq!(starts.list(), [hour(2), hour(1), hour(0)]);
     let ended = fleet.backfilled().await;
     assert_eq!(ended[0], (hour(2), "aborted".to_owned()));
@@ -680,14 +624,14 @@ async fn a_replica_that_comes_goes_on_with_a_backfill_and_begins_none_that_is_ol
 #[tokio::test(start_paused = true)]
 async fn replicas_whose_schedules_differ_do_not_mix_them_in_a_backfill() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let one = Host::new(&fleet).await;
-    one.put(hourly(&starts, 5));
-    let other = Host::new(&fleet).await;
+    let one = fleet.host().await;
+    one.put(hourly(&starts, 5)).await;
+    let other = fleet.host().await;
     let others = Starts::default();
-    other.put(others.quick_job("0 30 * * * *"));
-    pass(&[&one, &other], 5).await;
+    other.put(others.quick_job("0 30 * * * *")).await;
+    pass(5).await;
     fleet.backfill(hour(3), hour(0)).await;
-    pass(&[&one, &other], 60).await;
+    pass(60).await;
     let (one, other) = (starts.list(), others.list());
     assert!(one.is_empty() != other.is_empty(), "{one:?} {other:?}");
     assert!([4, 3].contains(&(one.len() + other.len())));
@@ -708,16 +652,16 @@ async fn a_range_that_is_wrong_is_an_error_that_leaves_nothing() {
             "no whole second",
         ),
     ] {
-        let asked = crate::request_backfill(&client, "tests", "job", from, to).await;
+        let asked = redlock_cron::request_backfill(&client, "tests", "job", from, to).await;
         let error = asked.unwrap_err();
         assert_eq!(error.kind(), ControlErrorKind::InvalidRange, "{error}");
         assert!(error.to_string().contains(why), "{error}");
     }
-    let resource = crate::remembered_under("tests", "job").unwrap();
+    let resource = redlock_cron::remembered_under("tests", "job").unwrap();
     let known = client.job_status(resource).await.unwrap();
     assert_eq!(known.record().unwrap().runs(|_| true).count(), 0);
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
-    let asked = crate::request_backfill(&client, "tests", "job", hour(1), hour(0)).await;
+    let asked = redlock_cron::request_backfill(&client, "tests", "job", hour(1), hour(0)).await;
     let error = asked.unwrap_err();
     assert_eq!(error.kind(), ControlErrorKind::Unconfirmed);
     client.close().await;
