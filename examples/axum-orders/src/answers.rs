@@ -5,13 +5,12 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::sleep;
 
+use stage::{BoxError, Nodes, Story};
+
 use crate::{
-    BoxError,
     books::Catalogue,
     client::{Answer, Http},
     load::{Ids, catalogue},
-    nodes::Nodes,
-    story::Story,
 };
 
 /// A second import of a tenant is refused at once while the first one runs.

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::BoxError;
+use stage::BoxError;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Http(Client<HttpConnector, Full<Bytes>>);

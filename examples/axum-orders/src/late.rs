@@ -6,14 +6,14 @@ use http::StatusCode;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use stage::{BoxError, Story};
+
 use crate::{
-    BoxError,
     books::Order,
     client::{Answer, Http},
     load::Ids,
     replica::Replica,
     server::{SLOW_CARD, Statistics},
-    story::Story,
 };
 
 /// What became of the late write.

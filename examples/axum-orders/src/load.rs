@@ -6,11 +6,11 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
+use stage::{BoxError, Story};
+
 use crate::{
-    BoxError,
     books::Books,
     client::{Answer, Http},
-    story::Story,
 };
 
 /// Customers; each presses the button six times: twice at each of three replicas.

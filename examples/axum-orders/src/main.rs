@@ -12,19 +12,15 @@ mod client;
 mod command;
 mod late;
 mod load;
-mod nodes;
 mod replica;
 mod server;
 mod show;
-mod signal;
 mod store;
-mod story;
 
 use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
 use command::Command;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use stage::limited;
 
 const LONGEST: Duration = Duration::from_secs(29);
 
@@ -44,8 +40,8 @@ async fn main() -> ExitCode {
                 .init();
             server::serve(options).await.map(|()| None)
         }
-        Command::Load(replicas) => limited(load::judge(&replicas)).await.map(Some),
-        Command::Show(show) => limited(show::run(show)).await.map(Some),
+        Command::Load(replicas) => limited(LONGEST, load::judge(&replicas)).await.map(Some),
+        Command::Show(show) => limited(LONGEST, show::run(show)).await.map(Some),
     };
     match ended {
         Ok(None) => ExitCode::SUCCESS,
@@ -57,15 +53,5 @@ async fn main() -> ExitCode {
             println!("axum-orders: not ok: {error}");
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Ends the work early when it takes too long or Ctrl-C is pressed: dropped, it takes its processes along.
-async fn limited<T>(work: impl Future<Output = Result<T, BoxError>>) -> Result<T, BoxError> {
-    tokio::select! {
-        ended = tokio::time::timeout(LONGEST, work) => {
-            ended.unwrap_or_else(|_| Err(format!("not done after {LONGEST:?}").into()))
-        }
-        () = signal::end() => Err("interrupted".into()),
     }
 }

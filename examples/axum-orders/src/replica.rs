@@ -11,7 +11,9 @@ use std::{
 use redlock_sandbox::Process;
 use tokio::sync::mpsc;
 
-use crate::{BoxError, server::LISTENING};
+use stage::BoxError;
+
+use crate::server::LISTENING;
 
 #[derive(Debug)]
 pub(crate) struct Replica {

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::{
-    BoxError, answers, books::Books, late, load, nodes::Nodes, replica::Replica, store::Store,
-    story::Story,
-};
+use stage::{BoxError, Nodes, Story};
+
+use crate::{answers, books::Books, late, load, replica::Replica, server::NAMESPACE, store::Store};
 
 /// How much of it is shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,7 +34,7 @@ pub(crate) async fn run(show: Show) -> Result<String, BoxError> {
             }
         }
         Show::WithoutFence => {
-            let nodes = Nodes::choose(story).await?;
+            let nodes = Nodes::choose(NAMESPACE, story).await?;
             let service = Service::start(&nodes.environment, &["--without-fence"], story).await?;
             let late = late::run(&service.replicas, story).await?;
             service.stop()?;
@@ -46,7 +45,7 @@ pub(crate) async fn run(show: Show) -> Result<String, BoxError> {
 }
 
 async fn whole(story: Story) -> Result<String, BoxError> {
-    let nodes = Nodes::choose(story).await?;
+    let nodes = Nodes::choose(NAMESPACE, story).await?;
     let service = Service::start(&nodes.environment, &[], story).await?;
     let urls = service.urls();
     story.tell(format_args!("1. the load, with the layer"));

@@ -10,7 +10,9 @@ use std::{
 use redlock_sandbox::Process;
 use tokio::sync::mpsc;
 
-use crate::{BoxError, story::Story, worker::Worker};
+use stage::{BoxError, Story};
+
+use crate::worker::Worker;
 
 #[derive(Debug)]
 pub(crate) struct Child {

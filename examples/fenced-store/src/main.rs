@@ -12,14 +12,12 @@ mod child;
 mod servers;
 mod show;
 mod store;
-mod story;
 mod worker;
 
 use std::{process::ExitCode, time::Duration};
 
+use stage::BoxError;
 use worker::Worker;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether the store compares tokens.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

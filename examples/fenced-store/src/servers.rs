@@ -1,10 +1,8 @@
 //! Where the nodes and the store are: in the environment, or on this machine.
 
-use redlock_core::{Config, NodeAnswer, NodeConfig, Redlock};
+use redlock_core::{Config, NodeConfig};
 use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
-use tokio::time::{Duration, sleep};
-
-use crate::{BoxError, story::Story};
+use stage::{BoxError, Story, become_ready};
 
 #[derive(Debug)]
 pub(crate) struct Servers {
@@ -17,6 +15,8 @@ pub(crate) struct Servers {
 }
 
 const NODES: usize = 3;
+const NODES_VARIABLE: &str = "REDLOCK_NODES";
+const NAMESPACE: &str = "fenced-store";
 
 impl Servers {
     /// Takes those of the environment or starts some, says which, and waits until the nodes vote.
@@ -25,7 +25,7 @@ impl Servers {
         let namespace = std::env::var("REDLOCK_NAMESPACE").unwrap_or_default();
         let mut environment = Vec::new();
         if namespace.is_empty() {
-            environment.push(("REDLOCK_NAMESPACE", "fenced-store".to_owned()));
+            environment.push(("REDLOCK_NAMESPACE", NAMESPACE.to_owned()));
         }
         let servers = match given.split(',').map(str::trim).find(|url| !url.is_empty()) {
             Some(first) => {
@@ -41,7 +41,15 @@ impl Servers {
             }
             None => Self::start(environment, story)?,
         };
-        servers.become_ready(!namespace.is_empty(), story).await?;
+        let mut config = Config::from_env()?;
+        for (_, nodes) in servers
+            .environment
+            .iter()
+            .filter(|(name, _)| *name == NODES_VARIABLE)
+        {
+            config.nodes = NodeConfig::list(nodes);
+        }
+        become_ready(config, NAMESPACE, story).await?;
         Ok(servers)
     }
 
@@ -60,46 +68,11 @@ impl Servers {
              to use others)",
             binary.path().display()
         ));
-        environment.push(("REDLOCK_NODES", nodes.join(",")));
+        environment.push((NODES_VARIABLE, nodes.join(",")));
         Ok(Self {
             environment,
             store,
             _children: Some(servers),
         })
-    }
-
-    /// Waits until a majority of the nodes votes.
-    ///
-    /// Nodes that are new to a namespace may have forgotten leases in it, for all that a client can tell, and
-    /// do not vote until the longest lease would be over.
-    /// The example vouches for them in its own namespace, where nothing else is locked.
-    /// In a given namespace it cannot.
-    async fn become_ready(&self, given_namespace: bool, story: Story) -> Result<(), BoxError> {
-        let mut config = Config::from_env()?;
-        for (name, value) in &self.environment {
-            match *name {
-                "REDLOCK_NODES" => config.nodes = NodeConfig::list(value),
-                _ => config.namespace = Some(value.clone()),
-            }
-        }
-        let redlock = Redlock::builder().config(config).build().await?;
-        if !given_namespace {
-            redlock.dangerous_bless().await;
-        }
-        let mut told = false;
-        loop {
-            let reports = redlock.node_reports().await;
-            let voting = reports.iter().filter(|r| r.answer == NodeAnswer::Reachable);
-            if voting.count() >= redlock.majority() {
-                redlock.close().await;
-                return Ok(());
-            }
-            if !std::mem::replace(&mut told, true) {
-                let lines = reports.iter().map(|report| format!("\n  {report}"));
-                let lines = lines.collect::<String>();
-                story.tell(format_args!("too few nodes vote so far:{lines}"));
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
     }
 }

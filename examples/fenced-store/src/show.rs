@@ -1,11 +1,12 @@
 //! What happens, in order.
 
+use stage::{BoxError, Story};
+
 use crate::{
-    BoxError, Mode,
+    Mode,
     child::Child,
     servers::Servers,
     store::Store,
-    story::Story,
     worker::{ABOUT_TO_WRITE, REFUSED, WROTE, Worker},
 };
 

@@ -1,7 +1,9 @@
 use deadpool_redis::{Config, Pool, Runtime, redis::Script};
 use redlock_core::FencingToken;
 
-use crate::{BoxError, Mode};
+use stage::BoxError;
+
+use crate::Mode;
 
 /// What the two processes share: the balance of one account, and the greatest token that has written it.
 ///

@@ -2,8 +2,10 @@ use std::{fmt, thread, time::Duration};
 
 use redlock_core::{AcquireOptions, Config, FencingToken, Redlock, Wait};
 
+use stage::BoxError;
+
 use crate::{
-    BoxError, Mode,
+    Mode,
     store::{Refused, Store},
 };
 

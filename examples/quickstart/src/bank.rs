@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::story::Story;
+use stage::Story;
 
 /// How many customers there are; few, so that their accounts are hot.
 pub(crate) const CUSTOMERS: usize = 4;

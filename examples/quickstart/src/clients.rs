@@ -11,7 +11,9 @@ use hyper_util::{
 };
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
-use crate::{BoxError, bank::CUSTOMERS, story::Story};
+use stage::{BoxError, Story};
+
+use crate::bank::CUSTOMERS;
 
 /// How many transfers are made in all.
 pub(crate) const TRANSFERS: usize = 300;

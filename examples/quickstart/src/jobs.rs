@@ -11,7 +11,9 @@ use redlock_cron::{
     Outcome, Run, SingletonJob, SingletonScheduler, chrono_tz, tokio_cron_scheduler::JobScheduler,
 };
 
-use crate::{BoxError, replica::Replica, story::Story};
+use stage::{BoxError, Story};
+
+use crate::replica::Replica;
 
 /// The schedulers of all replicas, and what they reported.
 pub(crate) struct Jobs {

@@ -14,7 +14,6 @@ mod clients;
 mod jobs;
 mod nodes;
 mod replica;
-mod story;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -22,9 +21,7 @@ use bank::Bank;
 use nodes::Nodes;
 use redlock_core::Config;
 use replica::Replica;
-use story::Story;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use stage::{BoxError, Story};
 
 /// What the command line asked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -6,7 +6,7 @@ use redlock_core::{MemoryNode, NodeAnswer, NodeConfig, NodeReport, NotAVote, Red
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 use tokio::time::{Instant, sleep};
 
-use crate::{BoxError, story::Story};
+use stage::{BoxError, Story};
 
 /// The nodes of this run.
 #[derive(Debug)]

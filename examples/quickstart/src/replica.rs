@@ -12,7 +12,9 @@ use redlock_core::{AcquireOptions, Config, Redlock, Wait};
 use redlock_tower::{PathKey, RedlockLayer};
 use tokio::{net::TcpListener, task::JoinSet};
 
-use crate::{BoxError, bank::Bank, nodes::Nodes};
+use stage::BoxError;
+
+use crate::{bank::Bank, nodes::Nodes};
 
 /// A replica that serves.
 pub(crate) struct Replica {

@@ -7,11 +7,11 @@ use redlock_cron::{
 };
 use tokio::time::sleep;
 
+use stage::{BoxError, asked_to_end};
+
 use crate::{
-    BoxError,
     jobs::{EVERY_SECOND, QUICK, QUICK_WORK},
     line::Line,
-    signal,
 };
 
 /// Runs the quick job until it is asked to end.
@@ -41,7 +41,7 @@ pub(crate) async fn run(redlock: Redlock, mut scheduler: JobScheduler) -> Result
     scheduler.add(job).await?;
     scheduler.start().await?;
     Line::Ready.say();
-    signal::end().await;
+    asked_to_end().await;
     scheduler.shutdown().await?;
     redlock.close().await;
     Line::Ended { unfinished: 0 }.say();

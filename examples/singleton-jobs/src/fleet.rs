@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use redlock_cron::chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
+use stage::{BoxError, Nodes};
+
 use crate::{
-    BoxError,
     books::Books,
     line::Line,
-    nodes::Nodes,
     replica::{Replica, Said},
 };
 

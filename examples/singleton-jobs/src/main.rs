@@ -11,24 +11,23 @@ mod careless;
 mod fleet;
 mod jobs;
 mod line;
-mod nodes;
 mod replica;
 mod show;
-mod signal;
-mod story;
 mod table;
 mod worker;
 
 use std::{process::ExitCode, time::Duration};
 
+use stage::limited;
 use worker::Claims;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "\
 usage: singleton-jobs                     three replicas, of which one is paused and one is killed
        singleton-jobs --without-claim     replicas that take a lock on the job's name, and claim no tick
        singleton-jobs replica NAME [--dangerous-bless]";
+
+/// What nodes and jobs are called by.
+const NAMESPACE: &str = "singleton-jobs";
 
 const LONGEST: Duration = Duration::from_secs(39);
 
@@ -37,8 +36,8 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let ended = match arguments[..] {
-        [] => limited(show::whole()).await.map(Some),
-        ["--without-claim"] => limited(show::without_claim()).await.map(Some),
+        [] => limited(LONGEST, show::whole()).await.map(Some),
+        ["--without-claim"] => limited(LONGEST, show::without_claim()).await.map(Some),
         ["replica", name] => worker::run(name, Claims::Yes, false).await.map(|()| None),
         ["replica", name, "--dangerous-bless"] => {
             worker::run(name, Claims::Yes, true).await.map(|()| None)
@@ -61,15 +60,5 @@ async fn main() -> ExitCode {
             println!("singleton-jobs: not ok: {error}");
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Ends the work early when it takes too long or Ctrl-C is pressed: dropped, it takes its processes along.
-async fn limited<T>(work: impl Future<Output = Result<T, BoxError>>) -> Result<T, BoxError> {
-    tokio::select! {
-        ended = tokio::time::timeout(LONGEST, work) => {
-            ended.unwrap_or_else(|_| Err(format!("not done after {LONGEST:?}").into()))
-        }
-        () = signal::end() => Err("interrupted".into()),
     }
 }

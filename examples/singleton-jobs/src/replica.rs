@@ -10,7 +10,9 @@ use std::{
 use redlock_sandbox::Process;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{BoxError, line::Line};
+use stage::BoxError;
+
+use crate::line::Line;
 
 /// What a replica said, by its number; `None` is the end of it.
 pub(crate) type Said = (usize, Option<Line>);

@@ -2,19 +2,19 @@
 
 use redlock_cron::chrono::{DateTime, Utc};
 
+use stage::{BoxError, Nodes, Story};
+
 use crate::{
-    BoxError,
+    NAMESPACE,
     fleet::{Fleet, REPLICAS},
     jobs::{ALL, QUICK, REPORT},
-    nodes::Nodes,
-    story::Story,
     table::Table,
 };
 
 /// The whole show; what it returns ends its last line.
 pub(crate) async fn whole() -> Result<String, BoxError> {
     let story = Story::begin();
-    let nodes = Nodes::choose(story).await?;
+    let nodes = Nodes::choose(NAMESPACE, story).await?;
     let mut fleet = Fleet::start(&nodes, &[]).await?;
     story.tell(format_args!(
         "{REPLICAS} replicas have the jobs {}",
@@ -51,7 +51,7 @@ pub(crate) async fn whole() -> Result<String, BoxError> {
 /// Replicas that take a lock on the job's name and claim no tick, judged as if they did.
 pub(crate) async fn without_claim() -> Result<String, BoxError> {
     let story = Story::begin();
-    let nodes = Nodes::choose(story).await?;
+    let nodes = Nodes::choose(NAMESPACE, story).await?;
     let mut fleet = Fleet::start(&nodes, &["--without-claim"]).await?;
     story.tell(format_args!(
         "{REPLICAS} replicas have the job {QUICK}, with a lock on its name and no claim of the tick"

@@ -5,7 +5,9 @@ use std::time::Duration;
 use redlock_core::{Config, Redlock};
 use redlock_cron::{SingletonScheduler, tokio_cron_scheduler::JobScheduler};
 
-use crate::{BoxError, careless, jobs, line::Line, nodes::NAMESPACE, signal};
+use stage::{BoxError, asked_to_end};
+
+use crate::{NAMESPACE, careless, jobs, line::Line};
 
 /// Whether ticks are claimed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,7 +46,7 @@ pub(crate) async fn run(name: &str, claims: Claims, bless: bool) -> Result<(), B
     }
     scheduler.start().await?;
     Line::Ready.say();
-    signal::end().await;
+    asked_to_end().await;
     let report = scheduler.shutdown(GRACE).await;
     redlock.close().await;
     let unfinished = report.unfinished().len();

@@ -4,7 +4,9 @@ use redlock_core::{Config, Redlock};
 use tokio::net::TcpListener;
 
 use super::{app::router, state::App};
-use crate::{BoxError, signal, store::Store};
+use stage::{BoxError, asked_to_end};
+
+use crate::store::Store;
 
 /// How one replica is started.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -39,7 +41,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), BoxError> {
     let lock = redlock.clone();
     axum::serve(listener, router)
         .with_graceful_shutdown(async move {
-            signal::end().await;
+            asked_to_end().await;
             // Requests that still wait for a lock are told at once to try another replica.
             if let Some(redlock) = lock {
                 redlock.close().await;

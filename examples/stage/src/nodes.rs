@@ -6,13 +6,15 @@ use redlock_core::{Config, NodeAnswer, Redlock};
 use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
 use tokio::time::sleep;
 
-use crate::{BoxError, server::NAMESPACE, story::Story};
+use crate::{BoxError, Story};
 
+/// The nodes of a lock that several processes use.
 #[derive(Debug)]
-pub(crate) struct Nodes {
-    /// What tells a replica of them.
-    pub(crate) environment: Vec<(&'static str, String)>,
-    /// Those that were started here.
+#[non_exhaustive]
+pub struct Nodes {
+    /// The variables that tell a replica of them.
+    pub environment: Vec<(&'static str, String)>,
+    /// Those that were started here, which end with this value.
     children: Option<ServerSet>,
 }
 
@@ -21,9 +23,12 @@ const NODES: usize = 5;
 
 impl Nodes {
     /// Takes those of the environment or starts some, says which, and waits until they vote.
-    pub(crate) async fn choose(story: Story) -> Result<Self, BoxError> {
+    ///
+    /// # Errors
+    ///
+    /// There is no server to start, or the environment cannot be read.
+    pub async fn choose(namespace: &str, story: Story) -> Result<Self, BoxError> {
         let mut config = Config::from_env()?;
-        let given_namespace = config.namespace.is_some();
         let mut nodes = Self {
             environment: Vec::new(),
             children: None,
@@ -41,15 +46,16 @@ impl Nodes {
                 config.nodes.len()
             ));
         }
-        config.namespace.get_or_insert_with(|| NAMESPACE.to_owned());
-        let redlock = Redlock::builder().config(config).build().await?;
-        become_ready(&redlock, given_namespace, story).await?;
-        redlock.close().await;
+        become_ready(config, namespace, story).await?;
         Ok(nodes)
     }
 
-    /// Freezes a majority of them if they are ours to freeze; says whether they were.
-    pub(crate) fn freeze_majority(&self) -> Result<bool, BoxError> {
+    /// Freezes a majority of them if they are ours to freeze; returns whether they were.
+    ///
+    /// # Errors
+    ///
+    /// A server has ended.
+    pub fn freeze_majority(&self) -> Result<bool, BoxError> {
         let Some(servers) = &self.children else {
             return Ok(false);
         };
@@ -59,7 +65,12 @@ impl Nodes {
         Ok(true)
     }
 
-    pub(crate) fn thaw_majority(&self) -> Result<(), BoxError> {
+    /// Lets a majority of them go on that was frozen.
+    ///
+    /// # Errors
+    ///
+    /// A server has ended.
+    pub fn thaw_majority(&self) -> Result<(), BoxError> {
         for server in self.children.iter().flatten().take(NODES / 2 + 1) {
             server.thaw()?;
         }
@@ -83,18 +94,25 @@ fn start(story: Story) -> Result<ServerSet, BoxError> {
     Ok(servers)
 }
 
-/// Waits until a majority of the nodes votes.
+/// Waits until a majority of the nodes votes, in this namespace unless the environment says another.
 ///
 /// Nodes that are new to a namespace may have forgotten leases in it, for all that a client can tell, and do
 /// not vote until the longest lease would be over.
 /// The example vouches for them in its own namespace, where nothing that matters is locked.
 /// In a given namespace it cannot.
-async fn become_ready(
-    redlock: &Redlock,
-    given_namespace: bool,
+///
+/// # Errors
+///
+/// The client cannot be built.
+pub async fn become_ready(
+    mut config: Config,
+    namespace: &str,
     story: Story,
 ) -> Result<(), BoxError> {
-    if !given_namespace {
+    let is_own = config.namespace.is_none();
+    config.namespace.get_or_insert_with(|| namespace.to_owned());
+    let redlock = Redlock::builder().config(config).build().await?;
+    if is_own {
         redlock.dangerous_bless().await;
     }
     let mut told = false;
@@ -102,6 +120,7 @@ async fn become_ready(
         let reports = redlock.node_reports().await;
         let voting = reports.iter().filter(|r| r.answer == NodeAnswer::Reachable);
         if voting.count() >= redlock.majority() {
+            redlock.close().await;
             return Ok(());
         }
         if !std::mem::replace(&mut told, true) {
