@@ -123,6 +123,7 @@ mod search;
 mod seen;
 mod state;
 mod step;
+mod store;
 mod symmetry;
 mod three_nodes;
 pub mod ticks;

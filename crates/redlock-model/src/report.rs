@@ -142,3 +142,31 @@ where
     }
     text
 }
+
+/// Declares how often the steps of a check were of some kinds, and the search by which the check is run.
+macro_rules! counted {
+    (
+        $Check:ident by $search:ident;
+        pub struct $Counts:ident {
+            $($(#[$doc:meta])* $name:ident: $step:pat,)+
+        }
+    ) => {
+        #[doc = concat!("How often a [`", stringify!($Check), "`] took steps of some kinds.")]
+        #[derive(Clone, Copy, Debug, Default)]
+        #[non_exhaustive]
+        pub struct $Counts {
+            $($(#[$doc])* pub $name: u64,)+
+        }
+
+        impl $Check {
+            /// Explores all that can happen, up to the first breach.
+            pub fn run(&self) -> $crate::Report<$Counts> {
+                let count = |counts: &mut $Counts, step: &Step| {
+                    $(counts.$name += u64::from(matches!(step, $step));)+
+                };
+                $crate::Report::$search(&Rules::new(*self), count)
+            }
+        }
+    };
+}
+pub(crate) use counted;

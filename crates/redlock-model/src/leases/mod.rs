@@ -61,12 +61,10 @@ mod check;
 mod mutation;
 mod node;
 mod rules;
-mod search;
 mod state;
 mod step;
 
 pub use self::{
-    check::{LeaseCheck, Role},
+    check::{LeaseCheck, LeaseCounts, Role},
     mutation::LeaseMutation,
-    search::LeaseCounts,
 };

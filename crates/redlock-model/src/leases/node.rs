@@ -1,13 +1,12 @@
 //! What nodes do, as `redlock-proto` decides it.
 
-use std::{cell::RefCell, collections::HashMap, time::Duration};
-
-use redlock_proto::{
-    Keyspace, Lock, LockMode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Store, Verb,
-};
+use redlock_proto::{LockMode, NodeVerb, OwnerId, Reply, Request, Store, Verb};
 
 use super::state::{CLIENTS, Key};
-use crate::three_nodes::number;
+use crate::{
+    store::{Decided, FOREVER, KEY, NOON, acquire, lock, owner as owner_of},
+    three_nodes::number,
+};
 
 /// What a node is asked on behalf of a client.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -33,39 +32,19 @@ pub(super) enum What {
 type Done = ((Key, u8), Option<u8>);
 
 /// Nodes, and what they did whenever they were asked the same in the same state.
-#[derive(Debug)]
-pub(super) struct Nodes {
-    keyspace: Keyspace,
-    known: RefCell<HashMap<(Key, u8, Ask), Done>>,
-}
+#[derive(Debug, Default)]
+pub(super) struct Nodes(Decided<(Key, u8, Ask), Done>);
 
 impl Nodes {
-    pub(super) fn new() -> Self {
-        Self {
-            keyspace: Keyspace::new("{model}", Quarantine::new(LONGEST, 0.0)),
-            known: RefCell::default(),
-        }
-    }
-
     /// Returns what becomes of a node with this key and counter, and what it did, unless it refused.
     pub(super) fn ask(&self, key: Key, counter: u8, ask: Ask) -> Done {
-        if let Some(known) = self.known.borrow().get(&(key, counter, ask)) {
-            return *known;
-        }
-        let answer = self.decide(key, counter, ask);
-        self.known.borrow_mut().insert((key, counter, ask), answer);
-        answer
+        let question = (key, counter, ask);
+        self.0.ask(question, || self.decide(key, counter, ask))
     }
 
     fn decide(&self, key: Key, counter: u8, ask: Ask) -> Done {
         let mut store = self.store(key, counter);
-        let acquire = |wish| Verb::Acquire {
-            ttl: FOREVER,
-            proposal: 1,
-            block: 1,
-            wish,
-            line: None,
-        };
+        let acquire = |wish| acquire(1, wish, None);
         let verb = match ask.what {
             What::Acquire => acquire((ask.mode == LockMode::Exclusive).then_some(FOREVER)),
             What::Transact => acquire(None),
@@ -135,21 +114,12 @@ impl Nodes {
 
     fn transact(&self, store: &mut Store, request: Request) -> Option<Reply> {
         let requests = [request];
-        let done = store.transact(&self.keyspace, &requests, NOON);
-        done.judge(&self.keyspace, &requests).replies.pop()?.ok()
+        let done = store.transact(&self.0.keyspace, &requests, NOON);
+        done.judge(&self.0.keyspace, &requests).replies.pop()?.ok()
     }
 
     fn call(&self, store: &mut Store, request: Request) -> Option<Reply> {
-        let mut answer = store.call(&self.keyspace, &[request], NOON);
-        answer.replies.pop()?.ok()
-    }
-}
-
-fn lock(owner: OwnerId, mode: LockMode, verb: Verb) -> Request {
-    let keys = KEY.into();
-    Request::Lock {
-        verb,
-        lock: Lock { mode, keys, owner }.into(),
+        self.0.call(store, request, NOON)
     }
 }
 
@@ -161,10 +131,5 @@ fn heal(counter: u8) -> Verb {
 }
 
 pub(super) fn owner(by: usize) -> OwnerId {
-    OwnerId::from_random([number(by); 16])
+    owner_of(number(by))
 }
-
-const KEY: &str = "{model}:lock:a";
-const LONGEST: Duration = Duration::from_millis(100);
-const FOREVER: Duration = Duration::from_secs(1_000_000);
-const NOON: NodeTime = NodeTime::from_micros(1_795_262_400_000_000);

@@ -29,7 +29,7 @@ impl Rules {
     pub(super) fn new(check: LeaseCheck) -> Self {
         Self {
             check,
-            nodes: Nodes::new(),
+            nodes: Nodes::default(),
             quorum: quorum(),
             runs: runs(quorum()),
             won: won(),

@@ -55,13 +55,11 @@ mod check;
 mod mutation;
 mod record;
 mod rules;
-mod search;
 mod state;
 mod step;
 mod world;
 
 pub use self::{
-    check::{LedgerCheck, LedgerRole},
+    check::{LedgerCheck, LedgerCounts, LedgerRole},
     mutation::LedgerMutation,
-    search::LedgerCounts,
 };

@@ -59,9 +59,11 @@ mod check;
 mod mutation;
 mod node;
 mod rules;
-mod search;
 mod state;
 mod step;
 mod way;
 
-pub use self::{check::LineCheck, mutation::LineMutation, search::LineCounts};
+pub use self::{
+    check::{LineCheck, LineCounts},
+    mutation::LineMutation,
+};

@@ -1,16 +1,16 @@
 //! What nodes do, as `redlock-proto` decides it.
 
-use std::{cell::RefCell, collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use redlock_proto::{
-    InLine, Keyspace, LinePlace, Lock, LockMode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply,
-    Request, Store, Verb,
+    InLine, LinePlace, LockMode, NodeTime, NodeVerb, OwnerId, Reply, Request, Store, Verb,
 };
 
 use super::{
     LineCheck,
     state::{Entry, Node, Owner, owners},
 };
+use crate::store::{self, Decided, FOREVER, KEY, NOON};
 
 /// What a node is asked on behalf of a caller.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -44,27 +44,20 @@ pub(super) struct Done {
 #[derive(Debug)]
 pub(super) struct Nodes {
     pub(super) check: LineCheck,
-    keyspace: Keyspace,
-    known: RefCell<HashMap<(Node, Ask), Done>>,
+    decided: Decided<(Node, Ask), Done>,
 }
 
 impl Nodes {
     pub(super) fn new(check: LineCheck) -> Self {
         Self {
             check,
-            keyspace: Keyspace::new("{model}", Quarantine::new(LONGEST, 0.0)),
-            known: RefCell::default(),
+            decided: Decided::default(),
         }
     }
 
     /// Returns what a node does that is in this state.
     pub(super) fn ask(&self, node: Node, ask: Ask) -> Done {
-        if let Some(known) = self.known.borrow().get(&(node, ask)) {
-            return *known;
-        }
-        let done = self.answer(node, ask);
-        self.known.borrow_mut().insert((node, ask), done);
-        done
+        self.decided.ask((node, ask), || self.answer(node, ask))
     }
 
     /// Returns what `redlock-proto` has a node do.
@@ -112,7 +105,7 @@ impl Nodes {
             ttl,
             counter: node.counter.into(),
         };
-        let before = OwnerId::from_random([0xff; 16]);
+        let before = store::owner(0xff);
         self.call(&mut store, lock(before, heal(SHORT)), EARLIER);
         for owner in owners() {
             let entry = node.entry(owner);
@@ -134,7 +127,7 @@ impl Nodes {
             key: owners().find(|owner| holder == Some(id(*owner))),
             ..Node::default()
         };
-        let line = store.line(&self.keyspace, &KEY.into(), NOON);
+        let line = store.line(&self.decided.keyspace, &KEY.into(), NOON);
         for text in line.as_deref().unwrap_or_default().lines() {
             let numbers: Vec<&str> = text.split(' ').collect();
             let [until, came, _, _, _, round, _] = numbers[..] else {
@@ -167,31 +160,16 @@ impl Nodes {
     }
 
     fn call(&self, store: &mut Store, request: Request, time: NodeTime) -> Option<Reply> {
-        let mut answer = store.call(&self.keyspace, &[request], time);
-        answer.replies.pop()?.ok()
+        self.decided.call(store, request, time)
     }
 }
 
 fn lock(owner: OwnerId, verb: Verb) -> Request {
-    let lock = Lock {
-        mode: LockMode::Exclusive,
-        keys: KEY.into(),
-        owner,
-    };
-    Request::Lock {
-        verb,
-        lock: lock.into(),
-    }
+    store::lock(owner, LockMode::Exclusive, verb)
 }
 
 fn acquire(proposal: u8, line: InLine) -> Verb {
-    Verb::Acquire {
-        ttl: FOREVER,
-        proposal: proposal.into(),
-        block: 1,
-        wish: None,
-        line: Some(line),
-    }
+    store::acquire(proposal, None, Some(line))
 }
 
 /// Returns the entry of an owner, whose round has the owner's number.
@@ -214,18 +192,14 @@ fn in_line(owner: Owner, entry: Entry) -> InLine {
 }
 
 fn id(owner: Owner) -> OwnerId {
-    OwnerId::from_random([owner.number(); 16])
+    store::owner(owner.number())
 }
 
 fn small(number: u64) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
 
-const KEY: &str = "{model}:lock:a";
-const LONGEST: Duration = Duration::from_millis(100);
-const FOREVER: Duration = Duration::from_secs(1_000_000);
 /// What has ended at noon.
 const SHORT: Duration = Duration::from_millis(1);
-const NOON: NodeTime = NodeTime::from_micros(1_795_262_400_000_000);
 /// In the quarantine of a node that is in one at noon.
 const EARLIER: NodeTime = NodeTime::from_micros(NOON.as_micros() - 10_000);

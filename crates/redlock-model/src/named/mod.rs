@@ -59,14 +59,12 @@ mod inquiry;
 mod mutation;
 mod number;
 mod rules;
-mod search;
 mod server;
 mod state;
 mod step;
 mod valid_world;
 
 pub use self::{
-    check::{NamedCheck, NamedRules, NamedWorld},
+    check::{NamedCheck, NamedCounts, NamedRules, NamedWorld},
     mutation::NamedMutation,
-    search::NamedCounts,
 };

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{TickMutation, state::CLAIMANTS};
-use crate::InvalidScope;
+use super::{TickMutation, rules::Rules, state::CLAIMANTS, step::Step};
+use crate::{InvalidScope, report::counted};
 
 /// A check of claims in a world of three nodes.
 ///
@@ -26,6 +26,16 @@ pub struct TickCheck {
     pub(super) clock: u8,
     pub(super) strays: bool,
     pub(super) mutation: Option<TickMutation>,
+}
+
+counted! {
+    TickCheck by of;
+    pub struct TickCounts {
+        /// How many of the steps started a tick.
+        started: Step::Start { .. },
+        /// How many of the steps let a node vote again.
+        opened: Step::Open { .. },
+    }
 }
 
 impl TickCheck {

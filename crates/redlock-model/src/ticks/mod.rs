@@ -42,8 +42,10 @@ mod check;
 mod mutation;
 mod node;
 mod rules;
-mod search;
 mod state;
 mod step;
 
-pub use self::{check::TickCheck, mutation::TickMutation, search::TickCounts};
+pub use self::{
+    check::{TickCheck, TickCounts},
+    mutation::TickMutation,
+};

@@ -1,13 +1,14 @@
 //! What nodes do, as `redlock-proto` decides it.
 
-use std::{cell::RefCell, collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use redlock_proto::{
-    JobEntry, JobVerb, Keyspace, Lock, LockMode, MarkState, NodeTime, NodeVerb, OwnerId,
-    Quarantine, Reply, Request, Series, Store, Tick, Verb, Window,
+    JobEntry, JobVerb, LockMode, MarkState, NodeTime, NodeVerb, Reply, Request, Series, Store,
+    Tick, Verb, Window,
 };
 
 use super::state::Node;
+use crate::store::{self, Decided, FOREVER, KEY, NOON, owner};
 
 /// What a node is asked.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -23,28 +24,13 @@ pub(super) enum Ask {
 }
 
 /// Nodes, and what they did whenever they were asked the same in the same state.
-#[derive(Debug)]
-pub(super) struct Nodes {
-    keyspace: Keyspace,
-    known: RefCell<HashMap<(Node, Ask), (Node, bool)>>,
-}
+#[derive(Debug, Default)]
+pub(super) struct Nodes(Decided<(Node, Ask), (Node, bool)>);
 
 impl Nodes {
-    pub(super) fn new() -> Self {
-        Self {
-            keyspace: Keyspace::new("{model}", Quarantine::new(LONGEST, 0.0)),
-            known: RefCell::default(),
-        }
-    }
-
     /// What becomes of a node, and whether it did what it was asked.
     pub(super) fn ask(&self, node: Node, ask: Ask) -> (Node, bool) {
-        if let Some(known) = self.known.borrow().get(&(node, ask)) {
-            return *known;
-        }
-        let answer = self.decide(node, ask);
-        self.known.borrow_mut().insert((node, ask), answer);
-        answer
+        self.0.ask((node, ask), || self.decide(node, ask))
     }
 
     fn decide(&self, node: Node, ask: Ask) -> (Node, bool) {
@@ -52,7 +38,7 @@ impl Nodes {
         let mut store = self.store(node, now);
         let request = match ask {
             Ask::Claim { by, tick, early } => job(JobVerb::Claim {
-                lock: LOCK.into(),
+                lock: KEY.into(),
                 owner: Box::new(owner(by)),
                 ttl: FOREVER,
                 proposal: 1,
@@ -62,7 +48,7 @@ impl Nodes {
                 window: Window::new(STEP * early.into(), Window::LONGEST),
             }),
             Ask::Commit { by, tick } => job(JobVerb::Commit {
-                lock: LOCK.into(),
+                lock: KEY.into(),
                 owner: Box::new(owner(by)),
                 ttl: FOREVER,
                 entry: entry((by, tick)),
@@ -80,9 +66,8 @@ impl Nodes {
                 })
             }
         };
-        let mut answer = store.call(&self.keyspace, &[request], now);
-        let reply = answer.replies.pop();
-        let done = matches!(reply, Some(Ok(Reply::Claimed { .. } | Reply::Done)));
+        let reply = self.0.call(&mut store, request, now);
+        let done = matches!(reply, Some(Reply::Claimed { .. } | Reply::Done));
         (self.read(&mut store, node, now), done)
     }
 
@@ -94,14 +79,14 @@ impl Nodes {
             Store::vouched_for("run".into())
         };
         let mut ask = |request: Request| {
-            store.call(&self.keyspace, &[request], now);
+            store.call(&self.0.keyspace, &[request], now);
         };
         ask(Request::Node(NodeVerb::Look));
         for run in node.runs.into_iter().rev().filter(|(by, _)| *by > 0) {
             let by = run.0;
             ask(acquire(by));
             ask(job(JobVerb::Commit {
-                lock: LOCK.into(),
+                lock: KEY.into(),
                 owner: Box::new(owner(by)),
                 ttl: FOREVER,
                 entry: entry(run),
@@ -118,19 +103,19 @@ impl Nodes {
                 since,
                 horizon: Some(time(node.horizon - 1)),
             };
-            store.call(&self.keyspace, &[Request::Node(open)], now);
+            store.call(&self.0.keyspace, &[Request::Node(open)], now);
         }
         store
     }
 
     /// The quarantine passes, whose end clocks are read after; returns its beginning.
     fn sit_out(&self, store: &mut Store, now: NodeTime) -> NodeTime {
-        let quarantine = self.keyspace.quarantine();
+        let quarantine = self.0.keyspace.quarantine();
         let mut waited = Duration::ZERO;
         loop {
             let micros = u64::try_from(waited.as_micros()).unwrap_or_default();
             let at = NodeTime::from_micros(now.as_micros() + micros);
-            let standing = store.call(&self.keyspace, &[], at).standing;
+            let standing = store.call(&self.0.keyspace, &[], at).standing;
             match standing.map(|standing| standing.state) {
                 Some(MarkState::Quarantined { .. }) => waited += quarantine.step(),
                 Some(MarkState::Aged { since }) => return since,
@@ -141,15 +126,15 @@ impl Nodes {
 
     /// What a store knows, of a node that was like this.
     fn read(&self, store: &mut Store, node: Node, now: NodeTime) -> Node {
-        let holder = store.holder(&LOCK.into(), now);
+        let holder = store.holder(&KEY.into(), now);
         let lock = (1..=MOST).find(|by| holder == Some(owner(*by)));
         let mut runs = [(0, 0); 2];
         for (place, run) in runs.iter_mut().zip(store.runs(&JOB.into())) {
             let by = u8::try_from(run.token).unwrap_or_default();
             *place = (by, step_of(run.tick.as_millis()));
         }
-        let horizon = store.horizon(&self.keyspace);
-        let standing = store.call(&self.keyspace, &[], now).standing;
+        let horizon = store.horizon(&self.0.keyspace);
+        let standing = store.call(&self.0.keyspace, &[], now).standing;
         Node {
             lock: lock.unwrap_or(0),
             runs,
@@ -173,30 +158,11 @@ fn job(verb: JobVerb) -> Request {
 }
 
 fn lock(by: u8, verb: Verb) -> Request {
-    Request::Lock {
-        verb,
-        lock: Lock {
-            mode: LockMode::Exclusive,
-            keys: LOCK.into(),
-            owner: owner(by),
-        }
-        .into(),
-    }
+    store::lock(owner(by), LockMode::Exclusive, verb)
 }
 
 fn acquire(by: u8) -> Request {
-    let acquire = Verb::Acquire {
-        ttl: FOREVER,
-        proposal: 1,
-        block: 1,
-        wish: None,
-        line: None,
-    };
-    lock(by, acquire)
-}
-
-fn owner(by: u8) -> OwnerId {
-    OwnerId::from_random([by; 16])
+    lock(by, store::acquire(1, None, None))
 }
 
 fn entry((by, tick): (u8, u8)) -> JobEntry {
@@ -215,20 +181,16 @@ fn instant(tick: u8) -> Tick {
 
 fn time(step: u8) -> NodeTime {
     let step = STEP * step.into();
-    NodeTime::from_micros(NOON + u64::try_from(step.as_micros()).unwrap_or_default())
+    NodeTime::from_micros(NOON.as_micros() + u64::try_from(step.as_micros()).unwrap_or_default())
 }
 
 fn step_of(millis: u64) -> u8 {
-    let since = Duration::from_millis(millis.saturating_sub(NOON / 1_000));
+    let since = Duration::from_millis(millis.saturating_sub(NOON.as_millis()));
     u8::try_from(since.as_secs() / STEP.as_secs()).unwrap_or(u8::MAX)
 }
 
 const MOST: u8 = 3;
 const JOB: &str = "{model}:job:a";
-const LOCK: &str = "{model}:lock:a";
-const LONGEST: Duration = Duration::from_millis(100);
-const FOREVER: Duration = Duration::from_secs(1_000_000);
 
 /// What a step of a clock is, and between two ticks.
 const STEP: Duration = Duration::from_secs(1_000);
-const NOON: u64 = 1_795_262_400_000_000;

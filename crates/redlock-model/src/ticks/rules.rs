@@ -35,7 +35,7 @@ impl Rules {
         }
         Self {
             check,
-            nodes: Nodes::new(),
+            nodes: Nodes::default(),
             won: won(),
             confirmed,
         }

@@ -2,13 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod attempt;
-mod client;
 mod clients;
 mod clocks;
 mod extension;
 mod lease;
 mod outages;
-mod overload;
 mod store;
 mod survey;
 mod votes;

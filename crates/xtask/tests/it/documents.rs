@@ -509,7 +509,7 @@ fn the_catalogue_has_each_mistake_and_its_tests() {
 
 #[test]
 fn a_name_that_is_not_there_is_found() {
-    let proofs = root().join("crates/redlock-proto/tests/it/client.rs");
+    let proofs = root().join("crates/redlock-proto/tests/it/clients/rounds.rs");
     assert!(has(&proofs, "an_answer_that_is_told_twice_is_heard_once"));
     assert!(!has(&proofs, "an_answer_that_is_told_twice_is_heard"));
     assert!(!has(&proofs, "protocol/no-drift"));

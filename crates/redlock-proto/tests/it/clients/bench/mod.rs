@@ -39,6 +39,9 @@ pub(crate) struct Bench {
     pub(crate) renew: bool,
     /// How long acquisitions bear with an outage from now on.
     pub(crate) quorum_wait: Option<Duration>,
+    /// How long leases are for that are acquired from now on, and may be held.
+    pub(crate) ttl: Duration,
+    pub(crate) max_hold: Option<Duration>,
 }
 
 struct Peer {
@@ -96,19 +99,20 @@ impl Bench {
         Self::with_fan_out(&vec![0; nodes], quarantine, FanOut::Majority)
     }
 
+    /// Makes two clients for each of which this many requests may wait to be sent to a node.
+    pub(crate) fn with_most_unsent(nodes: usize, quarantine: Quarantine, most: usize) -> Self {
+        let mut config = config(nodes, quarantine, FanOut::All);
+        config.most_unsent = most;
+        Self::of(&vec![0; nodes], &config)
+    }
+
     fn with_fan_out(ahead: &[i64], quarantine: Quarantine, fan_out: FanOut) -> Self {
-        let keyspace = Keyspace::new("{bench}", quarantine);
+        Self::of(ahead, &config(ahead.len(), quarantine, fan_out))
+    }
+
+    fn of(ahead: &[i64], config: &ClientConfig) -> Self {
         let run = |node: usize| node.to_string().as_str().into();
         let nodes = (0..ahead.len()).map(|node| Store::vouched_for(run(node)));
-        let config = ClientConfig {
-            quorum: Quorum::of(NonZeroUsize::new(ahead.len()).expect("it is valid")),
-            keyspace: keyspace.clone(),
-            retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
-            node_timeout: LIMIT,
-            inspect_every: ClientConfig::INSPECT_EVERY,
-            fan_out,
-            most_unsent: 1024,
-        };
         let peer = |number| Peer {
             client: Client::new(config.clone(), Counting(number, 0)),
             sent: Vec::new(),
@@ -122,7 +126,7 @@ impl Bench {
             ahead: ahead.to_vec(),
             at: (0..ahead.len()).collect(),
             peers: vec![peer(1), peer(2)],
-            keyspace,
+            keyspace: config.keyspace.clone(),
             ms: 0,
             wait: Duration::ZERO,
             not_after: None,
@@ -130,6 +134,8 @@ impl Bench {
             mode: LockMode::Exclusive,
             renew: true,
             quorum_wait: None,
+            ttl: TTL,
+            max_hold: None,
         };
         for peer in 0..2 {
             for node in 0..ahead.len() {
@@ -143,16 +149,8 @@ impl Bench {
 
     /// Replaces the second client by one that has another policy.
     pub(crate) fn deploy(&mut self, quarantine: Quarantine) {
-        self.keyspace = Keyspace::new("{bench}", quarantine);
-        let config = ClientConfig {
-            quorum: Quorum::of(NonZeroUsize::new(self.nodes.len()).expect("it is valid")),
-            keyspace: self.keyspace.clone(),
-            retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
-            node_timeout: LIMIT,
-            inspect_every: ClientConfig::INSPECT_EVERY,
-            fan_out: FanOut::All,
-            most_unsent: 1024,
-        };
+        let config = config(self.nodes.len(), quarantine, FanOut::All);
+        self.keyspace = config.keyspace.clone();
         self.peers[1].client = Client::new(config, Counting(3, 0));
         for node in 0..self.nodes.len() {
             self.connect(1, node);
@@ -186,8 +184,19 @@ impl Bench {
 
     /// Tells a client that it awaits an answer of this node to a call that was written now.
     pub(crate) fn awaits(&mut self, peer: usize, node: usize) {
-        let awaited = Some(self.now().clock);
-        let backlog = Backlog { unsent: 0, awaited };
+        self.report_backlog(peer, node, 0, Some(self.ms));
+    }
+
+    /// Tells a client how many requests wait to be sent to a node, and since when an answer of it is awaited.
+    pub(crate) fn report_backlog(
+        &mut self,
+        peer: usize,
+        node: usize,
+        unsent: usize,
+        since: Option<u64>,
+    ) {
+        let awaited = since.map(|ms| Instant::from_origin(Duration::from_millis(ms)));
+        let backlog = Backlog { unsent, awaited };
         self.peers[peer].client.on_backlog(node, backlog);
     }
 
@@ -268,6 +277,13 @@ impl Bench {
         self.gather(peer);
     }
 
+    /// Lets a client extend what it acquired last.
+    pub(crate) fn extend(&mut self, peer: usize) {
+        let (now, id) = (self.now(), self.peers[peer].last);
+        self.peers[peer].client.extend(id, 9, now);
+        self.gather(peer);
+    }
+
     /// Parks what a client acquired last.
     pub(crate) fn park(&mut self, peer: usize) {
         let Peer { client, last, .. } = &mut self.peers[peer];
@@ -294,9 +310,9 @@ impl Bench {
         Acquire {
             mode: self.mode,
             keys: Self::lock().into(),
-            timing: Timing::new(TTL, 0.01, 50 * MS).expect("it is valid"),
+            timing: Timing::new(self.ttl, 0.01, 50 * MS).expect("it is valid"),
             renew: self.renew,
-            max_hold: None,
+            max_hold: self.max_hold,
             tokens: 1,
             fairness: redlock_proto::Fairness::Cohort,
             came: self.now().clock,
@@ -413,6 +429,13 @@ impl Bench {
         std::mem::take(&mut self.peers[peer].seen)
     }
 
+    /// Returns the requests of a client that a node has not answered.
+    pub(crate) fn unanswered(&self, peer: usize, node: usize) -> impl Iterator<Item = &Request> {
+        let sent = self.peers[peer].sent.iter();
+        sent.filter(move |(to, ..)| *to == node)
+            .map(|(.., request)| request)
+    }
+
     /// Takes what a client has sent, which never arrives.
     pub(crate) fn sent(&mut self, peer: usize) -> Vec<Sent> {
         std::mem::take(&mut self.peers[peer].sent)
@@ -421,5 +444,18 @@ impl Bench {
     /// Drops what a client has sent to a node, which never arrives.
     pub(crate) fn drop_sent(&mut self, peer: usize, node: usize) {
         self.peers[peer].sent.retain(|(to, ..)| *to != node);
+    }
+}
+
+/// Returns the configuration of a client with this many nodes.
+fn config(nodes: usize, quarantine: Quarantine, fan_out: FanOut) -> ClientConfig {
+    ClientConfig {
+        quorum: Quorum::of(NonZeroUsize::new(nodes).expect("it is valid")),
+        keyspace: Keyspace::new("{bench}", quarantine),
+        retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
+        node_timeout: LIMIT,
+        inspect_every: ClientConfig::INSPECT_EVERY,
+        fan_out,
+        most_unsent: 1024,
     }
 }

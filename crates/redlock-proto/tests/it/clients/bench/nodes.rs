@@ -14,6 +14,11 @@ impl Bench {
 
     /// Lets a node run and answer what a client has sent it.
     pub(crate) fn answer(&mut self, peer: usize, node: usize) {
+        self.answer_times(peer, node, 1);
+    }
+
+    /// Lets a node run what a client has sent it; the client hears the answer this many times.
+    pub(crate) fn answer_times(&mut self, peer: usize, node: usize, times: usize) {
         let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
         let (rounds, requests): (Vec<u64>, Vec<Request>) =
             sent.map(|(_, round, request)| (round, request)).unzip();
@@ -25,8 +30,11 @@ impl Bench {
             .into_iter()
             .map(|reply| reply.map_err(RequestError::not_executed));
         let results: Vec<_> = rounds.into_iter().zip(replies).collect();
-        let client = &mut self.peers[peer].client;
-        client.on_answer(node, answer.standing, results, now.clock, now);
+        for _ in 0..times {
+            let (standing, results) = (answer.standing.clone(), results.clone());
+            let client = &mut self.peers[peer].client;
+            client.on_answer(node, standing, results, now.clock, now);
+        }
         self.gather(peer);
     }
 

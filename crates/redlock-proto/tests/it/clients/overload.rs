@@ -1,102 +1,40 @@
 //! A client that has more to do than it can: what waits in it is not the nodes' fault.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::time::Duration;
 
-use redlock_proto::{
-    Acquire, Backlog, Client, ClientConfig, Effect, Entropy, FailureKind, FanOut, Instant,
-    Keyspace, LockMode, NodeTime, NodeVerb, Now, OwnerId, Quarantine, Quorum, Request, RetryPolicy,
-    Store, Timing, Verb,
-};
+use redlock_proto::{Effect, FailureKind, Quarantine, Request, Verb};
+
+use crate::clients::bench;
 
 const NODES: usize = 3;
-const MS: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(3);
 /// Requests that may wait to be sent to a node.
 const MOST: usize = 8;
 
-struct Counting(u32);
-
-impl Entropy for Counting {
-    fn owner(&mut self) -> OwnerId {
-        self.0 += 1;
-        let mut bytes = [0; 16];
-        bytes[..4].copy_from_slice(&self.0.to_le_bytes());
-        OwnerId::from_random(bytes)
-    }
-
-    fn bits(&mut self) -> u64 {
-        0
-    }
-}
-
 /// A client, its nodes, and the links between them, which send what the test lets them send.
 struct Bench {
-    client: Client,
-    keyspace: Keyspace,
-    nodes: Vec<Store>,
-    unsent: Vec<Vec<(u64, Request)>>,
+    bench: bench::Bench,
     won: Vec<u64>,
     failed: Vec<(u64, FailureKind)>,
-    ms: u64,
 }
 
 impl Bench {
     fn new() -> Self {
-        let keyspace = Keyspace::new("{bench}", Quarantine::new(2 * TTL, 0.01));
-        let config = ClientConfig {
-            quorum: Quorum::of(NonZeroUsize::new(NODES).expect("there are some")),
-            keyspace: keyspace.clone(),
-            retry: RetryPolicy::new(5 * MS, 50 * MS).expect("0 < 5 <= 50"),
-            node_timeout: 200 * MS,
-            inspect_every: ClientConfig::INSPECT_EVERY,
-            fan_out: FanOut::All,
-            most_unsent: MOST,
-        };
-        let stores = (0..NODES).map(|node| Store::vouched_for(node.to_string().as_str().into()));
-        let mut bench = Self {
-            client: Client::new(config, Counting(0)),
-            keyspace,
-            nodes: stores.collect(),
-            unsent: vec![Vec::new(); NODES],
+        let quarantine = Quarantine::new(2 * TTL, 0.01);
+        let mut bench = bench::Bench::with_most_unsent(NODES, quarantine, MOST);
+        (bench.ttl, bench.quorum_wait) = (TTL, Some(Duration::ZERO));
+        drop(bench.sent(0));
+        Self {
+            bench,
             won: Vec::new(),
             failed: Vec::new(),
-            ms: 0,
-        };
-        for node in 0..NODES {
-            let (time, now) = (bench.time(), bench.now());
-            let hello = [Request::Node(NodeVerb::Inspect)];
-            let answer = bench.nodes[node].call(&bench.keyspace, &hello, time);
-            bench.client.on_connected(node, answer, now.clock, now);
-        }
-        bench.gather();
-        bench.unsent.iter_mut().for_each(Vec::clear);
-        bench
-    }
-
-    fn time(&self) -> NodeTime {
-        NodeTime::from_micros((self.ms + 1_000_000) * 1_000)
-    }
-
-    fn at(ms: u64) -> Instant {
-        Instant::from_origin(Duration::from_millis(ms))
-    }
-
-    fn now(&self) -> Now {
-        Now {
-            clock: Self::at(self.ms),
-            wall: self.time().as_micros(),
         }
     }
 
-    fn gather(&mut self) {
-        while let Some(effect) = self.client.poll_effect() {
+    /// Notes what became of acquisitions.
+    fn note(&mut self) {
+        for effect in self.bench.seen(0) {
             match effect {
-                Effect::Send {
-                    node,
-                    round,
-                    request,
-                    ..
-                } => self.unsent[node].push((round, request)),
                 Effect::Acquired { id, .. } => self.won.push(id),
                 Effect::NotAcquired { id, failure, .. } => {
                     self.failed.push((id, failure.expect("it is open").kind));
@@ -106,60 +44,38 @@ impl Bench {
         }
     }
 
+    /// Lets the client acquire a key of its own for this number; the first has the number 1.
     fn acquire(&mut self, id: u64, wait: Duration) {
-        let now = self.now();
-        let request = Acquire {
-            mode: LockMode::Exclusive,
-            keys: format!("key {id}").as_str().into(),
-            timing: Timing::new(TTL, 0.01, 50 * MS).expect("enough is left"),
-            renew: true,
-            max_hold: None,
-            tokens: 1,
-            fairness: redlock_proto::Fairness::Cohort,
-            came: now.clock,
-            wait_until: now.clock + wait,
-            quorum_wait: Some(Duration::ZERO),
-            label: None,
-        };
-        self.client.acquire(id, request, now);
-        self.gather();
+        self.bench.wait(wait);
+        self.bench.acquire_key(0, &format!("key {id}"));
+        self.note();
+    }
+
+    fn unsent(&self, node: usize) -> usize {
+        self.bench.unanswered(0, node).count()
     }
 
     /// Lets `ms` milliseconds pass; each link reports what it has not sent, and since when it awaits an answer.
     fn pass(&mut self, ms: u64, awaited: Option<u64>) {
-        self.ms += ms;
+        self.bench.pass(ms);
         for node in 0..NODES {
-            let backlog = Backlog {
-                unsent: self.unsent[node].len(),
-                awaited: awaited.map(Self::at),
-            };
-            self.client.on_backlog(node, backlog);
+            let unsent = self.unsent(node);
+            self.bench.report_backlog(0, node, unsent, awaited);
         }
-        let now = self.now();
-        self.client.on_timer(now);
-        self.gather();
+        self.bench.due(0);
+        self.note();
     }
 
     /// Sends each node what waits, and lets it answer.
     fn answer(&mut self) {
         for node in 0..NODES {
-            let (rounds, requests): (Vec<u64>, Vec<Request>) =
-                std::mem::take(&mut self.unsent[node]).into_iter().unzip();
-            let (time, now) = (self.time(), self.now());
-            let answer = self.nodes[node].call(&self.keyspace, &requests, time);
-            let replies = answer
-                .replies
-                .into_iter()
-                .map(|reply| Ok(reply.expect("it is in range")));
-            let results: Vec<_> = rounds.into_iter().zip(replies).collect();
-            self.client
-                .on_answer(node, answer.standing, results, now.clock, now);
-            self.gather();
+            self.bench.answer(0, node);
         }
+        self.note();
     }
 
     fn verbs(&self, node: usize) -> Vec<&'static str> {
-        let word = |(_, request): &(u64, Request)| match request {
+        let word = |request: &Request| match request {
             Request::Lock { verb, .. } => match verb {
                 Verb::Acquire { .. } => "acquire",
                 Verb::Extend { .. } => "extend",
@@ -167,7 +83,7 @@ impl Bench {
             },
             _ => "other",
         };
-        self.unsent[node].iter().map(word).collect()
+        self.bench.unanswered(0, node).map(word).collect()
     }
 }
 
@@ -176,20 +92,20 @@ impl Bench {
 fn acquires_wait_in_order_while_requests_wait_to_be_sent_and_all_win() {
     let mut bench = Bench::new();
     bench.pass(0, None);
-    for id in 0..100 {
+    for id in 1..=100 {
         bench.acquire(id, 30 * TTL);
     }
     let mut asked = 0;
     while bench.won.len() < 100 {
-        let most = bench.unsent.iter().map(Vec::len).max();
+        let most = (0..NODES).map(|node| bench.unsent(node)).max();
         assert!(most <= Some(MOST), "{most:?} wait for a node");
-        asked += bench.unsent[0].len();
+        asked += bench.unsent(0);
         bench.answer();
         // In all it takes far longer than a node may.
         bench.pass(40, None);
         assert_eq!(bench.failed, []);
     }
-    assert!(bench.won.iter().copied().eq(0..100), "{:?}", bench.won);
+    assert!(bench.won.iter().copied().eq(1..=100), "{:?}", bench.won);
     assert!(asked < 300, "work is multiplied: {asked} requests");
 }
 
@@ -268,7 +184,7 @@ fn renewals_are_sent_before_acquires_that_wait() {
     }
     let before = bench.verbs(0).len();
     assert_eq!(before, MOST, "the others wait");
-    bench.unsent.iter_mut().for_each(Vec::clear);
+    drop(bench.bench.sent(0));
     bench.pass(900, Some(1_040));
     let verbs = bench.verbs(0);
     let renewal = verbs.iter().position(|verb| *verb == "extend");
@@ -325,17 +241,17 @@ fn attempts_wait_for_no_renewal_that_silent_nodes_delay() {
 fn a_wait_that_ends_in_the_client_says_so() {
     let mut bench = Bench::new();
     bench.pass(0, None);
-    for id in 0..=MOST as u64 {
+    for id in 1..=MOST as u64 + 1 {
         bench.acquire(id, TTL / 10);
     }
     for _ in 0..3 {
-        bench.pass(99, Some(bench.ms + 99));
+        bench.pass(99, Some(bench.bench.ms() + 99));
     }
     assert_eq!(bench.failed, []);
     bench.pass(3, Some(300));
     assert!(
         bench
             .failed
-            .contains(&(MOST as u64, FailureKind::Overloaded))
+            .contains(&(MOST as u64 + 1, FailureKind::Overloaded))
     );
 }
