@@ -77,6 +77,19 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// If the future is dropped, any of the nodes may have forgotten the jobs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let forgotten = redlock.dangerous_forget_jobs(&["close-day".parse()?]).await;
+    /// assert!(forgotten.is_whole());
+    /// assert!(redlock.job_status("close-day").await?.state().is_some_and(|state| state.runs.is_empty()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn dangerous_forget_jobs(&self, jobs: &[ResourceKey]) -> Forgotten {
         let client = &*self.client;
         let keys: Vec<NodeKey> = jobs

@@ -126,6 +126,22 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// The client is closed once the future was polled; dropping it only stops waiting.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireErrorKind;
+    ///
+    /// drop(redlock.acquire("report").await?);
+    /// redlock.close().await; // the release was confirmed, or its node's time is over
+    /// let refused = redlock.acquire("report").await.unwrap_err();
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Closed);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn close(&self) {
         self.client.closing.cancel();
         // A caller that waits for a parked lease may be polled late, or never.
@@ -191,6 +207,17 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # async fn f(redlock: redlock_core::Redlock) -> Result<(), Box<dyn std::error::Error>> {
+    /// let theirs = redlock.node_time().await.ok_or("their clocks disagree")?;
+    /// let ahead = std::time::SystemTime::now().duration_since(theirs).unwrap_or_default();
+    /// println!("this machine's clock is {ahead:?} ahead");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn node_time(&self) -> Option<SystemTime> {
         let time = self.client.engine.node_time().await?;
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(time.as_micros()))

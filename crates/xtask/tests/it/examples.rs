@@ -1,4 +1,4 @@
-//! Each type that a user names has an example, and so has each function that waits or fails, or it is in that of its type.
+//! Each type that a user names has an example, and so has each function that waits or fails, or it is in that of another item.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -114,8 +114,8 @@ impl Examples {
             }
         }
         for (name, method, own) in &self.methods {
-            let shown = &self.of_type[name];
-            if exported.contains(name) && own.is_empty() && !shown.contains(&format!("{method}(")) {
+            let is_shown = ['.', ':'].map(|before| all.contains(&format!("{before}{method}(")));
+            if exported.contains(name) && own.is_empty() && !is_shown.contains(&true) {
                 missing.push(format!("{name}::{method}"));
             }
         }
