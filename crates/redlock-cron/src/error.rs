@@ -1,7 +1,6 @@
 use std::{error::Error, fmt, time::Duration};
 
 use redlock_core::RunRecord;
-use tokio_cron_scheduler::JobSchedulerError;
 
 use crate::clock::to_instant;
 
@@ -33,7 +32,7 @@ pub struct SetupError {
     field: &'static str,
     message: String,
     job: Option<String>,
-    source: Option<JobSchedulerError>,
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 /// The kind of a [`SetupError`].
@@ -55,7 +54,7 @@ pub enum SetupErrorKind {
     Disagreement,
     /// The scheduler was shut down: build another one.
     Closed,
-    /// tokio-cron-scheduler has refused; its error is the source.
+    /// The scheduler was started before, or tokio-cron-scheduler has refused, whose error is the source then.
     Scheduler,
 }
 
@@ -93,10 +92,16 @@ impl SetupError {
         Self::new(SetupErrorKind::Closed, "scheduler", "it was shut down")
     }
 
-    pub(crate) fn scheduler(what: &str, source: JobSchedulerError) -> Self {
+    pub(crate) fn started_before() -> Self {
+        let message = "it was started before";
+        Self::new(SetupErrorKind::Scheduler, "scheduler", message)
+    }
+
+    #[cfg(feature = "tokio-cron-scheduler")]
+    pub(crate) fn scheduler(what: &str, source: tokio_cron_scheduler::JobSchedulerError) -> Self {
         let error = Self::new(SetupErrorKind::Scheduler, "scheduler", what);
         Self {
-            source: Some(source),
+            source: Some(source.into()),
             ..error
         }
     }
@@ -146,6 +151,6 @@ impl fmt::Display for SetupError {
 
 impl Error for SetupError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_ref().map(|source| source as _)
+        self.source.as_ref().map(|source| &**source as _)
     }
 }

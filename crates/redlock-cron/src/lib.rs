@@ -52,10 +52,26 @@ pub mod guide {
     //!
     //! | page | answers |
     //! |---|---|
+    //! | [`policies`] | Which settings does a job need, and what becomes of missed ticks? |
+    //! | [`schedules`] | When is a job due, also on the days when clocks change? |
+    //! | [`operation`] | What can an operator do, and what is measured? |
     //! | [`billing`] | How does a job do each day's work once, whatever fails? |
     //! | [`testing`] | How does a test run jobs without a server, and without a wait for the night? |
+    //! | [`others`] | How does it compare, and how does it go with tokio-cron-scheduler? |
     //!
     //! The tests of this crate compile and run the code of each page.
+
+    #[doc = include_str!("../docs/guide/policies.md")]
+    pub mod policies {}
+
+    #[doc = include_str!("../docs/guide/schedules.md")]
+    pub mod schedules {}
+
+    #[doc = include_str!("../docs/guide/operation.md")]
+    pub mod operation {}
+
+    #[doc = include_str!("../docs/guide/others.md")]
+    pub mod others {}
 
     /// Jobs for billing.
     #[cfg_attr(feature = "test-util", doc = include_str!("../docs/guide/billing.md"))]
@@ -73,6 +89,7 @@ const TARGET: &str = "redlock::job";
 pub use chrono;
 pub use chrono_tz;
 pub use redlock_core;
+#[cfg(feature = "tokio-cron-scheduler")]
 pub use tokio_cron_scheduler;
 
 // What the README shows compiles, and runs.

@@ -187,10 +187,6 @@ impl WallClock for JobClock {
         Self::now(self)
     }
 
-    fn is_virtual(&self) -> bool {
-        true
-    }
-
     fn of_test(&self) -> Option<&JobClock> {
         Some(self)
     }

@@ -20,13 +20,6 @@ pub use self::job_clock::JobClock;
 pub(crate) trait WallClock: Send + Sync {
     fn now(&self) -> DateTime<Utc>;
 
-    /// Returns whether it goes with tokio's time, which a test may have paused.
-    ///
-    /// tokio-cron-scheduler has no clock but the machine's, and does not wake jobs up by this one.
-    fn is_virtual(&self) -> bool {
-        false
-    }
-
     /// Returns the clock if a test has set it.
     #[cfg(feature = "test-util")]
     fn of_test(&self) -> Option<&JobClock> {

@@ -75,7 +75,7 @@ impl SingletonJob {
     /// * `name` has 1 to 128 bytes, is unique in its scheduler and the same on all replicas.
     /// * `pattern` has the fields second, minute, hour, day of month, month, day of week and, optionally, year;
     ///   a day must match both day fields.
-    ///   The crate's page lists [what a field may have](crate#when-a-job-is-due).
+    ///   The guide lists [what a field may have](crate::guide::schedules).
     /// * `zone` is an IANA zone or the name of one.
     ///   When clocks go forward, a fixed time that does not exist is due at the first instant after the gap.
     ///   When clocks go back, a fixed time that exists twice is due at its first instant.

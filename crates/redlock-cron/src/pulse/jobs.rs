@@ -7,12 +7,14 @@ use std::{
     time::Duration,
 };
 
+#[cfg(any(feature = "test-util", feature = "tokio-cron-scheduler"))]
 use chrono::{DateTime, Utc};
 use redlock_core::Tick;
 use tokio::time::{Instant, sleep};
 
+#[cfg(feature = "tokio-cron-scheduler")]
+use crate::clock::lag;
 use crate::{
-    clock::lag,
     control::answer_bell,
     replica::Replica,
     state_mutex::StateMutex,
@@ -30,8 +32,10 @@ pub(crate) struct Jobs {
 struct JobsState {
     by_name: BTreeMap<String, Arc<JobRunner>>,
     /// When the alarm came last, or was set.
+    #[cfg(feature = "tokio-cron-scheduler")]
     alarm: Instant,
     /// What this replica's clock showed when ticks were looked for last.
+    #[cfg(feature = "tokio-cron-scheduler")]
     looked: DateTime<Utc>,
 }
 
@@ -40,7 +44,9 @@ impl Jobs {
     pub(crate) fn new(replica: Arc<Replica>) -> Self {
         let state = StateMutex::new(JobsState {
             by_name: BTreeMap::new(),
+            #[cfg(feature = "tokio-cron-scheduler")]
             alarm: Instant::now(),
+            #[cfg(feature = "tokio-cron-scheduler")]
             looked: replica.clock.now(),
         });
         Self {
@@ -94,12 +100,14 @@ impl Jobs {
     }
 
     /// Wakes up because the alarm came.
+    #[cfg(feature = "tokio-cron-scheduler")]
     pub(crate) fn alarm_came(&self) {
         self.alarm_was_set();
         self.wake();
     }
 
     /// Expects the alarm from now on.
+    #[cfg(feature = "tokio-cron-scheduler")]
     pub(crate) fn alarm_was_set(&self) {
         self.state.lock().alarm = Instant::now();
     }
@@ -108,7 +116,10 @@ impl Jobs {
     ///
     /// Each of them has a task of its own, so that none waits until the ticks of the others are found.
     pub(crate) fn wake(&self) {
-        self.state.lock().looked = self.replica.clock.now();
+        #[cfg(feature = "tokio-cron-scheduler")]
+        {
+            self.state.lock().looked = self.replica.clock.now();
+        }
         for runner in self.all() {
             #[cfg(feature = "metrics")]
             runner.tell_next();
@@ -188,11 +199,13 @@ impl Jobs {
     }
 
     /// Returns by how much the clock was set back since ticks were looked for, as far as can be told.
+    #[cfg(feature = "tokio-cron-scheduler")]
     pub(crate) fn set_back_by(&self) -> Duration {
         lag(self.replica.clock.now(), self.state.lock().looked)
     }
 
     /// Returns for how long the alarm has not come.
+    #[cfg(feature = "tokio-cron-scheduler")]
     pub(crate) fn silence(&self) -> Duration {
         self.state.lock().alarm.elapsed()
     }

@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use redlock_core::Redlock;
+#[cfg(feature = "tokio-cron-scheduler")]
 use tokio_cron_scheduler::JobScheduler;
 
 use super::singleton_scheduler::SingletonScheduler;
@@ -36,7 +37,8 @@ use crate::{
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct SingletonSchedulerBuilder {
     redlock: Redlock,
-    /// None if it makes its own.
+    /// The scheduler of the application that wakes jobs up; `None` is a timer.
+    #[cfg(feature = "tokio-cron-scheduler")]
     scheduler: Option<JobScheduler>,
     namespace: String,
     replica: Option<String>,
@@ -48,7 +50,8 @@ pub struct SingletonSchedulerBuilder {
 }
 
 impl SingletonScheduler {
-    /// Begins the description of a scheduler that claims ticks through `redlock` and is woken up by `scheduler`.
+    /// Begins the description of a scheduler that claims ticks through `redlock` and is woken up by `scheduler`; with the
+    /// feature `tokio-cron-scheduler`, which is on by default.
     ///
     /// The scheduler adds one job to `scheduler`, which is due every second, however many jobs it has.
     /// Do not give `scheduler` a store that replicas share, because they would take each other's wake-ups.
@@ -73,14 +76,17 @@ impl SingletonScheduler {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg(feature = "tokio-cron-scheduler")]
     pub fn builder(redlock: Redlock, scheduler: JobScheduler) -> SingletonSchedulerBuilder {
-        SingletonSchedulerBuilder::new(redlock, Some(scheduler))
+        SingletonSchedulerBuilder {
+            scheduler: Some(scheduler),
+            ..SingletonSchedulerBuilder::new(redlock)
+        }
     }
 
-    /// Begins the description of a scheduler that claims ticks through `redlock` and has a tokio-cron-scheduler of its
-    /// own, for services without other jobs.
+    /// Begins the description of a scheduler that claims ticks through `redlock` and wakes jobs up by a timer of its own.
     ///
-    /// [`start`](Self::start) makes it, and [`shutdown`](Self::shutdown) or a drop of the scheduler ends it.
+    /// [`start`](Self::start) begins it, and [`shutdown`](Self::shutdown) or a drop of the scheduler ends it.
     ///
     /// # Examples
     ///
@@ -100,15 +106,16 @@ impl SingletonScheduler {
     /// # }
     /// ```
     pub fn standalone(redlock: Redlock) -> SingletonSchedulerBuilder {
-        SingletonSchedulerBuilder::new(redlock, None)
+        SingletonSchedulerBuilder::new(redlock)
     }
 }
 
 impl SingletonSchedulerBuilder {
-    fn new(redlock: Redlock, scheduler: Option<JobScheduler>) -> Self {
+    fn new(redlock: Redlock) -> Self {
         Self {
             redlock,
-            scheduler,
+            #[cfg(feature = "tokio-cron-scheduler")]
+            scheduler: None,
             namespace: String::new(),
             replica: None,
             hook: None,
@@ -229,7 +236,8 @@ impl SingletonSchedulerBuilder {
     /// # }
     /// ```
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
-        let clock: Arc<dyn WallClock> = match (self.clock, self.redlock.is_in_virtual_time()) {
+        let is_virtual = self.redlock.is_in_virtual_time();
+        let clock: Arc<dyn WallClock> = match (self.clock, is_virtual) {
             (None, false) => Arc::new(SystemClock),
             (Some(clock), true) => clock,
             (None, true) => {
@@ -254,7 +262,13 @@ impl SingletonSchedulerBuilder {
             self.max_runs,
         )?;
         let agreed_within = self.agreed_within;
-        let scheduler = SingletonScheduler::new(self.scheduler, replica, agreed_within);
+        let scheduler = SingletonScheduler::new(replica, agreed_within);
+        #[cfg(feature = "tokio-cron-scheduler")]
+        let scheduler = match self.scheduler {
+            // It has no clock but the machine's, and does not wake jobs up by that of a test.
+            Some(given) if !is_virtual => scheduler.attached_to(given),
+            _ => scheduler,
+        };
         #[cfg(feature = "test-util")]
         scheduler.tell_clock();
         Ok(scheduler)

@@ -64,7 +64,7 @@ impl SingletonScheduler {
         let Some(clock) = self.replica.clock.of_test() else {
             return Err(never("its scheduler goes by the machine's clock"));
         };
-        if !self.start.lock().await.is_done {
+        if !*self.is_started.lock().await {
             return Err(never("its scheduler was not started"));
         }
         let tick = runner.job.schedule.next_after(clock.now());

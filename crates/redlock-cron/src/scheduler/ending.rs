@@ -2,11 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use tokio::{
-    select,
-    time::{sleep, timeout},
-};
-use tokio_cron_scheduler::JobScheduler;
+use tokio::{select, time::sleep};
 
 use super::singleton_scheduler::SingletonScheduler;
 use crate::ShutdownReport;
@@ -54,10 +50,14 @@ impl SingletonScheduler {
         self.replica.tasks.drain();
         #[cfg(feature = "metrics")]
         self.jobs.tell_next();
-        if let Some(scheduler) = self.scheduler.get() {
-            end(scheduler.clone()).await;
+        #[cfg(feature = "tokio-cron-scheduler")]
+        if let Some(attached) = &self.attached {
+            attached.end().await;
         }
-        let is_started = self.start.try_lock().is_ok_and(|start| start.is_done);
+        let is_started = self
+            .is_started
+            .try_lock()
+            .is_ok_and(|is_started| *is_started);
         let mut ended = pin!(self.replica.tasks.shut_down(grace));
         loop {
             select! {
@@ -73,24 +73,6 @@ impl SingletonScheduler {
         }
     }
 }
-
-/// Shuts tokio-cron-scheduler down, and the application's shutdown handler with it, which nothing bounds.
-///
-/// It waits for no job, and wakes jobs up for another half second.
-async fn end(mut scheduler: JobScheduler) {
-    match timeout(SCHEDULER_GRACE, scheduler.shutdown()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => {
-            tracing::warn!(target: crate::TARGET, error = error.to_string(), "tokio-cron-scheduler did not shut down");
-        }
-        Err(_) => {
-            tracing::warn!(target: crate::TARGET, "tokio-cron-scheduler's shutdown handler did not end");
-        }
-    }
-}
-
-/// How long tokio-cron-scheduler may take to shut down; without a handler it takes no time.
-const SCHEDULER_GRACE: Duration = Duration::from_secs(5);
 
 /// How often a scheduler that waits for its runs looks for ticks.
 const BETWEEN_WAKES: Duration = Duration::from_secs(1);

@@ -4,14 +4,14 @@
 mod builder;
 mod singleton_scheduler;
 
+#[cfg(feature = "tokio-cron-scheduler")]
+mod attached;
 #[cfg(feature = "test-util")]
 mod by_clock;
 mod by_hand;
 mod ending;
 
-use std::sync::{Arc, OnceLock, atomic::Ordering};
-
-use tokio_cron_scheduler::JobScheduler;
+use std::sync::Arc;
 
 pub use self::{builder::SingletonSchedulerBuilder, singleton_scheduler::SingletonScheduler};
 #[cfg(feature = "metrics")]
@@ -20,8 +20,6 @@ use crate::replica::Replica;
 
 /// The part that all handles of a scheduler share: its drop ends the scheduler.
 struct LastHandle {
-    /// The tokio-cron-scheduler that this scheduler makes for itself, if it does: it has no jobs of the application.
-    scheduler: Option<Arc<OnceLock<JobScheduler>>>,
     replica: Arc<Replica>,
     #[cfg(feature = "metrics")]
     jobs: Arc<Jobs>,
@@ -32,11 +30,5 @@ impl Drop for LastHandle {
         self.replica.tasks.abandon();
         #[cfg(feature = "metrics")]
         self.jobs.tell_next();
-        if let Some(scheduler) = self.scheduler.as_ref().and_then(|own| own.get())
-            && let Ok(scheduler) = scheduler.scheduler.try_read()
-        {
-            // It would look at its jobs for as long as the process lives.
-            scheduler.shutdown.store(true, Ordering::Relaxed);
-        }
     }
 }

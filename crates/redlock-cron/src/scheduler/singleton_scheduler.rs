@@ -1,18 +1,14 @@
-use std::{
-    fmt,
-    sync::{Arc, OnceLock, atomic::Ordering},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::sync::Mutex;
-use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use super::LastHandle;
+#[cfg(feature = "tokio-cron-scheduler")]
+use super::attached::Attached;
 use crate::{
     ControlError, SetupError, ShutdownReport, SingletonJob,
-    pulse::{JobAlarm, Jobs, watch},
+    pulse::{Jobs, Waker, watch},
     replica::Replica,
-    state_mutex::StateMutex,
     tick::JobRunner,
 };
 
@@ -50,48 +46,42 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "dropping the scheduler ends its jobs"]
 pub struct SingletonScheduler {
-    /// The scheduler that wakes jobs up; if none was given, the start makes one.
-    pub(super) scheduler: Arc<OnceLock<JobScheduler>>,
+    /// The application's scheduler that wakes jobs up, if one was given.
+    #[cfg(feature = "tokio-cron-scheduler")]
+    pub(super) attached: Option<Arc<Attached>>,
     pub(super) replica: Arc<Replica>,
     pub(super) jobs: Arc<Jobs>,
     /// Locked while it is started or a job is added.
-    pub(super) start: Arc<Mutex<Startup>>,
+    pub(super) is_started: Arc<Mutex<bool>>,
     /// If a replica with another configuration has run a job within this time, [`add`](Self::add) refuses the job.
     agreed_within: Option<Duration>,
     _last: Arc<LastHandle>,
 }
 
-/// How far the start has come.
-#[derive(Default)]
-pub(super) struct Startup {
-    alarm: Option<(JobAlarm, Attachment)>,
-    pub(super) is_done: bool,
-}
-
 impl SingletonScheduler {
-    pub(crate) fn new(
-        scheduler: impl Into<Option<JobScheduler>>,
-        replica: Arc<Replica>,
-        agreed_within: Option<Duration>,
-    ) -> Self {
-        let given = scheduler.into();
-        let is_own = given.is_none();
-        let scheduler = Arc::new(given.map_or_else(OnceLock::new, OnceLock::from));
+    pub(crate) fn new(replica: Arc<Replica>, agreed_within: Option<Duration>) -> Self {
         let jobs = Arc::new(Jobs::new(Arc::clone(&replica)));
         let last = LastHandle {
-            scheduler: is_own.then(|| Arc::clone(&scheduler)),
             replica: Arc::clone(&replica),
             #[cfg(feature = "metrics")]
             jobs: Arc::clone(&jobs),
         };
         Self {
-            scheduler,
+            #[cfg(feature = "tokio-cron-scheduler")]
+            attached: None,
             jobs,
-            start: Arc::default(),
+            is_started: Arc::default(),
             replica,
             agreed_within,
             _last: Arc::new(last),
         }
+    }
+
+    /// Lets this scheduler of the application's wake jobs up.
+    #[cfg(feature = "tokio-cron-scheduler")]
+    pub(crate) fn attached_to(mut self, scheduler: tokio_cron_scheduler::JobScheduler) -> Self {
+        self.attached = Some(Arc::new(Attached::new(scheduler)));
+        self
     }
 
     /// Adds a job, before or after the start.
@@ -189,7 +179,7 @@ impl SingletonScheduler {
     }
 
     async fn try_add(&self, job: SingletonJob, replaces: bool) -> Result<(), SetupError> {
-        let start = self.start.lock().await;
+        let is_started = self.is_started.lock().await;
         self.check_open()?;
         let name = job.name.clone();
         // Ticks count from now on, by the nodes' clocks.
@@ -214,7 +204,7 @@ impl SingletonScheduler {
             runner.tell_next();
             runner.tell_not_overdue();
         }
-        if start.is_done {
+        if *is_started {
             self.begin(&runner);
         }
         Ok(())
@@ -245,64 +235,29 @@ impl SingletonScheduler {
     /// # }
     /// ```
     pub async fn start(&self) -> Result<(), SetupError> {
-        let mut start = self.start.lock().await;
+        let mut is_started = self.is_started.lock().await;
         self.check_open()?;
-        let alarm = if self.replica.clock.is_virtual() {
-            if start.is_done {
-                let error = JobSchedulerError::TickError;
-                return Err(SetupError::scheduler("it was started before", error));
-            }
-            None
-        } else {
-            Some(self.set_alarm(&mut start).await?)
-        };
-        start.is_done = true;
-        self.jobs.alarm_was_set();
+        let waker = self.waker(*is_started).await?;
+        *is_started = true;
         for runner in self.jobs.all() {
             self.begin(&runner);
         }
         let (replica, jobs) = (Arc::clone(&self.replica), Arc::downgrade(&self.jobs));
-        self.replica.tasks.spawn(watch(alarm, replica, jobs));
+        self.replica.tasks.spawn(watch(waker, replica, jobs));
         Ok(())
     }
 
-    /// Starts tokio-cron-scheduler, with the job that wakes up all others.
-    async fn set_alarm(&self, start: &mut Startup) -> Result<JobAlarm, SetupError> {
-        let refused = |why| move |error| SetupError::scheduler(why, error);
-        let scheduler = match self.scheduler.get() {
-            Some(scheduler) => scheduler,
-            None => {
-                let made = JobScheduler::new().await;
-                let made = made.map_err(refused("it could not be made"))?;
-                self.scheduler.get_or_init(|| made)
-            }
-        };
-        if is_shut_down(scheduler).await {
-            let error = JobSchedulerError::StartScheduler;
-            return Err(refused("it was shut down before")(error));
+    /// Returns what wakes jobs up: an alarm on the application's scheduler, or a timer if there is none.
+    async fn waker(&self, is_started: bool) -> Result<Waker, SetupError> {
+        #[cfg(feature = "tokio-cron-scheduler")]
+        if let Some(attached) = &self.attached {
+            let alarm = attached.set_alarm(&self.jobs, is_started).await?;
+            return Ok(Waker::Alarm(alarm));
         }
-        let alarm = match &start.alarm {
-            Some(_) if start.is_done => {
-                let error = JobSchedulerError::TickError;
-                return Err(refused("it was started before")(error));
-            }
-            Some((alarm, _)) => alarm.clone(),
-            None => {
-                let attachment = Attachment::of(scheduler).ok_or_else(|| {
-                    let why = "another SingletonScheduler has it, whose shutdown would end both: add all jobs to that one";
-                    refused(why)(JobSchedulerError::CantAdd)
-                })?;
-                let alarm = JobAlarm::set(scheduler, &self.jobs).await;
-                let alarm = alarm.map_err(refused("it did not take a job"))?;
-                start.alarm.insert((alarm, attachment)).0.clone()
-            }
-        };
-        // The application may have started it, which a second start would refuse.
-        if !is_running(scheduler).await {
-            let started = scheduler.start().await;
-            started.map_err(refused("it did not start"))?;
+        if is_started {
+            return Err(SetupError::started_before());
         }
-        Ok(alarm)
+        Ok(Waker::Timer)
     }
 
     /// Wakes the job up, because the first alarm may be too late for its first tick, and looks for missed ticks.
@@ -381,49 +336,6 @@ impl SingletonScheduler {
             Ok(())
         }
     }
-}
-
-/// The use of a tokio-cron-scheduler by one scheduler of ours, which ends when this is dropped.
-pub(super) struct Attachment(JobScheduler);
-
-impl Attachment {
-    /// Returns the use of `scheduler`, unless it has another one in this process.
-    fn of(scheduler: &JobScheduler) -> Option<Self> {
-        let mut all = ATTACHED.lock();
-        let address = address(scheduler);
-        let is_free = !all.contains(&address);
-        is_free.then(|| {
-            all.push(address);
-            Self(scheduler.clone())
-        })
-    }
-}
-
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        let mut all = ATTACHED.lock();
-        let address = address(&self.0);
-        all.retain(|attached| *attached != address);
-    }
-}
-
-fn address(scheduler: &JobScheduler) -> usize {
-    Arc::as_ptr(&scheduler.scheduler).addr()
-}
-
-/// The addresses of what all handles of a tokio-cron-scheduler share, of those that are used.
-static ATTACHED: StateMutex<Vec<usize>> = StateMutex::new(Vec::new());
-
-/// Returns whether tokio-cron-scheduler was started.
-async fn is_running(scheduler: &JobScheduler) -> bool {
-    let scheduler = scheduler.scheduler.read().await;
-    scheduler.ticking.load(Ordering::Relaxed)
-}
-
-/// Returns whether the application has shut tokio-cron-scheduler down, which starts all the same then, and does nothing.
-async fn is_shut_down(scheduler: &JobScheduler) -> bool {
-    let scheduler = scheduler.scheduler.read().await;
-    scheduler.shutdown.load(Ordering::Relaxed)
 }
 
 impl fmt::Debug for SingletonScheduler {

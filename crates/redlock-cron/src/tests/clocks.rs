@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use super::{logged::Logged, *};
 use crate::{
     Missed, Overlap, Trigger,
-    pulse::{Jobs, watch},
+    pulse::{Jobs, Waker, watch},
 };
 use tracing::Level;
 
@@ -40,7 +40,7 @@ impl Fleet {
         let jobs = Arc::new(Jobs::new(Arc::clone(&replica)));
         let runner = jobs.insert("job".into(), runner);
         replica.tasks.spawn(runner.begin());
-        let looking = watch(None, Arc::clone(&replica), Arc::downgrade(&jobs));
+        let looking = watch(Waker::Timer, Arc::clone(&replica), Arc::downgrade(&jobs));
         replica.tasks.spawn(looking);
         (seconds, (replica, jobs))
     }

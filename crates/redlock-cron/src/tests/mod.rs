@@ -2,6 +2,7 @@
 
 mod claims;
 mod clocks;
+#[cfg(feature = "tokio-cron-scheduler")]
 mod pulse;
 mod steps;
 

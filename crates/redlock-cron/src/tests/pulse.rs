@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use super::{logged::Logged, *};
 use crate::{
     SingletonScheduler, TickReport,
-    pulse::{JobAlarm, Jobs, watch},
+    pulse::{Alarm, JobAlarm, Jobs, Waker, watch},
 };
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
@@ -42,7 +42,7 @@ async fn jobs_are_woken_up_when_the_clock_was_a_year_ahead_and_is_set_right() {
     let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
     let of_replica = Arc::new(clock.clone());
     let replica = Replica::new(redlock, "tests", None, observer, of_replica, None).unwrap();
-    let jobs = SingletonScheduler::new(scheduler.clone(), replica, None);
+    let jobs = SingletonScheduler::new(replica, None).attached_to(scheduler.clone());
     let work = |_| async { Ok::<_, BoxError>(()) };
     let job = SingletonJob::cron("job", "* * * * * *", Tz::UTC, work);
     jobs.add(job).await.unwrap();
@@ -83,9 +83,11 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let alarm = JobAlarm::set(&scheduler, &jobs).await.unwrap();
     let (errors, _guard) = Logged::at(Level::ERROR);
     let weak = Arc::downgrade(&jobs);
-    replica
-        .tasks
-        .spawn(watch(Some(alarm), Arc::clone(&replica), weak));
+    replica.tasks.spawn(watch(
+        Waker::Alarm(Alarm::new(alarm)),
+        Arc::clone(&replica),
+        weak,
+    ));
     for (seconds, told) in [(9, 0), (3, 1), (600, 1)] {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         assert_eq!(errors.count(), told, "{seconds}");

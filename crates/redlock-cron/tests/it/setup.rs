@@ -244,7 +244,7 @@ async fn a_scheduler_starts_once_and_not_after_its_shutdown() {
     jobs.start().await.unwrap();
     let error = jobs.start().await.unwrap_err();
     assert_eq!(error.kind(), SetupErrorKind::Scheduler);
-    assert!(error.source().is_some());
+    assert!(error.to_string().contains("was started before"), "{error}");
     assert!(jobs.shutdown(Duration::ZERO).await.is_clean());
     let error = jobs.add(job("a", DAILY, chrono_tz::UTC)).await.unwrap_err();
     assert_eq!(error.kind(), SetupErrorKind::Closed);
