@@ -8,9 +8,7 @@ use futures_util::{StreamExt, stream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, LossReason, Redlock};
-use redlock_tower::{
-    LossPolicy, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease,
-};
+use redlock_tower::{RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind};
 use tokio::{io::AsyncWriteExt, time::Instant};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -48,34 +46,6 @@ async fn a_stuck_handler_is_answered_for_when_its_hold_ends() {
     );
     assert!(is_free(&redlock, KEY).await);
     nodes.have_keys(0).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_hold_ends_though_only_a_signal_was_asked_for() {
-    let redlock = virtual_client(&Nodes::new()).await;
-    let builder = limited(&redlock).on_lost(LossPolicy::Signal);
-    let handler = service_fn(async |request: Request<Body>| {
-        let lease = request.extensions().get::<RequestLease>().unwrap().clone();
-        assert_eq!(lease.lost().await, LossReason::MaxHold);
-        Ok::<_, Infallible>(Response::new(Body::from("finished")))
-    });
-    let service = builder.build(by_header()).unwrap().layer(handler);
-    let response = in_time(service.oneshot(request(KEY))).await.unwrap();
-    assert_eq!(response.status(), 200);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_that_is_done_in_time_does_not_notice_the_limit() {
-    let redlock = virtual_client(&Nodes::new()).await;
-    let handler = service_fn(async |_: Request<Body>| {
-        tokio::time::sleep(MAX_HOLD - SLACK).await;
-        Ok::<_, Infallible>(Response::new(Body::from("done")))
-    });
-    let service = limited(&redlock).build(by_header()).unwrap().layer(handler);
-    let response = service.oneshot(request(KEY)).await.unwrap();
-    assert_eq!(response.status(), 200);
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    assert_eq!(body, "done");
 }
 
 /// Returns a body that gives one frame after the other, for as long as it is read.

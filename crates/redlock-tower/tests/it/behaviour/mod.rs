@@ -8,7 +8,6 @@ mod answers;
 mod arguments;
 mod bad_input;
 mod cancellation;
-mod configuration;
 mod contract;
 mod crowd;
 mod extractors;

@@ -12,13 +12,12 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, Redlock, Wait};
 use redlock_tower::{
-    PathKey, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, ResponseBody,
+    ConfigErrorKind, PathKey, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind,
+    ResponseBody,
 };
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::behaviour::kit::{
-    KEY, Nodes, again_in, by_header, in_time, locked_as_423, request, virtual_client,
-};
+use crate::behaviour::kit::{KEY, Nodes, by_header, in_time, request, virtual_client};
 
 async fn stuck(_: Request<Body>) -> Result<Response<Body>, Infallible> {
     std::future::pending().await
@@ -33,27 +32,6 @@ async fn answer(builder: RedlockLayerBuilder, request: Request<Body>) -> Answer 
 
 async fn client() -> Redlock {
     virtual_client(&Nodes::new()).await
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_chosen_status_is_for_held_resources_only() {
-    let redlock = client().await;
-    let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
-    let builder = RedlockLayer::builder(redlock.clone())
-        .options(AcquireOptions::new().wait(Wait::Never))
-        .reject_with(locked_as_423);
-    let held = answer(builder.clone(), request(KEY)).await;
-    assert_eq!(held.status(), 423);
-    assert!((1..=2).contains(&again_in(held.headers())));
-    let rejection = held.extensions().get::<Rejection>().unwrap();
-    assert_eq!(rejection.kind(), RejectionKind::Contended);
-    assert_eq!(rejection.status(), 409, "that of the layer itself");
-    holder.release().await.unwrap();
-
-    let nameless = Request::new(Body::empty());
-    assert_eq!(answer(builder.clone(), nameless).await.status(), 400);
-    redlock.close().await;
-    assert_eq!(answer(builder, request(KEY)).await.status(), 503);
 }
 
 /// Makes each answer by itself, and remembers what it was asked for.
@@ -154,4 +132,19 @@ async fn a_request_that_is_served_is_not_put_in_other_words() {
         assert!(answer.extensions().get::<Rejection>().is_none());
     }
     assert!(kinds.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_time_to_live_out_of_range_is_told_when_the_layer_is_built() {
+    let redlock = Nodes::new().client().build().await.unwrap();
+    let step = Duration::from_millis(1);
+    for ttl in [Duration::from_millis(100) - step, redlock.max_ttl() + step] {
+        let options = AcquireOptions::new().ttl(ttl);
+        let builder = RedlockLayer::builder(redlock.clone()).options(options);
+        let error = builder.build(by_header()).unwrap_err();
+        let (kind, field) = (error.kind(), error.field());
+        assert_eq!((kind, field), (ConfigErrorKind::Misuse, "ttl"));
+        let range = "not between 100ms and";
+        assert!(error.to_string().contains(range), "{error}");
+    }
 }
