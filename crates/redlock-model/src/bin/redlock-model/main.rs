@@ -5,17 +5,20 @@ mod options;
 mod suite;
 
 use std::{
-    env,
     io::{self, Write},
     process::ExitCode,
 };
 
+use clap::Parser as _;
 use redlock_model::Verdict;
 
-use crate::{any::AnyCheck, options::Command};
+use crate::{
+    any::AnyCheck,
+    options::{Command, Options},
+};
 
 fn main() -> ExitCode {
-    let command = match options::parse(env::args_os().skip(1)) {
+    let command = match Options::parse().command() {
         Ok(command) => command,
         Err(error) => {
             eprintln!("redlock-model: {error}");
@@ -25,7 +28,6 @@ fn main() -> ExitCode {
     };
     let mut output = io::stdout().lock();
     let outcome = match command {
-        Command::Help => write!(output, "{}", options::usage()).map(|()| ExitCode::SUCCESS),
         Command::One(check) => one(&*check, &mut output),
         Command::Suite(cases) => suite::run(&cases, &mut output),
     };
