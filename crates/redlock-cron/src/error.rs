@@ -2,8 +2,6 @@ use std::{error::Error, fmt, time::Duration};
 
 use redlock_core::RunRecord;
 
-use crate::clock::to_instant;
-
 /// The error of a scheduler that could not be built or started, or of a job that could not be added.
 ///
 /// It names the field at fault and the values that are valid.
@@ -77,13 +75,12 @@ impl SetupError {
         Self::new(SetupErrorKind::Duplicate, "name", message)
     }
 
-    pub(crate) fn disagreement(run: &RunRecord, within: Duration) -> Self {
+    pub(crate) fn disagreement(run: &RunRecord, tick: &str, within: Duration) -> Self {
         let message = format!(
-            "{} ran the tick of {} under another schedule or other policies; services must not \
+            "{} ran the tick of {tick} under another schedule or other policies; services must not \
              share a namespace, and replicas must agree: give each service its own, or stop all \
              replicas of the other configuration for {within:?}",
-            run.replica,
-            to_instant(run.tick)
+            run.replica
         );
         Self::new(SetupErrorKind::Disagreement, "namespace", message)
     }

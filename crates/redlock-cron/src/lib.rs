@@ -5,12 +5,10 @@ mod clock;
 mod control;
 mod error;
 mod job;
-mod pulse;
 mod record;
 mod replica;
 mod schedule;
 mod scheduler;
-mod state_mutex;
 #[cfg(test)]
 mod tests;
 mod tick;

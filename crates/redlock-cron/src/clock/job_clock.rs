@@ -1,11 +1,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
 use redlock_core::MemoryNode;
 use tokio::time::{Instant, advance, sleep};
 
 use super::WallClock;
-use crate::state_mutex::StateMutex;
 
 /// The time of day in tests of jobs: it begins at the instant that the test sets, and goes on with tokio's time.
 ///
@@ -45,7 +45,7 @@ use crate::state_mutex::StateMutex;
 pub struct JobClock {
     origin: Instant,
     begin: DateTime<Utc>,
-    known: Arc<StateMutex<ClockUsers>>,
+    known: Arc<Mutex<ClockUsers>>,
 }
 
 /// The nodes and the schedulers that use the clock.

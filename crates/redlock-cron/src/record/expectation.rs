@@ -5,14 +5,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
 use redlock_core::{JobState, RunRecord, Tick};
 use tokio::time::Instant;
 
 use super::{PastRun, past_run::is_unstarted};
-use crate::{
-    clock::{lag, to_instant, to_tick},
-    state_mutex::StateMutex,
-};
+use crate::clock::{lag, to_instant, to_tick};
 
 /// A state of a job's dead-man's switch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -195,7 +193,7 @@ impl KeptRuns {
 
 /// The looks of this replica at a job's dead-man's switch.
 #[derive(Debug, Default)]
-pub(crate) struct ExpectationLooks(StateMutex<Looks>);
+pub(crate) struct ExpectationLooks(Mutex<Looks>);
 
 #[derive(Debug, Default)]
 struct Looks {

@@ -11,9 +11,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, info, warn};
 
 #[cfg(feature = "metrics")]
+use parking_lot::Mutex;
+
 use super::metrics::JobMeter;
 #[cfg(feature = "test-util")]
-use crate::state_mutex::StateMutex;
 use crate::{Outcome, Run, TickReport, job::JobNamespace};
 
 pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
@@ -32,7 +33,7 @@ pub(crate) struct Observer {
     meter: Option<JobMeter>,
     /// Tests that wait for a replica to have dealt with a tick.
     #[cfg(feature = "test-util")]
-    listeners: StateMutex<Vec<UnboundedSender<TickReport>>>,
+    listeners: Mutex<Vec<UnboundedSender<TickReport>>>,
 }
 
 impl Observer {

@@ -6,6 +6,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use parking_lot::Mutex;
 use redlock_core::{JobState, Note, RunRecord};
 use tokio::time::Instant;
 
@@ -15,7 +16,6 @@ use crate::{
     clock::{lag, to_instant, written},
     job::{Fingerprint, JobSettings},
     schedule::Plan,
-    state_mutex::StateMutex,
 };
 
 /// The registration of a job, as the nodes remember it: its schedulers make it at their start and once a day.
@@ -175,7 +175,7 @@ impl<'a> RegisteredText<'a> {
 pub(crate) struct OwnRegistration {
     text: String,
     /// At once, if it is not said.
-    next: StateMutex<Option<Instant>>,
+    next: Mutex<Option<Instant>>,
 }
 
 impl OwnRegistration {
@@ -186,7 +186,7 @@ impl OwnRegistration {
     ) -> Self {
         Self {
             text: cut(text(plan, except, settings)),
-            next: StateMutex::default(),
+            next: Mutex::default(),
         }
     }
 

@@ -5,11 +5,10 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
 use redlock_core::{Printable, Rounded, RunRecord};
 
-use crate::{
-    JobMemory, Outcome, TickReport, clock::written, job::Fingerprint, state_mutex::StateMutex,
-};
+use crate::{JobMemory, Outcome, TickReport, clock::written, job::Fingerprint};
 
 /// The status of a job: the nodes' memory of it, and what this replica has seen of it.
 ///
@@ -143,7 +142,7 @@ impl fmt::Display for JobStatus {
 
 /// The journal of this replica about a job: its observations since the job was added.
 #[derive(Debug, Default)]
-pub(crate) struct Journal(StateMutex<JournalState>);
+pub(crate) struct Journal(Mutex<JournalState>);
 
 #[derive(Debug, Default)]
 struct JournalState {

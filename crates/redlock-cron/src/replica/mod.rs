@@ -15,9 +15,10 @@ pub(crate) use self::{
     },
     tasks::{Ending, STOP_GRACE, Tasks},
 };
-use crate::{
-    SetupError, clock::WallClock, job::JobNamespace, record::Observer, state_mutex::StateMutex,
-};
+
+use parking_lot::Mutex;
+
+use crate::{SetupError, clock::WallClock, job::JobNamespace, record::Observer};
 
 /// The part that the jobs of one scheduler share.
 pub(crate) struct Replica {
@@ -26,7 +27,7 @@ pub(crate) struct Replica {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) observer: Observer,
     pub(crate) clock: Arc<dyn WallClock>,
-    nodes_time: StateMutex<NodesTime>,
+    nodes_time: Mutex<NodesTime>,
 }
 
 impl Replica {
@@ -66,7 +67,7 @@ impl Replica {
             tasks: Arc::default(),
             observer,
             clock,
-            nodes_time: StateMutex::default(),
+            nodes_time: Mutex::default(),
         }))
     }
 

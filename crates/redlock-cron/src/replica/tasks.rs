@@ -7,13 +7,14 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use tokio::time::timeout;
 use tokio_util::{
     sync::CancellationToken,
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
-use crate::{ShutdownReport, Trigger, UnfinishedRun, state_mutex::StateMutex};
+use crate::{ShutdownReport, Trigger, UnfinishedRun};
 
 /// The tasks of one scheduler.
 ///
@@ -26,7 +27,7 @@ pub(crate) struct Tasks {
     pub(crate) draining: CancellationToken,
     stopping: CancellationToken,
     dropping: CancellationToken,
-    runs: StateMutex<Runs>,
+    runs: Mutex<Runs>,
 }
 
 #[derive(Default)]
@@ -42,7 +43,7 @@ struct Runs {
 struct UnderWay {
     /// The number of the job's ending, if it is that of one job.
     of: Option<u64>,
-    dropped: Weak<StateMutex<Vec<UnfinishedRun>>>,
+    dropped: Weak<Mutex<Vec<UnfinishedRun>>>,
 }
 
 struct Running {
@@ -203,7 +204,7 @@ impl Tasks {
     }
 
     /// Returns a list to which each run that is dropped from now on is added, as long as the list lives.
-    fn hear(&self, of: Option<u64>) -> Arc<StateMutex<Vec<UnfinishedRun>>> {
+    fn hear(&self, of: Option<u64>) -> Arc<Mutex<Vec<UnfinishedRun>>> {
         let heard = Arc::default();
         let dropped = Arc::downgrade(&heard);
         let mut runs = self.runs.lock();
@@ -215,7 +216,7 @@ impl Tasks {
     /// Reports the runs that were dropped, and those that are still in flight.
     fn report(
         &self,
-        dropped: &StateMutex<Vec<UnfinishedRun>>,
+        dropped: &Mutex<Vec<UnfinishedRun>>,
         concerns: impl Fn(&Running) -> bool,
     ) -> ShutdownReport {
         let runs = self.runs.lock();

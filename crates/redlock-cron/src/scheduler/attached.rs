@@ -10,8 +10,7 @@ use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use crate::{
     SetupError,
-    pulse::{Alarm, JobAlarm, Jobs},
-    state_mutex::StateMutex,
+    scheduler::pulse::{Alarm, JobAlarm, Jobs},
 };
 
 /// The application's scheduler, and the alarm on it once it was set.
@@ -113,7 +112,7 @@ fn address(scheduler: &JobScheduler) -> usize {
 }
 
 /// The addresses of what all handles of a tokio-cron-scheduler share, of those that are used.
-static ATTACHED: StateMutex<Vec<usize>> = StateMutex::new(Vec::new());
+static ATTACHED: parking_lot::Mutex<Vec<usize>> = parking_lot::Mutex::new(Vec::new());
 
 /// Returns whether tokio-cron-scheduler was started.
 async fn is_running(scheduler: &JobScheduler) -> bool {

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::select;
 
 use super::singleton_scheduler::SingletonScheduler;
-use crate::{ControlError, TickReport, clock::Driven, pulse::Jobs, replica::Replica};
+use crate::{ControlError, TickReport, clock::Driven, replica::Replica, scheduler::pulse::Jobs};
 
 impl SingletonScheduler {
     /// Lets time pass until this replica has dealt with the next tick of the job, and returns this replica's report of

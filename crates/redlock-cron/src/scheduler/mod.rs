@@ -10,13 +10,14 @@ mod attached;
 mod by_clock;
 mod by_hand;
 mod ending;
+pub(crate) mod pulse;
 
 use std::sync::Arc;
 
 pub use self::{builder::SingletonSchedulerBuilder, singleton_scheduler::SingletonScheduler};
-#[cfg(feature = "metrics")]
-use crate::pulse::Jobs;
 use crate::replica::Replica;
+#[cfg(feature = "metrics")]
+use crate::scheduler::pulse::Jobs;
 
 /// The part that all handles of a scheduler share: its drop ends the scheduler.
 struct LastHandle {

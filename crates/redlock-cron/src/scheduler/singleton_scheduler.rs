@@ -7,8 +7,8 @@ use super::LastHandle;
 use super::attached::Attached;
 use crate::{
     ControlError, SetupError, ShutdownReport, SingletonJob,
-    pulse::{Jobs, Waker, watch},
     replica::Replica,
+    scheduler::pulse::{Jobs, Waker, watch},
     tick::JobRunner,
 };
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use super::{logged::Logged, *};
 use crate::{
     Missed, Overlap, Trigger,
-    pulse::{Jobs, Waker, watch},
+    scheduler::pulse::{Jobs, Waker, watch},
 };
 use tracing::Level;
 

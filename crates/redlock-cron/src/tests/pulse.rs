@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use super::{logged::Logged, *};
 use crate::{
     SingletonScheduler, TickReport,
-    pulse::{Alarm, JobAlarm, Jobs, Waker, watch},
+    scheduler::pulse::{Alarm, JobAlarm, Jobs, Waker, watch},
 };
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},

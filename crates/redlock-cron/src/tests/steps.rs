@@ -12,8 +12,8 @@ use crate::{
     Delivery, Missed, PastRun, Trigger,
     clock::to_tick,
     job::series::{MANUAL, PAUSES},
-    pulse::Jobs,
     replica::{ClaimRequest, Tasks},
+    scheduler::pulse::Jobs,
     tick::{PAUSED, RESUMED, Start, pause_at, unless_forbidden},
 };
 

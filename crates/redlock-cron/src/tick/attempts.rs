@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use redlock_core::{JobRecord, RunRecord};
 use tokio::time::Instant;
 
 use super::ledger::runs_of;
-use crate::{Outcome, record::end_of, state_mutex::StateMutex};
+use crate::{Outcome, record::end_of};
 
 /// The numbers of a tick's runs that did not end by themselves.
 #[derive(Default)]
@@ -43,7 +44,7 @@ fn is_by_a_shutdown(ended: &str) -> bool {
 
 /// The run after which this replica pauses, and until when.
 #[derive(Debug, Default)]
-pub(crate) struct Backoff(StateMutex<Option<Pause>>);
+pub(crate) struct Backoff(Mutex<Option<Pause>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Pause {

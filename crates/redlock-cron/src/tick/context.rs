@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::IANA_TZDB_VERSION;
+use parking_lot::Mutex;
 use redlock_core::{
     Claim, JobRecord, JobState, Redlock, RunRecord, Series, Slots, Tick, ledger::undone_before,
 };
@@ -17,7 +18,6 @@ use crate::{
     record::{ExpectationLooks, Journal, OwnRegistration, guarded},
     replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
-    state_mutex::StateMutex,
 };
 
 /// One job on one replica, as it was added.
@@ -44,9 +44,9 @@ pub(crate) struct JobContext {
 /// The requests for runs of all replicas that this replica has seen.
 #[derive(Default)]
 pub(crate) struct Requests {
-    newest: StateMutex<Option<Tick>>,
+    newest: Mutex<Option<Tick>>,
     /// Those on which it has not begun to decide.
-    undecided: StateMutex<BTreeSet<DateTime<Utc>>>,
+    undecided: Mutex<BTreeSet<DateTime<Utc>>>,
     /// Held while it is decided on one of them.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
@@ -361,7 +361,10 @@ impl JobContext {
             !self.fingerprint.is_same(run.fingerprint) && age <= within
         };
         match state.runs.iter().find(is_other) {
-            Some(run) => Err(SetupError::disagreement(run, within)),
+            Some(run) => {
+                let tick = to_instant(run.tick).to_string();
+                Err(SetupError::disagreement(run, &tick, within))
+            }
             None => Ok(()),
         }
     }

@@ -12,14 +12,14 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use redlock_core::Tick;
 
 use super::random_up_to;
-use crate::state_mutex::StateMutex;
 
 /// The replicas that won the last ticks of a job, as far as this replica knows.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(StateMutex<BTreeMap<Tick, String>>);
+pub(crate) struct Turns(Mutex<BTreeMap<Tick, String>>);
 
 impl Turns {
     /// Notes the replica that won a tick.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use redlock_core::{JobRecord, Series, Tick};
 
 use super::{
@@ -10,11 +11,11 @@ use super::{
     ledger::{first_of_newest, runs_by_hand},
     missed::covered,
 };
-use crate::{clock::to_instant, job::is_made_up, state_mutex::StateMutex};
+use crate::{clock::to_instant, job::is_made_up};
 
 /// The run that went on when this replica got the job, as long as no later one is known.
 #[derive(Debug, Default)]
-pub(super) struct OpenRun(StateMutex<Option<OpenRunKey>>);
+pub(super) struct OpenRun(Mutex<Option<OpenRunKey>>);
 
 /// The run that went on when this replica got the job.
 #[derive(Clone, Copy, Debug)]

@@ -3,29 +3,30 @@
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
 
 use super::{context::JobContext, due_ticks::Progress, run_before_start::OpenRun};
-use crate::{Missed, Overlap, clock::lag, schedule::Schedule, state_mutex::StateMutex};
+use crate::{Missed, Overlap, clock::lag, schedule::Schedule};
 
 /// The ticks of a job on this replica.
 pub(crate) struct JobTicks {
-    pub(crate) progress: StateMutex<Progress>,
+    pub(crate) progress: Mutex<Progress>,
     undecided: Arc<UndecidedTicks>,
     pub(crate) backlog: TickBacklog,
     pub(super) open_run: OpenRun,
     /// The missed tick that is made up for, up to the newest of the ticks after it that were skipped.
-    stands_for: StateMutex<Option<RangeInclusive<DateTime<Utc>>>>,
+    stands_for: Mutex<Option<RangeInclusive<DateTime<Utc>>>>,
 }
 
 impl JobTicks {
     /// Begins with the ticks after `now`.
     pub(super) fn new(now: DateTime<Utc>, schedule: &Schedule) -> Self {
         Self {
-            progress: StateMutex::new(Progress::from(now, schedule)),
+            progress: Mutex::new(Progress::from(now, schedule)),
             undecided: Arc::default(),
             backlog: TickBacklog::default(),
             open_run: OpenRun::default(),
-            stands_for: StateMutex::default(),
+            stands_for: Mutex::default(),
         }
     }
 
@@ -121,7 +122,7 @@ pub(crate) struct UndecidedTick {
 
 /// The ticks of a job that are undecided.
 #[derive(Debug, Default)]
-pub(super) struct UndecidedTicks(StateMutex<Vec<DateTime<Utc>>>);
+pub(super) struct UndecidedTicks(Mutex<Vec<DateTime<Utc>>>);
 
 impl UndecidedTicks {
     /// Returns the newest instant before all undecided ticks and `next`, but `latest` at most.
@@ -156,7 +157,7 @@ impl Drop for UndecidedTick {
 /// No task may begin to work on them before it is [opened](Self::open).
 #[derive(Debug, Default)]
 pub(crate) struct TickBacklog {
-    state: StateMutex<BacklogState>,
+    state: Mutex<BacklogState>,
     /// Held while a task looks for ticks to add, so that no tick is started before an older one is known.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }

@@ -13,18 +13,19 @@ use redlock_core::Tick;
 use tokio::time::{Instant, sleep};
 
 #[cfg(feature = "tokio-cron-scheduler")]
+use parking_lot::Mutex;
+
 use crate::clock::lag;
 use crate::{
     control::answer_bell,
     replica::Replica,
-    state_mutex::StateMutex,
     tick::{JobRunner, random_up_to},
 };
 
 /// The jobs of a scheduler by name, and when they were woken up.
 pub(crate) struct Jobs {
     replica: Arc<Replica>,
-    state: StateMutex<JobsState>,
+    state: Mutex<JobsState>,
     bell: Arc<Bell>,
     is_registering: Arc<AtomicBool>,
 }
@@ -42,7 +43,7 @@ struct JobsState {
 impl Jobs {
     /// Makes room for jobs, whose alarm is set now.
     pub(crate) fn new(replica: Arc<Replica>) -> Self {
-        let state = StateMutex::new(JobsState {
+        let state = Mutex::new(JobsState {
             by_name: BTreeMap::new(),
             #[cfg(feature = "tokio-cron-scheduler")]
             alarm: Instant::now(),
@@ -213,7 +214,7 @@ impl Jobs {
 
 /// The looks of this replica for requests for runs, which ring the bell of its namespace.
 #[derive(Default)]
-struct Bell(StateMutex<BellState>);
+struct Bell(Mutex<BellState>);
 
 #[derive(Default)]
 struct BellState {
