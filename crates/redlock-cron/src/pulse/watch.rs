@@ -40,7 +40,7 @@ pub(crate) async fn watch(mut waker: Waker, replica: Arc<Replica>, jobs: Weak<Jo
         replica.look_at_clocks().await;
         let Some(jobs) = jobs.upgrade() else { return };
         was_clock_wrong = warn_of_clock(&replica, was_clock_wrong);
-        let has_time_jumped = replica.has_time_jumped();
+        let has_time_jumped = replica.take_time_jump();
         if has_time_jumped {
             jobs.clock_was_set();
         }

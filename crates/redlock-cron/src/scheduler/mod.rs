@@ -9,7 +9,7 @@ mod attached;
 #[cfg(feature = "test-util")]
 mod by_clock;
 mod by_hand;
-mod ending;
+mod shutdown;
 
 use std::sync::Arc;
 
@@ -29,6 +29,6 @@ impl Drop for LastHandle {
     fn drop(&mut self) {
         self.replica.tasks.abandon();
         #[cfg(feature = "metrics")]
-        self.jobs.tell_next();
+        self.jobs.measure_next();
     }
 }

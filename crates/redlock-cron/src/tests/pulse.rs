@@ -38,7 +38,7 @@ async fn jobs_are_woken_up_when_the_clock_was_a_year_ahead_and_is_set_right() {
     clock.0.store(YEAR, Relaxed);
     let (tell, mut reports) = unbounded_channel();
     let hook = move |report: &TickReport| drop(tell.send(report.clone()));
-    let observer = Observer::new(Some(Box::new(hook)));
+    let observer = Reporter::new(Some(Box::new(hook)));
     let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
     let of_replica = Arc::new(clock.clone());
     let replica = Replica::new(redlock, "tests", None, observer, of_replica, None).unwrap();

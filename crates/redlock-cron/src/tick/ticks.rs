@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{context::JobContext, due_ticks::Progress, run_before_start::OpenRun};
+use super::{context::JobContext, due_ticks::DueTicks, run_before_start::OpenRun};
 use crate::{Missed, Overlap, clock::lag, schedule::Schedule, state_mutex::StateMutex};
 
 /// The ticks of a job on this replica.
 pub(crate) struct JobTicks {
-    pub(crate) progress: StateMutex<Progress>,
+    pub(crate) progress: StateMutex<DueTicks>,
     undecided: Arc<UndecidedTicks>,
     pub(crate) backlog: TickBacklog,
     pub(super) open_run: OpenRun,
@@ -21,7 +21,7 @@ impl JobTicks {
     /// Begins with the ticks after `now`.
     pub(super) fn new(now: DateTime<Utc>, schedule: &Schedule) -> Self {
         Self {
-            progress: StateMutex::new(Progress::from(now, schedule)),
+            progress: StateMutex::new(DueTicks::from(now, schedule)),
             undecided: Arc::default(),
             backlog: TickBacklog::default(),
             open_run: OpenRun::default(),
