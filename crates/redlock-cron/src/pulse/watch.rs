@@ -14,7 +14,7 @@ use tokio::{
 };
 
 #[cfg(feature = "tokio-cron-scheduler")]
-use super::alarm::Alarm;
+use super::alarm::WatchedAlarm;
 use super::jobs::Jobs;
 use crate::{clock::LONGEST_AHEAD, replica::Replica};
 
@@ -24,7 +24,7 @@ pub(crate) enum Waker {
     Timer,
     /// A job on the application's tokio-cron-scheduler.
     #[cfg(feature = "tokio-cron-scheduler")]
-    Alarm(Alarm),
+    Alarm(WatchedAlarm),
 }
 
 /// Looks at the clocks and wakes jobs up every second, until nothing may be started any more.

@@ -10,7 +10,7 @@ use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use crate::{
     SetupError,
-    pulse::{Alarm, JobAlarm, Jobs},
+    pulse::{JobAlarm, Jobs, WatchedAlarm},
     state_mutex::StateMutex,
 };
 
@@ -33,7 +33,7 @@ impl Attached {
         &self,
         jobs: &Arc<Jobs>,
         is_started: bool,
-    ) -> Result<Alarm, SetupError> {
+    ) -> Result<WatchedAlarm, SetupError> {
         let refused = |why| move |error| SetupError::scheduler(why, error);
         let scheduler = &self.scheduler;
         if is_shut_down(scheduler).await {
@@ -62,7 +62,7 @@ impl Attached {
             started.map_err(refused("it did not start"))?;
         }
         jobs.alarm_was_set();
-        Ok(Alarm::new(alarm))
+        Ok(WatchedAlarm::new(alarm))
     }
 
     /// Shuts tokio-cron-scheduler down, and the application's shutdown handler with it, which nothing bounds.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use super::{logged::Logged, *};
 use crate::{
     SingletonScheduler, TickReport,
-    pulse::{Alarm, JobAlarm, Jobs, Waker, watch},
+    pulse::{JobAlarm, Jobs, Waker, WatchedAlarm, watch},
 };
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
@@ -84,7 +84,7 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let (errors, _guard) = Logged::at(Level::ERROR);
     let weak = Arc::downgrade(&jobs);
     replica.tasks.spawn(watch(
-        Waker::Alarm(Alarm::new(alarm)),
+        Waker::Alarm(WatchedAlarm::new(alarm)),
         Arc::clone(&replica),
         weak,
     ));
