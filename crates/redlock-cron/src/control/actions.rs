@@ -25,7 +25,7 @@ use crate::{
 
 /// A command of an operator about a job, whose moment the nodes remember.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Command {
+pub(crate) enum OperatorCommand {
     /// Keeps all replicas from starting the job.
     Pause,
     /// Lets all replicas start the job.
@@ -36,7 +36,7 @@ pub(crate) enum Command {
     CancelBackfill,
 }
 
-impl Command {
+impl OperatorCommand {
     /// Returns the series of its moments, the number and the word of their records, and its verb in the log of actions.
     fn parts(self) -> (Series, u64, &'static str, &'static str) {
         match self {
@@ -85,7 +85,7 @@ impl JobRunner {
     /// Carries the command out, with the operator's name, a reason, and the end of a pause.
     pub(crate) async fn command(
         &self,
-        command: Command,
+        command: OperatorCommand,
         action: &Action,
     ) -> Result<(), ControlError> {
         let (job, claims) = (&self.job, &self.job.replica.claims);

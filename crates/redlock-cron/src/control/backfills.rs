@@ -236,7 +236,7 @@ impl JobRunner {
                 && newest.tick == own
                 && newest.fingerprint != number
             {
-                self.say_other_schedule(moment, newest);
+                self.log_other_schedule(moment, newest);
                 return Ok(BackfillPlan::default());
             }
             match step {
@@ -317,7 +317,7 @@ impl JobRunner {
                 });
             }
             if let Some(other) = other_tick(claimed, moment, ticks) {
-                self.say_other_schedule(moment, other);
+                self.log_other_schedule(moment, other);
                 let why = "the schedule of another replica has other ticks";
                 return Err(Refusal::new(Outcome::NotWinner, why));
             }
@@ -413,12 +413,12 @@ impl JobRunner {
                 return Ok(None);
             }
         };
-        let is_used_up = self.is_used_up(tick, settled).await;
+        let use_up = self.use_up(tick, settled).await;
         // Under the lock of the tick's run, so that no run of the tick ends after this.
         let lines = job.record().await.as_ref().map(lines_of_ticks);
         let has_ended_well = lines
             .map(|lines| to_tick(tick).is_some_and(|tick| ledger::has_ended_well(lines, tick)));
-        let word = match BackfillDecision::of(runs, is_used_up, has_ended_well) {
+        let word = match BackfillDecision::of(runs, use_up, has_ended_well) {
             BackfillDecision::AlreadyWell => Some(ALREADY_OK),
             BackfillDecision::Unstarted => Some(RunRecord::UNSTARTED),
             BackfillDecision::Start => None,
@@ -431,7 +431,7 @@ impl JobRunner {
     }
 
     /// Sees to it that no replica starts the tick as one that was due or missed; returns whether that is sure.
-    async fn is_used_up(self: &Arc<Self>, tick: DateTime<Utc>, settled: Option<Tick>) -> bool {
+    async fn use_up(self: &Arc<Self>, tick: DateTime<Utc>, settled: Option<Tick>) -> bool {
         let job = &self.job;
         let Some(state) = job.read(Series::TICKS).await else {
             return false;
@@ -452,7 +452,7 @@ impl JobRunner {
         match job.replica.claims.claim(ask).await {
             Ok(won) => {
                 // Those before it can no longer be claimed, and the next claim does not see them.
-                self.tell_missed(won.claim.last(), tick).await;
+                self.report_missed(won.claim.last(), tick).await;
                 job.finish(won.claim, USED_UP).await;
                 true
             }
@@ -465,7 +465,7 @@ impl JobRunner {
         }
     }
 
-    fn say_other_schedule(&self, moment: DateTime<Utc>, record: &RunRecord) {
+    fn log_other_schedule(&self, moment: DateTime<Utc>, record: &RunRecord) {
         tracing::warn!(
             target: crate::TARGET, job = &**self.job.id.name(), backfill = moment.to_string(), replica = %record.replica,
             "a replica with another schedule has begun this backfill, which is left to it"

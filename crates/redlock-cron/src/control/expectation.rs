@@ -43,7 +43,7 @@ impl JobRunner {
         #[cfg(feature = "metrics")]
         {
             let (observer, job) = (&self.job.replica.observer, self.job.id.name());
-            observer.measure(|meter| meter.tell_overdue(job, concluded.is_overdue()));
+            observer.measure(|meter| meter.measure_overdue(job, concluded.is_overdue()));
         }
         match concluded {
             Conclusion::Until(end) => {

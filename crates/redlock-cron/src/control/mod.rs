@@ -13,7 +13,7 @@ mod requests;
 
 #[cfg(test)]
 pub(crate) use self::inspect::newest_first;
-pub(crate) use self::{actions::Command, requests::answer_bell};
+pub(crate) use self::{actions::OperatorCommand, requests::answer_bell};
 pub use self::{
     backfills::BACKFILL_LIFETIME,
     error::{ControlError, ControlErrorKind},

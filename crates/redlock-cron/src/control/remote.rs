@@ -5,10 +5,10 @@ use redlock_core::{AcquireErrorKind, Forgotten, Redlock, ResourceKey};
 
 use super::{
     ControlError,
-    actions::Command,
+    actions::OperatorCommand,
     backfills::BackfillRange,
     inspect,
-    requests::{Request, request},
+    requests::{RequestKind, request},
 };
 use crate::{
     Action, InUse, SetupError,
@@ -82,7 +82,7 @@ pub async fn pause_with(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    command(redlock, namespace, name, Command::Pause, action).await
+    command(redlock, namespace, name, OperatorCommand::Pause, action).await
 }
 
 /// Lets all replicas start a job again, from the next tick on, without adding it to a scheduler.
@@ -139,7 +139,7 @@ pub async fn resume_with(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    command(redlock, namespace, name, Command::Resume, action).await
+    command(redlock, namespace, name, OperatorCommand::Resume, action).await
 }
 
 /// Asks the runs of a job that go on to end, on whichever replica they are.
@@ -175,7 +175,7 @@ pub async fn stop(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    command(redlock, namespace, name, Command::Stop, action).await
+    command(redlock, namespace, name, OperatorCommand::Stop, action).await
 }
 
 /// Ends the [backfill](request_backfill) of a job: no further tick of it is started.
@@ -207,14 +207,21 @@ pub async fn cancel_backfill(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    command(redlock, namespace, name, Command::CancelBackfill, action).await
+    command(
+        redlock,
+        namespace,
+        name,
+        OperatorCommand::CancelBackfill,
+        action,
+    )
+    .await
 }
 
 async fn command(
     redlock: &Redlock,
     namespace: &str,
     name: &str,
-    command: Command,
+    command: OperatorCommand,
     action: &Action,
 ) -> Result<(), ControlError> {
     let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
@@ -283,7 +290,7 @@ pub async fn request_run(
     name: &str,
 ) -> Result<DateTime<Utc>, ControlError> {
     let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
-    request(&claims(redlock), &id, redlock.ttl(), Request::Run).await
+    request(&claims(redlock), &id, redlock.ttl(), RequestKind::Run).await
 }
 
 /// Asks all replicas to run the ticks of a job from `from` to `to` again, or for the first time, for example after an
@@ -455,7 +462,7 @@ async fn request_range(
         return Err(ControlError::invalid_range(name, why));
     }
     claims.replica = range.to_string();
-    request(&claims, &id, redlock.ttl(), Request::Backfill).await
+    request(&claims, &id, redlock.ttl(), RequestKind::Backfill).await
 }
 
 /// Returns the claims of a process that runs no jobs.

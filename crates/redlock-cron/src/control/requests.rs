@@ -42,9 +42,9 @@ pub(super) async fn request(
     claims: &Claims,
     id: &JobId,
     ttl: Duration,
-    request: Request,
+    request: RequestKind,
 ) -> Result<DateTime<Utc>, ControlError> {
-    if request == Request::Run {
+    if request == RequestKind::Run {
         let waiting = waiting(claims, id).await;
         if waiting >= MOST_WAITING {
             return Err(ControlError::too_many_requests(id.name(), waiting));
@@ -79,7 +79,7 @@ async fn waiting(claims: &Claims, id: &JobId) -> usize {
     let now = claims.clock.now() - claims.ahead().await.unwrap_or_default();
     let may_start = |run: &&RunRecord| {
         let is_new = lag(to_instant(run.tick), now) <= REQUEST_LIFETIME;
-        is_new && Request::of(run) == Some(Request::Run)
+        is_new && RequestKind::of(run) == Some(RequestKind::Run)
     };
     let asked = asked.runs.iter().filter(may_start).map(|run| run.tick);
     undecided(asked, decided.watermark).count()
@@ -96,13 +96,13 @@ async fn claim_moment(
     id: &JobId,
     series: Option<Series>,
     ttl: Duration,
-    request: Request,
+    request: RequestKind,
 ) -> Result<DateTime<Utc>, Refusal> {
     let ask = |now: DateTime<Utc>| {
         let moment = match request {
-            Request::Run => now,
+            RequestKind::Run => now,
             // The moments after it are those of its ticks.
-            Request::Backfill => (now + WHOLE).trunc_subsecs(0),
+            RequestKind::Backfill => (now + WHOLE).trunc_subsecs(0),
         };
         let terms = (request.number(), ttl);
         match series {
@@ -117,13 +117,13 @@ async fn claim_moment(
     Ok(moment)
 }
 
-/// Lets the jobs look for requests for which the bell of their namespace was rung after the moment `heard`.
+/// Lets the jobs look for requests for which the bell of their namespace was rung after the moment `found`.
 ///
 /// Returns the newest moment of the bell; `None` if it was never rung, or too few nodes have answered all that was asked.
 pub(crate) async fn answer_bell(
     claims: &Claims,
     key: ResourceKey,
-    heard: Option<Tick>,
+    found: Option<Tick>,
     jobs: &[Arc<JobRunner>],
 ) -> Option<Tick> {
     let record = claims.record(key).await?;
@@ -132,7 +132,7 @@ pub(crate) async fn answer_bell(
     let new: Vec<_> = bell
         .runs
         .iter()
-        .filter(|rung| Some(rung.tick) > heard)
+        .filter(|rung| Some(rung.tick) > found)
         .collect();
     // Those before them may be forgotten.
     let is_whole = new.len() < bell.runs.len() || bell.runs.len() < JobState::MOST;
@@ -159,16 +159,16 @@ impl JobRunner {
         for run in state.runs.iter().rev() {
             let moment = to_instant(run.tick);
             let age = lag(moment, self.job.nodes_now());
-            match Request::of(run) {
-                Some(Request::Run)
-                    if age <= REQUEST_LIFETIME && self.job.requests.is_new(run.tick) =>
+            match RequestKind::of(run) {
+                Some(RequestKind::Run)
+                    if age <= REQUEST_LIFETIME && self.job.requests.note_new(run.tick) =>
                 {
                     self.job.requests.add(moment);
                     let task = Arc::clone(self).run_on_request();
                     self.job.replica.tasks.spawn(task);
                 }
-                Some(Request::Backfill)
-                    if age <= BACKFILL_LIFETIME && self.job.requests.is_new(run.tick) =>
+                Some(RequestKind::Backfill)
+                    if age <= BACKFILL_LIFETIME && self.job.requests.note_new(run.tick) =>
                 {
                     if let Some(range) = BackfillRange::of(run.replica.as_str()) {
                         let task = Arc::clone(self).backfill(moment, range);
@@ -298,14 +298,14 @@ impl JobRunner {
 
 /// What is requested of all replicas.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Request {
+pub(super) enum RequestKind {
     /// A run.
     Run,
     /// The ticks of a range, which stands in place of the replica's name.
     Backfill,
 }
 
-impl Request {
+impl RequestKind {
     /// Returns the number for a record in place of a configuration.
     const fn number(self) -> u64 {
         match self {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{settings::JobSettings, singleton_job::boxed};
 use crate::{
     BoxError, Delivery, Missed, OnLost, Overlap, Run, SetupError, SingletonJob, Tries,
-    schedule::Plan,
+    schedule::ScheduleSource,
 };
 
 /// A job as data, which serde reads from a configuration file, a database or a message.
@@ -142,8 +142,8 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
     {
         let plan = self.plan().map_err(|error| error.of_job(&self.name))?;
         let missed = match plan {
-            Plan::Once(_) => Missed::Latest,
-            Plan::Cron { .. } | Plan::Every(_) => Missed::default(),
+            ScheduleSource::Once(_) => Missed::Latest,
+            ScheduleSource::Cron { .. } | ScheduleSource::Every(_) => Missed::default(),
         };
         let payload = Arc::new(self.payload);
         Ok(SingletonJob {
@@ -169,11 +169,11 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
         })
     }
 
-    fn plan(&self) -> Result<Plan, SetupError> {
+    fn plan(&self) -> Result<ScheduleSource, SetupError> {
         let contradiction = |field, message| Err(SetupError::contradiction(field, message));
         match (&self.cron, self.every, self.at) {
             (Some(pattern), None, None) => match &self.zone {
-                Some(zone) => Ok(Plan::Cron {
+                Some(zone) => Ok(ScheduleSource::Cron {
                     pattern: pattern.clone(),
                     zone: zone.clone().into(),
                 }),
@@ -182,8 +182,8 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
             (None, _, _) if self.zone.is_some() => {
                 contradiction("zone", "it says nothing without `cron`")
             }
-            (None, Some(interval), None) => Ok(Plan::Every(interval)),
-            (None, None, Some(instant)) => Ok(Plan::Once(instant)),
+            (None, Some(interval), None) => Ok(ScheduleSource::Every(interval)),
+            (None, None, Some(instant)) => Ok(ScheduleSource::Once(instant)),
             _ => contradiction("cron", "a job must have one of `cron`, `every` and `at`"),
         }
     }

@@ -14,7 +14,7 @@ use chrono::{Datelike as _, NaiveDate};
 use sha2::{Digest, Sha256};
 
 use super::settings::JobSettings;
-use crate::{Missed, OnLost, Overlap, schedule::Plan};
+use crate::{Missed, OnLost, Overlap, schedule::ScheduleSource};
 
 /// A job's configuration in format 1.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) struct Fingerprint {
 impl Fingerprint {
     /// Computes the fingerprint, which is the same on all replicas with the same configuration and zones.
     pub(crate) fn of(
-        plan: &Plan,
+        plan: &ScheduleSource,
         except: &BTreeSet<NaiveDate>,
         settings: &JobSettings<Duration>,
         early: Duration,
@@ -75,7 +75,7 @@ pub(crate) fn is_made_up(number: u64) -> bool {
     number >> 56 == FORMAT && number & MADE_UP != 0
 }
 
-fn schedule(plan: &Plan, except: &BTreeSet<NaiveDate>) -> u64 {
+fn schedule(plan: &ScheduleSource, except: &BTreeSet<NaiveDate>) -> u64 {
     let fields = Fields::default();
     let days = except
         .iter()
@@ -87,7 +87,7 @@ fn schedule(plan: &Plan, except: &BTreeSet<NaiveDate>) -> u64 {
     };
     match plan {
         // Another spelling of the same times is no other schedule: ticks are owed across a release that brings it.
-        Plan::Cron { zone, .. } => {
+        ScheduleSource::Cron { zone, .. } => {
             let times = plan
                 .numbers_of_pattern()
                 .into_iter()
@@ -95,9 +95,11 @@ fn schedule(plan: &Plan, except: &BTreeSet<NaiveDate>) -> u64 {
             let fields = fields.field(1, &times.collect::<Vec<_>>());
             fields.text(2, &zone.to_string()).hash()
         }
-        Plan::Every(interval) => fields.time(3, *interval).hash(),
+        ScheduleSource::Every(interval) => fields.time(3, *interval).hash(),
         // Of which a fraction of a second is dropped.
-        Plan::Once(instant) => fields.number(4, instant.timestamp().cast_unsigned()).hash(),
+        ScheduleSource::Once(instant) => {
+            fields.number(4, instant.timestamp().cast_unsigned()).hash()
+        }
     }
 }
 
@@ -218,14 +220,14 @@ mod tests {
 
     type Settings = JobSettings<Option<Duration>>;
 
-    fn cron(pattern: &str, zone: Tz) -> Plan {
-        Plan::Cron {
+    fn cron(pattern: &str, zone: Tz) -> ScheduleSource {
+        ScheduleSource::Cron {
             pattern: pattern.into(),
             zone: zone.into(),
         }
     }
 
-    async fn fingerprint(plan: &Plan, settings: &Settings) -> Fingerprint {
+    async fn fingerprint(plan: &ScheduleSource, settings: &Settings) -> Fingerprint {
         let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
         let schedule = plan.schedule().unwrap();
         let settings = settings.in_force(&schedule, &redlock).unwrap();
@@ -297,8 +299,12 @@ mod tests {
     #[tokio::test]
     async fn whatever_differs_is_another() {
         let mut seen = HashSet::new();
-        let once = |second| Plan::Once(DateTime::from_timestamp(second, 0).unwrap());
-        let mut plans = vec![Plan::Every(Duration::from_secs(60)), once(60), once(61)];
+        let once = |second| ScheduleSource::Once(DateTime::from_timestamp(second, 0).unwrap());
+        let mut plans = vec![
+            ScheduleSource::Every(Duration::from_secs(60)),
+            once(60),
+            once(61),
+        ];
         for pattern in ["0 0 2 * * *", "0 0 3 * * *"] {
             plans.extend([Tz::UTC, Tz::Europe__Berlin].map(|zone| cron(pattern, zone)));
         }
@@ -389,7 +395,7 @@ mod tests {
     async fn the_encoding_is_the_one_that_other_versions_read() {
         let berlin = cron("0 0 2 * * *", Tz::Europe__Berlin);
         let berlin = fingerprint(&berlin, &Settings::default()).await;
-        let every = Plan::Every(Duration::from_secs(60));
+        let every = ScheduleSource::Every(Duration::from_secs(60));
         let settings = Settings {
             max_runtime: Some(Duration::from_secs(9)),
             spread: Some(Duration::ZERO),
@@ -400,7 +406,7 @@ mod tests {
             tries,
             ..Settings::default()
         };
-        let once = Plan::Once("2026-12-24T18:00:00Z".parse().unwrap());
+        let once = ScheduleSource::Once("2026-12-24T18:00:00Z".parse().unwrap());
         let numbers = [
             berlin.number(),
             fingerprint(&every, &settings).await.number(),

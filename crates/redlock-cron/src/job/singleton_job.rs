@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::settings::JobSettings;
-use crate::{Missed, Run, Schedule, SetupError, Zone, schedule::Plan};
+use crate::{Missed, Run, Schedule, SetupError, Zone, schedule::ScheduleSource};
 
 /// A cron job of which each tick is started on one replica.
 ///
@@ -52,7 +52,7 @@ use crate::{Missed, Run, Schedule, SetupError, Zone, schedule::Plan};
 #[must_use = "a job does nothing until it is added to a scheduler"]
 pub struct SingletonJob {
     pub(crate) name: String,
-    pub(crate) plan: Plan,
+    pub(crate) plan: ScheduleSource,
     /// The days that are left out of it.
     pub(crate) except: BTreeSet<NaiveDate>,
     pub(crate) settings: JobSettings<Option<Duration>>,
@@ -112,7 +112,11 @@ impl SingletonJob {
         E: Into<BoxError>,
     {
         let (pattern, zone) = (pattern.into(), zone.into());
-        Self::new(name.into(), Plan::Cron { pattern, zone }, boxed(work))
+        Self::new(
+            name.into(),
+            ScheduleSource::Cron { pattern, zone },
+            boxed(work),
+        )
     }
 
     /// Makes a job that is due at every multiple of `interval` since the Unix epoch, whenever the job was added.
@@ -146,7 +150,7 @@ impl SingletonJob {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        Self::new(name.into(), Plan::Every(interval), boxed(work))
+        Self::new(name.into(), ScheduleSource::Every(interval), boxed(work))
     }
 
     /// Makes a job that is due once, at `instant`.
@@ -176,7 +180,7 @@ impl SingletonJob {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        let job = Self::new(name.into(), Plan::Once(instant), boxed(work));
+        let job = Self::new(name.into(), ScheduleSource::Once(instant), boxed(work));
         job.missed(Missed::Latest)
     }
 
@@ -201,7 +205,7 @@ impl SingletonJob {
         Ok(self.plan.schedule()?.except(self.except.iter().copied()))
     }
 
-    fn new(name: String, plan: Plan, work: Work) -> Self {
+    fn new(name: String, plan: ScheduleSource, work: Work) -> Self {
         Self {
             name,
             plan,

@@ -98,14 +98,14 @@ impl JobMeter {
     }
 
     /// Sets the metric of the next tick; `None` if there is none, or none for this replica.
-    pub(crate) fn tell_next(&self, job: &Arc<str>, next: Option<DateTime<Utc>>) {
+    pub(crate) fn measure_next(&self, job: &Arc<str>, next: Option<DateTime<Utc>>) {
         let at = next.map_or(f64::NAN, |next| next.timestamp_millis() as f64 / 1e3);
         let labels = self.labels(job);
         gauge!("redlock_job_next_tick_timestamp_seconds", &labels).set(at);
     }
 
     /// Sets the metric of the dead-man's switch.
-    pub(crate) fn tell_overdue(&self, job: &Arc<str>, is_overdue: bool) {
+    pub(crate) fn measure_overdue(&self, job: &Arc<str>, is_overdue: bool) {
         let labels = self.labels(job);
         gauge!("redlock_job_overdue", &labels).set(f64::from(u8::from(is_overdue)));
     }

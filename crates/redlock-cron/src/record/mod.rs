@@ -6,11 +6,11 @@ mod expectation;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
-mod observer;
 mod outcome;
 mod past_run;
 mod registration;
 mod report;
+mod reporter;
 mod status;
 
 #[cfg(feature = "metrics")]
@@ -19,11 +19,11 @@ pub(crate) use self::{
     action::operator_of,
     backfill::{ALREADY_OK, BackfillEntry, CANCELLED, USED_UP, is_cancelled, moment_of_tick},
     expectation::{Conclusion, ExpectationLooks, KeptRuns, SwitchState, ended_at},
-    observer::{Observer, OutcomeHook, StartHook, guarded},
     outcome::{cut_short_outcomes, end_of, is_outcome},
     past_run::{is_unstarted, line_of},
     registration::{OwnRegistration, REGISTERED},
     report::Measured,
+    reporter::{OutcomeHook, Reporter, StartHook, guarded},
     status::Journal,
 };
 pub use self::{

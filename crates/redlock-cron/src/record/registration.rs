@@ -15,7 +15,7 @@ use crate::{
     Delivery, Missed, Overlap, Schedule,
     clock::{lag, to_instant, written},
     job::{Fingerprint, JobSettings},
-    schedule::Plan,
+    schedule::ScheduleSource,
 };
 
 /// The registration of a job, as the nodes remember it: its schedulers make it at their start and once a day.
@@ -180,7 +180,7 @@ pub(crate) struct OwnRegistration {
 
 impl OwnRegistration {
     pub(crate) fn new(
-        plan: &Plan,
+        plan: &ScheduleSource,
         except: &BTreeSet<NaiveDate>,
         settings: &JobSettings<Duration>,
     ) -> Self {
@@ -205,11 +205,15 @@ impl OwnRegistration {
     }
 }
 
-fn text(plan: &Plan, except: &BTreeSet<NaiveDate>, settings: &JobSettings<Duration>) -> String {
+fn text(
+    plan: &ScheduleSource,
+    except: &BTreeSet<NaiveDate>,
+    settings: &JobSettings<Duration>,
+) -> String {
     let schedule = match plan {
-        Plan::Cron { pattern, zone } => format!("{pattern}{DIVIDER}{zone}"),
-        Plan::Every(interval) => format!("every {} s", interval.as_secs()),
-        Plan::Once(instant) => format!("once {}", written(*instant)),
+        ScheduleSource::Cron { pattern, zone } => format!("{pattern}{DIVIDER}{zone}"),
+        ScheduleSource::Every(interval) => format!("every {} s", interval.as_secs()),
+        ScheduleSource::Once(instant) => format!("once {}", written(*instant)),
     };
     let overlap = match settings.overlap {
         Overlap::Skip => "skip".to_owned(),
@@ -271,7 +275,7 @@ mod tests {
     }
 
     /// Returns the text of a job with this schedule, but for some days from Christmas on.
-    async fn text_of(plan: &Plan, days: usize) -> String {
+    async fn text_of(plan: &ScheduleSource, days: usize) -> String {
         let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
         let settings = JobSettings::<Option<Duration>> {
             overlap: Overlap::Wait,
@@ -288,12 +292,12 @@ mod tests {
 
     #[tokio::test]
     async fn the_schedule_that_is_registered_is_read() {
-        let cron = Plan::Cron {
+        let cron = ScheduleSource::Cron {
             pattern: "0 0 9 * * MON-FRI".into(),
             zone: "Europe/Berlin".into(),
         };
-        let every = Plan::Every(Duration::from_secs(300));
-        let once = Plan::Once(at("2027-01-01T00:00:00Z"));
+        let every = ScheduleSource::Every(Duration::from_secs(300));
+        let once = ScheduleSource::Once(at("2027-01-01T00:00:00Z"));
         for (plan, days, pattern, zone, next) in [
             (
                 &cron,
@@ -326,7 +330,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_text_for_which_nodes_have_no_room_is_cut_and_its_schedule_is_not_read() {
-        let cron = Plan::Cron {
+        let cron = ScheduleSource::Cron {
             pattern: "0 0 9 * * *".into(),
             zone: "Europe/Berlin".into(),
         };

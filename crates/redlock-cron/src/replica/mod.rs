@@ -13,19 +13,18 @@ pub(crate) use self::{
     claims::{
         After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, WonClaim, finish, finish_noted, lines,
     },
-    tasks::{Ending, STOP_GRACE, Tasks},
+    tasks::{JobSignals, STOP_GRACE, Tasks},
 };
-
 use parking_lot::Mutex;
 
-use crate::{SetupError, clock::WallClock, job::JobNamespace, record::Observer};
+use crate::{SetupError, clock::WallClock, job::JobNamespace, record::Reporter};
 
 /// The part that the jobs of one scheduler share.
 pub(crate) struct Replica {
     pub(crate) namespace: JobNamespace,
     pub(crate) claims: Claims,
     pub(crate) tasks: Arc<Tasks>,
-    pub(crate) observer: Observer,
+    pub(crate) observer: Reporter,
     pub(crate) clock: Arc<dyn WallClock>,
     nodes_time: Mutex<NodesTime>,
 }
@@ -35,7 +34,7 @@ impl Replica {
         redlock: Redlock,
         namespace: &str,
         name: Option<String>,
-        observer: Observer,
+        observer: Reporter,
         clock: Arc<dyn WallClock>,
         places: Option<usize>,
     ) -> Result<Arc<Self>, SetupError> {
@@ -96,8 +95,8 @@ impl Replica {
             .note(shown.into(), asked, answered, before);
     }
 
-    /// Returns whether the nodes' time has differed from the expected one since the last call.
-    pub(crate) fn has_time_jumped(&self) -> bool {
+    /// Returns whether the nodes' time has differed from the expected one since the last call, and forgets it.
+    pub(crate) fn take_time_jump(&self) -> bool {
         std::mem::take(&mut self.nodes_time.lock().has_jumped)
     }
 }

@@ -63,7 +63,7 @@ impl Runs {
 ///
 /// A job that takes the place of another has the same signals, except `draining`.
 #[derive(Clone)]
-pub(crate) struct Ending {
+pub(crate) struct JobSignals {
     id: u64,
     /// Cancelled when nothing may be started any more.
     pub(crate) draining: CancellationToken,
@@ -89,11 +89,11 @@ impl Tasks {
     }
 
     /// Returns the signals of a job that is added now.
-    pub(crate) fn ending(&self) -> Ending {
+    pub(crate) fn ending(&self) -> JobSignals {
         let mut runs = self.runs.lock();
         let id = runs.next;
         runs.next += 1;
-        Ending {
+        JobSignals {
             id,
             draining: self.draining.child_token(),
             leaving: self.draining.child_token(),
@@ -104,9 +104,9 @@ impl Tasks {
     }
 
     /// Returns the signals of a job that takes the place of another, of which nothing starts any more.
-    pub(crate) fn hand_over(&self, before: &Ending) -> Ending {
+    pub(crate) fn hand_over(&self, before: &JobSignals) -> JobSignals {
         self.close(before);
-        Ending {
+        JobSignals {
             draining: self.draining.child_token(),
             ..before.clone()
         }
@@ -118,7 +118,7 @@ impl Tasks {
         job: &Arc<str>,
         tick: DateTime<Utc>,
         trigger: Trigger,
-        ending: &Ending,
+        ending: &JobSignals,
     ) -> Option<RunInFlight> {
         // Under the lock that `drain` and `close` take: a run that they did not see never starts.
         let mut runs = self.runs.lock();
@@ -182,35 +182,35 @@ impl Tasks {
     pub(crate) async fn shut_down(&self, grace: Duration) -> ShutdownReport {
         self.drain();
         self.tracker.close();
-        let dropped = self.hear(None);
+        let dropped = self.collect_dropped(None);
         wind_down(&self.tracker, &self.stopping, &self.dropping, grace).await;
         self.report(&dropped, |_| true)
     }
 
     /// Starts nothing more of one job.
-    pub(crate) fn close(&self, ending: &Ending) {
+    pub(crate) fn close(&self, ending: &JobSignals) {
         let _runs = self.runs.lock();
         ending.draining.cancel();
     }
 
     /// Waits for the runs of a job in flight up to `grace`, then tells them to stop, and drops them.
-    pub(crate) async fn end(&self, ending: &Ending, grace: Duration) -> ShutdownReport {
+    pub(crate) async fn end(&self, ending: &JobSignals, grace: Duration) -> ShutdownReport {
         self.close(ending);
         ending.leaving.cancel();
         ending.runs.close();
-        let dropped = self.hear(Some(ending.id));
+        let dropped = self.collect_dropped(Some(ending.id));
         wind_down(&ending.runs, &ending.stopping, &ending.dropping, grace).await;
         self.report(&dropped, |running| running.ending == ending.id)
     }
 
     /// Returns a list to which each run that is dropped from now on is added, as long as the list lives.
-    fn hear(&self, of: Option<u64>) -> Arc<Mutex<Vec<UnfinishedRun>>> {
-        let heard = Arc::default();
-        let dropped = Arc::downgrade(&heard);
+    fn collect_dropped(&self, of: Option<u64>) -> Arc<Mutex<Vec<UnfinishedRun>>> {
+        let list = Arc::default();
+        let dropped = Arc::downgrade(&list);
         let mut runs = self.runs.lock();
         runs.ends.retain(|end| end.dropped.strong_count() > 0);
         runs.ends.push(UnderWay { of, dropped });
-        heard
+        list
     }
 
     /// Reports the runs that were dropped, and those that are still in flight.
@@ -227,7 +227,7 @@ impl Tasks {
     }
 }
 
-impl Ending {
+impl JobSignals {
     /// Returns whether nothing may be started any more.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.is_cancelled()

@@ -15,5 +15,5 @@ mod preview;
 mod tests;
 mod walk;
 
-pub(crate) use self::plan::Plan;
+pub(crate) use self::plan::ScheduleSource;
 pub use self::{calendar::Schedule, plan::Zone};

@@ -10,13 +10,13 @@ use crate::SetupError;
 
 /// The schedule of a job as the application gave it.
 #[derive(Clone, Debug)]
-pub(crate) enum Plan {
+pub(crate) enum ScheduleSource {
     Cron { pattern: String, zone: Zone },
     Every(Duration),
     Once(DateTime<Utc>),
 }
 
-impl Plan {
+impl ScheduleSource {
     pub(crate) fn schedule(&self) -> Result<Schedule, SetupError> {
         match self {
             Self::Cron { pattern, zone } => Schedule::parse(pattern, zone.look_up()?),
@@ -37,7 +37,7 @@ impl Plan {
 }
 
 /// The pattern and the zone with the version of its data, the interval, or the instant.
-impl fmt::Display for Plan {
+impl fmt::Display for ScheduleSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cron { pattern, zone } => {

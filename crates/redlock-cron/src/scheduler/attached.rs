@@ -10,7 +10,7 @@ use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use crate::{
     SetupError,
-    scheduler::pulse::{Alarm, JobAlarm, Jobs},
+    scheduler::pulse::{JobAlarm, Jobs, WatchedAlarm},
 };
 
 /// The application's scheduler, and the alarm on it once it was set.
@@ -32,7 +32,7 @@ impl Attached {
         &self,
         jobs: &Arc<Jobs>,
         is_started: bool,
-    ) -> Result<Alarm, SetupError> {
+    ) -> Result<WatchedAlarm, SetupError> {
         let refused = |why| move |error| SetupError::scheduler(why, error);
         let scheduler = &self.scheduler;
         if is_shut_down(scheduler).await {
@@ -61,7 +61,7 @@ impl Attached {
             started.map_err(refused("it did not start"))?;
         }
         jobs.alarm_was_set();
-        Ok(Alarm::new(alarm))
+        Ok(WatchedAlarm::new(alarm))
     }
 
     /// Shuts tokio-cron-scheduler down, and the application's shutdown handler with it, which nothing bounds.

@@ -8,7 +8,7 @@ use super::singleton_scheduler::SingletonScheduler;
 use crate::{
     Run, SetupError, TickReport,
     clock::{SystemClock, WallClock},
-    record::{Observer, OutcomeHook, StartHook},
+    record::{OutcomeHook, Reporter, StartHook},
     replica::Replica,
 };
 
@@ -251,7 +251,7 @@ impl SingletonSchedulerBuilder {
                 return Err(SetupError::misuse("clock", message));
             }
         };
-        let mut observer = Observer::new(self.hook);
+        let mut observer = Reporter::new(self.hook);
         observer.start = self.start;
         let replica = Replica::new(
             self.redlock,
@@ -270,7 +270,7 @@ impl SingletonSchedulerBuilder {
             _ => scheduler,
         };
         #[cfg(feature = "test-util")]
-        scheduler.tell_clock();
+        scheduler.register_at_clock();
         Ok(scheduler)
     }
 }

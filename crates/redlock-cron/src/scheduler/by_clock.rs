@@ -69,9 +69,9 @@ impl SingletonScheduler {
         }
         let tick = runner.job.schedule.next_after(clock.now());
         let tick = tick.ok_or_else(|| never("its schedule has ended"))?;
-        let mut heard = self.replica.observer.listen();
+        let mut reports = self.replica.observer.listen();
         let dealt_with = async {
-            while let Some(report) = heard.recv().await {
+            while let Some(report) = reports.recv().await {
                 if report.job() == name && (report.tick()..=report.last_tick()).contains(&tick) {
                     return Some(report);
                 }
@@ -87,7 +87,7 @@ impl SingletonScheduler {
     }
 
     /// Adds this scheduler to the clock of a test.
-    pub(super) fn tell_clock(&self) {
+    pub(super) fn register_at_clock(&self) {
         let Some(clock) = self.replica.clock.of_test() else {
             return;
         };

@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 
 use super::singleton_scheduler::SingletonScheduler;
 use crate::{
-    Action, ControlError, JobStatus, Schedule, TickReport, control::Command, tick::JobRunner,
+    Action, ControlError, JobStatus, Schedule, TickReport, control::OperatorCommand,
+    tick::JobRunner,
 };
 
 impl SingletonScheduler {
@@ -73,7 +74,9 @@ impl SingletonScheduler {
     /// ```
     pub async fn resume(&self, name: &str) -> Result<(), ControlError> {
         let runner = self.runner(name)?;
-        runner.command(Command::Resume, &Action::default()).await
+        runner
+            .command(OperatorCommand::Resume, &Action::default())
+            .await
     }
 
     /// Keeps all replicas from starting the job as [`pause`](Self::pause) does, with the operator's name, a reason, and the
@@ -102,7 +105,9 @@ impl SingletonScheduler {
     /// # }
     /// ```
     pub async fn pause_with(&self, name: &str, action: &Action) -> Result<(), ControlError> {
-        self.runner(name)?.command(Command::Pause, action).await
+        self.runner(name)?
+            .command(OperatorCommand::Pause, action)
+            .await
     }
 
     /// Runs the job now on this replica, and returns the report when the run has ended.
@@ -136,13 +141,13 @@ impl SingletonScheduler {
     /// ```
     pub async fn trigger_now(&self, name: &str) -> Result<TickReport, ControlError> {
         let runner = self.runner(name)?;
-        let (tell, told) = oneshot::channel();
+        let (sender, report) = oneshot::channel();
         self.replica.tasks.spawn(async move {
             let report = runner.trigger().await;
             // The caller may have dropped its future.
-            let _ = tell.send(report);
+            let _ = sender.send(report);
         });
-        told.await.map_err(|_| {
+        report.await.map_err(|_| {
             ControlError::unconfirmed(name, "the runtime was shut down in the run".into())
         })
     }

@@ -9,8 +9,8 @@ mod attached;
 #[cfg(feature = "test-util")]
 mod by_clock;
 mod by_hand;
-mod ending;
 pub(crate) mod pulse;
+mod shutdown;
 
 use std::sync::Arc;
 
@@ -30,6 +30,6 @@ impl Drop for LastHandle {
     fn drop(&mut self) {
         self.replica.tasks.abandon();
         #[cfg(feature = "metrics")]
-        self.jobs.tell_next();
+        self.jobs.measure_next();
     }
 }

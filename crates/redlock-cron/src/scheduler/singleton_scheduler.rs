@@ -194,15 +194,15 @@ impl SingletonScheduler {
         {
             runner.job.check_agreement(within).await?;
         }
-        runner.say_if_it_ended();
-        runner.job.say_doubts();
+        runner.log_if_it_ended();
+        runner.job.log_doubts();
         #[cfg(feature = "metrics")]
         self.replica.observer.measure(|meter| meter.register(&name));
         let runner = self.jobs.insert(name, runner);
         #[cfg(feature = "metrics")]
         {
-            runner.tell_next();
-            runner.tell_not_overdue();
+            runner.measure_next();
+            runner.measure_not_overdue();
         }
         if *is_started {
             self.begin(&runner);
@@ -322,9 +322,9 @@ impl SingletonScheduler {
         let runner = runner.ok_or_else(|| ControlError::unknown(name))?;
         #[cfg(feature = "metrics")]
         {
-            runner.tell_next();
+            runner.measure_next();
             // What is removed here is judged by other replicas.
-            runner.tell_not_overdue();
+            runner.measure_not_overdue();
         }
         Ok(self.replica.tasks.end(&runner.job.ending, grace).await)
     }

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::{
     BoxError, Outcome, Run, SingletonJob,
     clock::WallClock,
-    record::Observer,
+    record::Reporter,
     replica::{Replica, WonClaim},
     tick::JobRunner,
 };
@@ -71,7 +71,7 @@ impl Fleet {
     }
 
     async fn replica(&self, clock: impl WallClock + 'static) -> Arc<Replica> {
-        let (client, observer) = (self.client().await, Observer::new(None));
+        let (client, observer) = (self.client().await, Reporter::new(None));
         Replica::new(client, "tests", None, observer, Arc::new(clock), None).unwrap()
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use super::{logged::Logged, *};
 use crate::{
     SingletonScheduler, TickReport,
-    scheduler::pulse::{Alarm, JobAlarm, Jobs, Waker, watch},
+    scheduler::pulse::{JobAlarm, Jobs, Waker, WatchedAlarm, watch},
 };
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
@@ -38,7 +38,7 @@ async fn jobs_are_woken_up_when_the_clock_was_a_year_ahead_and_is_set_right() {
     clock.0.store(YEAR, Relaxed);
     let (tell, mut reports) = unbounded_channel();
     let hook = move |report: &TickReport| drop(tell.send(report.clone()));
-    let observer = Observer::new(Some(Box::new(hook)));
+    let observer = Reporter::new(Some(Box::new(hook)));
     let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
     let of_replica = Arc::new(clock.clone());
     let replica = Replica::new(redlock, "tests", None, observer, of_replica, None).unwrap();
@@ -84,7 +84,7 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let (errors, _guard) = Logged::at(Level::ERROR);
     let weak = Arc::downgrade(&jobs);
     replica.tasks.spawn(watch(
-        Waker::Alarm(Alarm::new(alarm)),
+        Waker::Alarm(WatchedAlarm::new(alarm)),
         Arc::clone(&replica),
         weak,
     ));

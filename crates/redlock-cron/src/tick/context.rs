@@ -16,7 +16,7 @@ use crate::{
     clock::{LONGEST_AHEAD, lag, to_instant, to_tick},
     job::{Condition, Fingerprint, JobId, JobSettings, Work, early, series::CANCELS},
     record::{ExpectationLooks, Journal, OwnRegistration, guarded},
-    replica::{After, ClaimRequest, Ending, LOOK, Refusal, Replica, finish},
+    replica::{After, ClaimRequest, JobSignals, LOOK, Refusal, Replica, finish},
     schedule::Schedule,
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct JobContext {
     pub(crate) looks: ExpectationLooks,
     pub(crate) requests: Requests,
     pub(crate) registration: OwnRegistration,
-    pub(crate) ending: Ending,
+    pub(crate) ending: JobSignals,
 }
 
 /// The requests for runs of all replicas that this replica has seen.
@@ -62,8 +62,8 @@ impl Requests {
         self.undecided.lock().pop_first()
     }
 
-    /// Returns whether the request of this moment was not seen before; the caller must ask in order.
-    pub(crate) fn is_new(&self, moment: Tick) -> bool {
+    /// Notes the request of this moment, and returns whether it was not seen before; the caller must ask in order.
+    pub(crate) fn note_new(&self, moment: Tick) -> bool {
         let mut newest = self.newest.lock();
         let before = *newest;
         *newest = before.max(Some(moment));
@@ -370,7 +370,7 @@ impl JobContext {
     }
 
     /// Logs each step of its pattern that does not mean what it says, such as one of 25 minutes.
-    pub(crate) fn say_doubts(&self) {
+    pub(crate) fn log_doubts(&self) {
         for doubt in self.schedule.doubts() {
             let job = &**self.id.name();
             tracing::warn!(target: crate::TARGET, job, doubt, "its pattern has a step that does not mean what it says");

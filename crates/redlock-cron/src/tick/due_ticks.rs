@@ -9,7 +9,7 @@ use crate::{
 
 /// The progress of this replica with the ticks of a job.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct DueTicks {
     /// Ticks up to this instant are dealt with.
     until: DateTime<Utc>,
     /// The first tick after it, which is kept because jobs are woken up every second.
@@ -24,7 +24,7 @@ pub(crate) struct Progress {
 /// So a tick is found at least half a second before it is due, wherever in a second that is by this replica's clock.
 pub(crate) const LEAD: TimeDelta = TimeDelta::milliseconds(1_500);
 
-impl Progress {
+impl DueTicks {
     /// Begins after `now`: ticks up to then are not this replica's business.
     pub(crate) fn from(now: DateTime<Utc>, schedule: &Schedule) -> Self {
         Self {
@@ -120,12 +120,12 @@ mod tests {
     }
 
     /// Ticks of that count from this second on.
-    fn from(second: i64) -> Progress {
-        Progress::from(at(second), &schedule())
+    fn from(second: i64) -> DueTicks {
+        DueTicks::from(at(second), &schedule())
     }
 
     /// Returns the first tick that is due, and how many are before it.
-    fn due(progress: &mut Progress, wake: i64) -> Option<(DateTime<Utc>, i64)> {
+    fn due(progress: &mut DueTicks, wake: i64) -> Option<(DateTime<Utc>, i64)> {
         let (ticks, after) = progress.due(&schedule(), at(wake))?;
         let others = (ticks[0] - after - TimeDelta::milliseconds(1)).num_seconds() / 10;
         Some((ticks[0], others))
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn what_is_due_within_the_lead_is_dealt_with_before_and_no_more_than_once() {
         let schedule = Schedule::parse("* * * * * *", Tz::UTC).unwrap();
-        let mut progress = Progress::from(at(5), &schedule);
+        let mut progress = DueTicks::from(at(5), &schedule);
         let mut due = |millis: i64| {
             let now = at(0) + TimeDelta::milliseconds(millis);
             progress.due(&schedule, now).map(|(ticks, _)| ticks)
@@ -212,7 +212,7 @@ mod tests {
         for phase in (0..500).step_by(25) {
             for ahead in (-1_000..1_000).step_by(50) {
                 let begin = at(5) + TimeDelta::milliseconds(phase);
-                let mut progress = Progress::from(begin, &schedule);
+                let mut progress = DueTicks::from(begin, &schedule);
                 let (mut woken, mut found) = (begin.timestamp(), Vec::new());
                 for look in 1..400 {
                     let look = begin + TimeDelta::milliseconds(502 * look);
@@ -241,7 +241,7 @@ mod tests {
         let schedule = Schedule::parse("0 0 9 * * *", Tz::Europe__Berlin).unwrap();
         let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
         let mut wake = utc("2026-10-23T12:00:00Z");
-        let mut progress = Progress::from(wake, &schedule);
+        let mut progress = DueTicks::from(wake, &schedule);
         let mut ticks = Vec::new();
         while ticks.len() < 3 {
             wake += TimeDelta::seconds(1);
@@ -263,7 +263,7 @@ mod tests {
     fn a_schedule_that_is_over_has_ended_with_its_last_tick() {
         let schedule = Schedule::parse("0 0 8 15 1 * 2027", Tz::UTC).unwrap();
         let last: DateTime<Utc> = "2027-01-15T08:00:00Z".parse().unwrap();
-        let mut progress = Progress::from(last - TimeDelta::days(1), &schedule);
+        let mut progress = DueTicks::from(last - TimeDelta::days(1), &schedule);
         assert!(!progress.has_ended() && !progress.is_due(last - TimeDelta::days(1)));
         assert_eq!(progress.due(&schedule, last).unwrap().0, [last]);
         assert!(progress.has_ended() && !progress.is_due(last + TimeDelta::days(400)));

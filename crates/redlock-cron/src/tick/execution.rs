@@ -208,7 +208,7 @@ impl Execution<'_> {
                 () = self.job.ending.leaving.cancelled() => {
                     if self.job.settings.max_attempts() > 1 {
                         // It was cut short, so that another replica may go on with it.
-                        self.tell_to_stop(Outcome::Aborted);
+                        self.signal_stop(Outcome::Aborted);
                     }
                     return Err(error);
                 }
@@ -224,7 +224,7 @@ impl Execution<'_> {
         match self.job.settings.on_lost {
             OnLost::Abort => reason,
             OnLost::Signal => {
-                self.tell_to_stop(Outcome::Lost);
+                self.signal_stop(Outcome::Lost);
                 std::future::pending().await
             }
         }
@@ -244,7 +244,7 @@ impl Execution<'_> {
             () = self.cancelled() => Outcome::Cancelled,
             () = self.stopped_by_operator() => Outcome::Cancelled,
         };
-        self.tell_to_stop(outcome);
+        self.signal_stop(outcome);
         sleep(STOP_GRACE).await;
         outcome
     }
@@ -312,7 +312,7 @@ impl Execution<'_> {
         by_hand.watermark < Some(asked)
     }
 
-    fn tell_to_stop(&self, why: Outcome) {
+    fn signal_stop(&self, why: Outcome) {
         let _ = self.why.set(why);
         self.stop.cancel();
     }

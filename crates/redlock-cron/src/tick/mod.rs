@@ -7,10 +7,10 @@
 mod attempts;
 mod claim;
 mod context;
-mod course;
 mod due_ticks;
 mod execution;
 mod ledger;
+mod lifecycle;
 mod missed;
 mod pause;
 mod replica_order;

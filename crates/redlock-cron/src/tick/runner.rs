@@ -22,7 +22,7 @@ use crate::{
 
 /// One job on one replica: turns wake-ups into runs, and both into reports.
 ///
-/// What becomes of one tick is in `course`.
+/// What becomes of one tick is in `lifecycle`.
 pub(crate) struct JobRunner {
     pub(crate) job: JobContext,
     pub(crate) ticks: JobTicks,
@@ -69,22 +69,22 @@ impl JobRunner {
 
     /// Sets the metric of the next tick; there is none once nothing is started any more.
     #[cfg(feature = "metrics")]
-    pub(crate) fn tell_next(&self) {
+    pub(crate) fn measure_next(&self) {
         let (observer, job) = (&self.job.replica.observer, self.job.id.name());
         let next = self.ticks.progress.lock().next();
-        observer.measure(|meter| meter.tell_next(job, next));
+        observer.measure(|meter| meter.measure_next(job, next));
         // Checked last, so that a job that is removed meanwhile leaves no such tick in the metric.
         if self.job.ending.is_draining() {
-            observer.measure(|meter| meter.tell_next(job, None));
+            observer.measure(|meter| meter.measure_next(job, None));
         }
     }
 
     /// Begins the metric of the dead-man's switch, or ends what it says.
     #[cfg(feature = "metrics")]
-    pub(crate) fn tell_not_overdue(&self) {
+    pub(crate) fn measure_not_overdue(&self) {
         if self.job.settings.expect_success_within.is_some() {
             let observer = &self.job.replica.observer;
-            observer.measure(|meter| meter.tell_overdue(self.job.id.name(), false));
+            observer.measure(|meter| meter.measure_overdue(self.job.id.name(), false));
         }
     }
 
@@ -108,7 +108,7 @@ impl JobRunner {
         let Some((after, undecided)) = self.ticks.due(&self.job.schedule, now) else {
             return;
         };
-        self.say_if_it_ended();
+        self.log_if_it_ended();
         let tasks = &self.job.replica.tasks;
         if let Missed::All { max } = self.job.settings.missed {
             return tasks.spawn(Arc::clone(self).add_due(after, undecided, max));
@@ -167,7 +167,7 @@ impl JobRunner {
     }
 
     /// Logs it if no tick is left, unless the scheduler ends.
-    pub(crate) fn say_if_it_ended(&self) {
+    pub(crate) fn log_if_it_ended(&self) {
         if !self.job.ending.is_draining() && self.ticks.progress.lock().has_ended() {
             let job = &**self.job.id.name();
             if self.job.schedule.is_once() {
@@ -262,12 +262,12 @@ impl JobRunner {
             self.ticks.backlog.remove(tick);
         }
         if self.job.ending.is_draining() {
-            self.tell_of_rest();
+            self.report_rest();
         }
     }
 
     /// Reports the ticks that still wait for their turn, when nothing is started any more.
-    fn tell_of_rest(&self) {
+    fn report_rest(&self) {
         let rest = self.ticks.backlog.take();
         let Some((first, last)) = rest.first().zip(rest.last()) else {
             return;
@@ -286,7 +286,7 @@ impl JobRunner {
     }
 
     /// Reports the ticks that were missed between the run before a claim and the claim's own tick.
-    pub(crate) async fn tell_missed(
+    pub(crate) async fn report_missed(
         self: &Arc<Self>,
         last: Option<&RunRecord>,
         tick: DateTime<Utc>,
@@ -302,12 +302,12 @@ impl JobRunner {
             .flat_map(|it| runs_of(it, to_instant(last.tick)));
         let last = runs.next_back().unwrap_or(last);
         let since = promised_since(&self.job, last);
-        let missed = not_skipped(&self.job, since, tick, MOST_TOLD).await;
-        if missed.len() == MOST_TOLD {
+        let missed = not_skipped(&self.job, since, tick, MOST_REPORTED).await;
+        if missed.len() == MOST_REPORTED {
             let (this, before) = (Arc::clone(self), missed[0]);
             // It may take a while to count them, and the run is to start.
-            let told = async move { this.tell_of_many(since, before, tick).await };
-            self.job.replica.tasks.spawn(told);
+            let report = async move { this.report_many(since, before, tick).await };
+            self.job.replica.tasks.spawn(report);
         }
         for missed in missed {
             self.job
@@ -316,10 +316,10 @@ impl JobRunner {
     }
 
     /// Reports all ticks after one instant and before another at once, without those that a run kept off.
-    async fn tell_of_many(&self, since: DateTime<Utc>, before: DateTime<Utc>, tick: DateTime<Utc>) {
+    async fn report_many(&self, since: DateTime<Utc>, before: DateTime<Utc>, tick: DateTime<Utc>) {
         let mut during = kept_off(&self.job, since, before).await;
         during.sort_by_key(|range| *range.start());
-        let (mut told, mut ticks, mut after) = (None, 0, since);
+        let (mut range_of_all, mut ticks, mut after) = (None, 0, since);
         for range in during.into_iter().chain([before..=before]) {
             let end = before.min(*range.start());
             let (first, last) = (
@@ -329,11 +329,13 @@ impl JobRunner {
             if let Some((first, last)) = first.zip(last).filter(|(first, last)| first <= last) {
                 let most = MOST_COUNTED.saturating_sub(ticks);
                 ticks += self.job.schedule.count(after, end, most).await;
-                told = Some((told.map_or(first, |(first, _)| first), last));
+                range_of_all = Some((range_of_all.map_or(first, |(first, _)| first), last));
             }
             after = after.max(*range.end());
         }
-        let Some((first, last)) = told else { return };
+        let Some((first, last)) = range_of_all else {
+            return;
+        };
         let more = (first < last).then_some((last, ticks));
         self.job
             .report_several(first, more, Trigger::Schedule, not_started(tick));
@@ -346,7 +348,7 @@ fn not_started(tick: DateTime<Utc>) -> Refusal {
 }
 
 /// How many missed ticks have reports of their own: after a pause of hours, a job of every second has missed thousands.
-const MOST_TOLD: usize = 100;
+const MOST_REPORTED: usize = 100;
 
 /// The most ticks that are counted for one report: after a year, a job of every second has missed thirty million.
 const MOST_COUNTED: u64 = 1_000_000;

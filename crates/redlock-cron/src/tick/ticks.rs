@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 
-use super::{context::JobContext, due_ticks::Progress, run_before_start::OpenRun};
+use super::{context::JobContext, due_ticks::DueTicks, run_before_start::OpenRun};
 use crate::{Missed, Overlap, clock::lag, schedule::Schedule};
 
 /// The ticks of a job on this replica.
 pub(crate) struct JobTicks {
-    pub(crate) progress: Mutex<Progress>,
+    pub(crate) progress: Mutex<DueTicks>,
     undecided: Arc<UndecidedTicks>,
     pub(crate) backlog: TickBacklog,
     pub(super) open_run: OpenRun,
@@ -22,7 +22,7 @@ impl JobTicks {
     /// Begins with the ticks after `now`.
     pub(super) fn new(now: DateTime<Utc>, schedule: &Schedule) -> Self {
         Self {
-            progress: Mutex::new(Progress::from(now, schedule)),
+            progress: Mutex::new(DueTicks::from(now, schedule)),
             undecided: Arc::default(),
             backlog: TickBacklog::default(),
             open_run: OpenRun::default(),

@@ -1,5 +1,7 @@
 //! Schedules beside what their patterns, their zones and the clocks there say.
 
+use std::time::Duration;
+
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use redlock_cron::{Schedule, chrono_tz::Tz};
 
@@ -279,5 +281,65 @@ fn names_are_those_of_their_field_in_any_case() {
         ("@annually", "0 0 0 1 1 *"),
     ] {
         assert_eq!(ticks(one, 20), ticks(other, 20), "{one:?} and {other:?}");
+    }
+}
+
+/// Patterns, and their words.
+const WORDS: &str = "\
+* * * * * * => Every second
+0 0 2 * * * => At 02:00
+30 15 4 29 2 * => At 04:15:30, on day 29, in February
+*/5 * * * * * => Every 5 seconds
+0 */15 * * * * => Every 15 minutes
+0 0 */2 * * * => At minute 0, of every 2 hours
+0 0 0 * * SUN => At 00:00, on Sunday
+0 */15 9-17 * * MON-FRI => Every 15 minutes, of hour 9-17, on Monday, Tuesday, Wednesday, Thursday, and Friday
+0 0 0 13 * FRI => At 00:00, on day 13 (if it is also Friday)
+0 0 2 L * * => At 02:00, on the last day of the month
+0 0 12 LW * * => At 12:00, on the last weekday of the month
+0 0 2 15W * * => At 02:00, on the weekday nearest day 15
+0 0 2 L,LW,1-3 * * => At 02:00, on day 1-3, the last day of the month, and the last weekday of the month
+0 0 2 ? * ? => At 02:00
+@hourly => At minute 0 past every hour
+0 0 2,14 * * * => At minute 0, of hour 2 and 14
+*/5 30 * * * * => Every 5 seconds, at minute 30 past every hour
+0 0 2 * * MON#1,SUNL => At 02:00, on the last Sunday of the month and the 1st Monday of the month
+0 0 2 13 * 1,5 => At 02:00, on day 13 (if it is also one of: Monday and Friday)
+0 0 2 * * FRI#2 => At 02:00, on the 2nd Friday of the month
+0 0 2 * * FRIL => At 02:00, on the last Friday of the month
+# A page that says \"every 10 minutes\" of these would be wrong.
+0 0-30/10 * * * * => At minute 0, 10, 20, and 30 past every hour
+0 */20,5 * * * * => At minute 0, 5, 20, and 40 past every hour
+0 0 0-12/4 * * * => At minute 0, of hour 0, 4, 8, and 12
+*/25 0 0 * * * => At 00:00, at second 0, 25, and 50
+1/20 * * * * * => At second 1, 21, and 41
+0 0 0 1 1-6/2 * => At 00:00, on day 1, in January, March, and May
+0 0 0 1 */6 * => At 00:00, on day 1, in January and July
+0 */1 * * * * => Every minute
+0 0 0 1 1 * 2027-2031/2 => At 00:00, on day 1, in January, in year 2027, 2029, and 2031
+0 0 0 1 1 * */2 => At 00:00, on day 1, in January, every 2 years
+0 0 0 1 1 * */1 => At 00:00, on day 1, in January";
+
+#[test]
+fn words_say_what_the_pattern_means() {
+    for row in WORDS.lines().filter(|row| !row.starts_with('#')) {
+        let (pattern, words) = row.split_once(" => ").unwrap();
+        let schedule = Schedule::cron(pattern, "UTC").unwrap();
+        assert_eq!(schedule.to_string(), format!("{words}, in the zone UTC"));
+    }
+}
+
+#[test]
+fn intervals_are_described_in_their_largest_unit() {
+    for (seconds, words) in [
+        (1, "Every second"),
+        (90, "Every 90 seconds"),
+        (60, "Every minute"),
+        (7_200, "Every 2 hours"),
+        (86_400, "Every day"),
+        (90_000, "Every 25 hours"),
+    ] {
+        let schedule = Schedule::every(Duration::from_secs(seconds)).unwrap();
+        assert_eq!(schedule.to_string(), words);
     }
 }

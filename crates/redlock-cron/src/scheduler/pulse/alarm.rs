@@ -27,7 +27,7 @@ use uuid::Uuid;
 use super::jobs::Jobs;
 
 /// An alarm, and how it has come so far.
-pub(crate) struct Alarm {
+pub(crate) struct WatchedAlarm {
     alarm: JobAlarm,
     is_set_anew: bool,
     /// When the scheduler last dealt with an alarm whose activation was lost.
@@ -43,7 +43,7 @@ pub(crate) struct JobAlarm {
     id: Uuid,
 }
 
-impl Alarm {
+impl WatchedAlarm {
     /// Expects the alarm from now on.
     pub(crate) fn new(alarm: JobAlarm) -> Self {
         Self {

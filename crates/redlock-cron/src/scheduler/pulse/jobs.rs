@@ -26,7 +26,7 @@ use crate::{
 pub(crate) struct Jobs {
     replica: Arc<Replica>,
     state: Mutex<JobsState>,
-    bell: Arc<Bell>,
+    bell: Arc<RequestWatch>,
     is_registering: Arc<AtomicBool>,
 }
 
@@ -76,7 +76,7 @@ impl Jobs {
         self.bell.forget();
         #[cfg(feature = "metrics")]
         if let Some(before) = &before {
-            before.tell_not_overdue();
+            before.measure_not_overdue();
         }
         // What it has captured is the application's, which may ask for the lock.
         drop(before);
@@ -123,7 +123,7 @@ impl Jobs {
         }
         for runner in self.all() {
             #[cfg(feature = "metrics")]
-            runner.tell_next();
+            runner.measure_next();
             if runner.is_due() {
                 self.replica.tasks.spawn(async move { runner.wake() });
             }
@@ -143,7 +143,7 @@ impl Jobs {
         let (replica, bell) = (Arc::clone(&self.replica), Arc::clone(&self.bell));
         self.replica.tasks.spawn(async move {
             let key = replica.namespace.bell_key();
-            let rung = answer_bell(&replica.claims, key, bell.heard(), &jobs).await;
+            let rung = answer_bell(&replica.claims, key, bell.found(), &jobs).await;
             bell.end(rung);
         });
     }
@@ -179,9 +179,9 @@ impl Jobs {
 
     /// Updates the metric of the next tick of each job: no job has one once nothing is started any more.
     #[cfg(feature = "metrics")]
-    pub(crate) fn tell_next(&self) {
+    pub(crate) fn measure_next(&self) {
         for runner in self.all() {
-            runner.tell_next();
+            runner.measure_next();
         }
     }
 
@@ -214,12 +214,12 @@ impl Jobs {
 
 /// The looks of this replica for requests for runs, which ring the bell of its namespace.
 #[derive(Default)]
-struct Bell(Mutex<BellState>);
+struct RequestWatch(Mutex<RequestWatchState>);
 
 #[derive(Default)]
-struct BellState {
+struct RequestWatchState {
     /// The newest moment of the bell of which the requests were found.
-    heard: Option<Tick>,
+    found: Option<Tick>,
     is_looking: bool,
     /// Whether a job has come since the look began.
     has_new_job: bool,
@@ -227,7 +227,7 @@ struct BellState {
     next: Option<Instant>,
 }
 
-impl Bell {
+impl RequestWatch {
     /// Returns whether the caller must look now.
     fn begin(&self) -> bool {
         let mut bell = self.0.lock();
@@ -240,8 +240,8 @@ impl Bell {
     }
 
     /// Returns the newest moment of which the requests were found.
-    fn heard(&self) -> Option<Tick> {
-        self.0.lock().heard
+    fn found(&self) -> Option<Tick> {
+        self.0.lock().found
     }
 
     /// Notes the end of a look, which has found the requests up to the moment `rung`; `None` if it found out nothing.
@@ -250,14 +250,14 @@ impl Bell {
         bell.is_looking = false;
         bell.next = Some(Instant::now() + BETWEEN_LOOKS);
         if !bell.has_new_job {
-            bell.heard = rung.max(bell.heard);
+            bell.found = rung.max(bell.found);
         }
     }
 
     /// Lets the next look find all requests, because there is a new job.
     fn forget(&self) {
         let mut bell = self.0.lock();
-        bell.heard = None;
+        bell.found = None;
         bell.has_new_job = true;
     }
 }

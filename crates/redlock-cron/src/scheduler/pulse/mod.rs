@@ -12,7 +12,7 @@ mod jobs;
 mod watch;
 
 #[cfg(feature = "tokio-cron-scheduler")]
-pub(crate) use self::alarm::{Alarm, JobAlarm};
+pub(crate) use self::alarm::{JobAlarm, WatchedAlarm};
 pub(crate) use self::{
     jobs::Jobs,
     watch::{Waker, watch},

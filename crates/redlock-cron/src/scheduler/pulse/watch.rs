@@ -14,7 +14,7 @@ use tokio::{
 };
 
 #[cfg(feature = "tokio-cron-scheduler")]
-use super::alarm::Alarm;
+use super::alarm::WatchedAlarm;
 use super::jobs::Jobs;
 use crate::{clock::LONGEST_AHEAD, replica::Replica};
 
@@ -24,7 +24,7 @@ pub(crate) enum Waker {
     Timer,
     /// A job on the application's tokio-cron-scheduler.
     #[cfg(feature = "tokio-cron-scheduler")]
-    Alarm(Alarm),
+    Alarm(WatchedAlarm),
 }
 
 /// Looks at the clocks and wakes jobs up every second, until nothing may be started any more.
@@ -40,7 +40,7 @@ pub(crate) async fn watch(mut waker: Waker, replica: Arc<Replica>, jobs: Weak<Jo
         replica.look_at_clocks().await;
         let Some(jobs) = jobs.upgrade() else { return };
         was_clock_wrong = warn_of_clock(&replica, was_clock_wrong);
-        let has_time_jumped = replica.has_time_jumped();
+        let has_time_jumped = replica.take_time_jump();
         if has_time_jumped {
             jobs.clock_was_set();
         }

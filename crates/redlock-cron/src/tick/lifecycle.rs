@@ -73,7 +73,7 @@ impl JobRunner {
             ticks: &self.ticks,
             tick,
         };
-        let (mut tries, mut told, mut settled) = (0, false, None);
+        let (mut tries, mut was_logged, mut settled) = (0, false, None);
         loop {
             let trigger = self.job.by_age(tick, trigger);
             if !self.job.wants(tick) {
@@ -99,7 +99,7 @@ impl JobRunner {
                     self.compare(won.claim.last());
                     self.turns
                         .won(won.claim.tick(), &self.job.replica.claims.replica);
-                    self.tell_missed(won.claim.last(), tick).await;
+                    self.report_missed(won.claim.last(), tick).await;
                     let limit = self.job.settings.catch_up_window;
                     let won = unless_forbidden(&self.job, won, 1, limit).await?;
                     return Ok(Start::first(won, tick, trigger));
@@ -115,7 +115,9 @@ impl JobRunner {
             }
             match claimant.again_in(trigger, &refusal, tries).await {
                 Some(pause) => {
-                    if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
+                    if refusal.outcome == Outcome::NoQuorum
+                        && !std::mem::replace(&mut was_logged, true)
+                    {
                         let (job, detail) = (&**self.job.id.name(), refusal.detail.as_deref());
                         tracing::warn!(target: crate::TARGET, job, tick = tick.to_string(), detail, "no quorum; the claim is tried again");
                     }
@@ -138,7 +140,7 @@ impl JobRunner {
                 false
             }
             RetryLook::Over(refusal) => {
-                self.say_if_not_again(tick, *refusal);
+                self.report_or_log(tick, *refusal);
                 true
             }
             RetryLook::Unclaimed | RetryLook::Open => false,
@@ -170,7 +172,7 @@ impl JobRunner {
             match self.job.unless_draining(retry).await {
                 Ok(next) => start = next,
                 // What became of the tick here was reported.
-                Err(refusal) => return self.say_if_given_up(tick, refusal),
+                Err(refusal) => return self.report_if_given_up(tick, refusal),
             }
         }
     }
@@ -204,7 +206,7 @@ impl JobRunner {
         let retry = self.retry(tick).wait(pause, Unclaimed::Wait);
         match self.job.unless_draining(retry).await {
             Ok(start) => self.start_all(start).await,
-            Err(refusal) => self.say_if_given_up(tick, refusal),
+            Err(refusal) => self.report_if_given_up(tick, refusal),
         }
     }
 
@@ -218,20 +220,20 @@ impl JobRunner {
         let retry = self.retry(tick).wait(pause, Unclaimed::Wait);
         match self.job.unless_draining(retry).await {
             Ok(start) => self.start_all(start).await,
-            Err(refusal) => self.say_if_not_again(tick, refusal),
+            Err(refusal) => self.report_or_log(tick, refusal),
         }
     }
 
     /// Reports that this replica has given a tick up, or that the nodes may have forgotten a further run of it.
-    fn say_if_given_up(&self, tick: DateTime<Utc>, refusal: Refusal) {
+    fn report_if_given_up(&self, tick: DateTime<Utc>, refusal: Refusal) {
         if is_last_word(&refusal) {
             self.job.refused(tick, Trigger::Retry, refusal);
         }
     }
 
-    fn say_if_not_again(&self, tick: DateTime<Utc>, refusal: Refusal) {
+    fn report_or_log(&self, tick: DateTime<Utc>, refusal: Refusal) {
         if is_last_word(&refusal) {
-            self.say_if_given_up(tick, refusal);
+            self.report_if_given_up(tick, refusal);
         } else if let Some(why) = refusal.detail {
             tracing::warn!(target: crate::TARGET, job = &**self.job.id.name(), tick = tick.to_string(), why, "not started again");
         }

@@ -22,7 +22,7 @@ pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
 pub(crate) type StartHook = Box<dyn Fn(&Run) + Send + Sync>;
 
 #[derive(Default)]
-pub(crate) struct Observer {
+pub(crate) struct Reporter {
     hook: Option<OutcomeHook>,
     /// Called before each run begins.
     pub(crate) start: Option<StartHook>,
@@ -36,7 +36,7 @@ pub(crate) struct Observer {
     listeners: Mutex<Vec<UnboundedSender<TickReport>>>,
 }
 
-impl Observer {
+impl Reporter {
     pub(crate) fn new(hook: Option<OutcomeHook>) -> Self {
         #[cfg(feature = "metrics")]
         redlock_core::metrics::describe(super::METRICS);
@@ -81,9 +81,9 @@ impl Observer {
     /// Returns the reports, from now on, of ticks that this replica has dealt with to the end.
     #[cfg(feature = "test-util")]
     pub(crate) fn listen(&self) -> UnboundedReceiver<TickReport> {
-        let (tell, heard) = unbounded_channel();
-        self.listeners.lock().push(tell);
-        heard
+        let (sender, reports) = unbounded_channel();
+        self.listeners.lock().push(sender);
+        reports
     }
 
     /// Sends a report to the listeners when nothing of its tick remains to be done: a run has released its lease.

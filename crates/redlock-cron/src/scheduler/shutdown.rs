@@ -49,7 +49,7 @@ impl SingletonScheduler {
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         self.replica.tasks.drain();
         #[cfg(feature = "metrics")]
-        self.jobs.tell_next();
+        self.jobs.measure_next();
         #[cfg(feature = "tokio-cron-scheduler")]
         if let Some(attached) = &self.attached {
             attached.end().await;
