@@ -195,12 +195,8 @@ impl RedisSession {
                 }
             };
             attempt.forms.set_cached(true);
-            let requests = &attempt.requests;
-            if let Some(reason) = wire::wrong_server(&value, requests) {
-                return Err(followed(is_followed, CallError::wrong_server(reason)));
-            }
-            let answer = wire::answer(value, requests);
-            let answer = answer.ok_or_else(|| CallError::lost(NONSENSE))?;
+            let answer = wire::read(value, &attempt.requests);
+            let answer = answer.map_err(|error| followed(is_followed, error))?;
             Ok(with_policy(answer, policy.as_ref(), is_followed))
         }
         .boxed()

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// The answers of the Sentinels of a master, or of the nodes of a Cluster, about a node's server; see
-/// [`NodeConfig::naming`](crate::NodeConfig::naming).
+/// `NodeConfig::naming` of `redlock-core`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,

@@ -22,7 +22,7 @@ while ARGV[op] do
     token, counter = ARGV[op + 3], ARGV[op + 4]
     op, next_key, counter_at = op + 5, next_key + 2, count_at
     second = counters[count_at] or 0
-    reply = refused or owners[place + 1] and -3 or uncounted
+    reply = refused or owners[place + 1] and TOMBSTONED or uncounted
     if verb == 'queue' then
       entry = {0, ARGV[op], ARGV[op + 1], ARGV[op + 2], ARGV[op + 3], owner}
       waits, entry.stay, op, next_key = next_key, ARGV[op + 4], op + 5, next_key + 1
@@ -38,7 +38,7 @@ while ARGV[op] do
   elseif verb == 'release' or verb == 'tombstone' then
     op, next_key, counter_at = op + 2, next_key + 1, count_at
     if not found then
-      reply = -2
+      reply = MISSING
     elseif found == owner then
       reply = failed(try('DEL', KEYS[place]), 'DEL') or 0
       if reply == 0 then owners[place] = false end
@@ -47,9 +47,9 @@ while ARGV[op] do
     op, next_key, reply, prolongs = op + 3, next_key + 1, refused, found == owner
     if verb ~= 'extend' then counter, op, counter_at = ARGV[op], op + 1, count_at end
     if verb == 'heal' then
-      next_key, reply = next_key + 1, reply or owners[place + 1] and -3
+      next_key, reply = next_key + 1, reply or owners[place + 1] and TOMBSTONED
     elseif not found then
-      reply = reply or -2
+      reply = reply or MISSING
     end
   else
     call = call or {
@@ -88,7 +88,7 @@ while ARGV[op] do
       if reply == 0 then second = token or second end
     elseif not reply and prolongs then
       local set = try('PEXPIRE', KEYS[place], ttl)
-      reply = set == 1 and 0 or failed(set, 'PEXPIRE') or -2
+      reply = set == 1 and 0 or failed(set, 'PEXPIRE') or MISSING
       if reply == 0 then second = token or second end
     elseif not reply then
       local set = try('SET', KEYS[place], owner, 'NX', 'PX', ttl)

@@ -31,7 +31,7 @@ local function grant(lock, counter, counters, first, last)
       if not reply and is_new then taken[#taken + 1], sharings[key] = key, sharing end
     elseif owners[key] and not sharings[key] then
       local set = try('PEXPIRE', KEYS[key], ttl)
-      reply = set ~= 1 and (failed(set, 'PEXPIRE') or -2)
+      reply = set ~= 1 and (failed(set, 'PEXPIRE') or MISSING)
     else
       -- No owner shares the key any more, and the wish is this owner's, or that of another owner that waits.
       local set = sharings[key] and try('SET', KEYS[key], owner, 'PX', ttl)

@@ -93,7 +93,7 @@ if looks then
       elseif found and not (word == 'voting' and rest == '' or word == 'quarantined' and began) then
         refused = DAMAGED
       elseif found and its_policy ~= own then
-        state, detail, refused = 3, its_policy, -4
+        state, detail, refused = 3, its_policy, OTHER_POLICY
       elseif word == 'voting' and (is_same or is_trusted) then
         -- A session may have another roll, which was the mark's once.
         state, text = 1, is_trusted and voting

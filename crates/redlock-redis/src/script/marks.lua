@@ -9,8 +9,8 @@ local function node_verb(verb, call)
       local floor, began, horizon = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
       local found, blesses = owners[place], horizon == ''
       if call.refused then return call.refused, 0 end
-      if string.format('%.0f', call.since) ~= began then return -2, 0 end
-      if call.state ~= 2 and not (call.state == 0 and blesses) then return -2, 0 end
+      if string.format('%.0f', call.since) ~= began then return MISSING, 0 end
+      if call.state ~= 2 and not (call.state == 0 and blesses) then return MISSING, 0 end
       if found and sixteen(found) ~= found then return BLURRED, 0 end
       return nil, 0, floor, function()
         -- Only a node that no operator vouches for may have forgotten what was claimed.

@@ -8,6 +8,7 @@ use deadpool_redis::redis::{Cmd, Script};
 ///
 /// What only some verbs need stands in a function, which makes its own functions when it is called.
 const TEXT: &str = concat!(
+    include_str!("codes.lua"),
     include_str!("node.lua"),
     include_str!("told.lua"),
     include_str!("line.lua"),
@@ -23,6 +24,10 @@ const TEXT: &str = concat!(
     include_str!("look.lua"),
     include_str!("calls.lua"),
 );
+
+/// The codes of answers, as the script has them.
+#[cfg(test)]
+pub(crate) const CODES: &str = include_str!("codes.lua");
 
 /// The script that keeps and releases keys in transactions.
 const KEEP: &str = include_str!("keep.lua");

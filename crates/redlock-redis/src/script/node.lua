@@ -38,17 +38,15 @@
 -- each operation.
 --   state    1 votes; 0 quarantined, for `detail` more milliseconds; 2 aged: waits to be opened;
 --            3 another policy, which is `detail`; -1 not looked at; a string: the error of the look
---   first    0 done; -1 another owner has the key, and it never expires; -2 no owner has the key, or not the
---            expected one; -3 the owner was tombstoned; -4 another policy; n > 0 another owner has the key for
---            n more milliseconds; a string: the error of the operation, which granted nothing
---            -9 others give the lock another number of slots
---            of a tick: -5 it has passed; -6 too early; -7 too late; -8 it may have been forgotten
+--   first    0 done; n > 0 another owner has the key for n more milliseconds; -1 another owner has it, and it never
+--            expires; a code of `codes`; a string: the error of the operation, which granted nothing
 --            for read: the same of the lock, and 0 if no owner has it
 --   second   the counter, where a caller waits in line with a plus and how many wait before it; for release and
 --            tombstone, where a caller in line has the key now, its client, its round and the token; for inspect what
 --            INFO says; for claim the counter and the newest run, or by how many milliseconds it is too early or too
 --            late; for read the runs; where another owner keeps acquire or claim from the key, the counter and the
---            label of that owner, if it has one; for -9 their number and for how many milliseconds it is remembered
+--            label of that owner, if it has one; for OTHER_SLOTS their number and for how many milliseconds it is
+--            remembered
 --
 -- All is read first, in three commands; all writes are made at once, in the order of the operations. An error
 -- ends its own operation only, so that one bad key cannot hide what became of the others, and nothing is
@@ -57,8 +55,8 @@
 -- counted before it is written: a counter that is too high does no harm.
 -- Letting a key go needs nothing but its owner: neither the mark nor memory nor a vote.
 --
--- The script is in parts, one behind another: what all of them use (this file, `told`), the line for a key (`line`);
--- from `shared` to `verbs` the verbs of locks of more than one owner or key, of jobs and of the node itself; then what
+-- The script is in parts, one behind another: what all of them use (`codes`, this file, `told`), the line for a key
+-- (`line`); from `shared` to `verbs` the verbs of locks of more than one owner or key, of jobs and of the node itself; then what
 -- runs: the look at the node (`look`), and the calls with the verbs of a plain lock (`calls`).
 -- A server makes the functions again for each call. So those of the other verbs are made when one of these is called
 -- for, and the verbs of a plain lock are none: a function costs a call up to 2 %.

@@ -62,13 +62,13 @@ local function job_verb(verb, call)
       if runs then last, watermark = newest(runs, ARGV[at + 7]) end
       if call.refused then return call.refused, counter end
       if call.uncounted then return call.uncounted, counter end
-      if owners[place + 1] then return -3, counter end
+      if owners[place + 1] then return TOMBSTONED, counter end
       if runs and not watermark then return ILLEGIBLE, counter end
-      if last and watermark >= run then return -5, last end
-      if tick - early > now then return -6, tick - early - now end
-      if tick + late < now then return -7, now - tick - late end
+      if last and watermark >= run then return PASSED, last end
+      if tick - early > now then return EARLY, tick - early - now end
+      if tick + late < now then return LATE, now - tick - late end
       if horizon and sixteen(horizon) ~= horizon then return BLURRED, counter end
-      if horizon and tick - early <= tonumber(horizon) then return -8, counter end
+      if horizon and tick - early <= tonumber(horizon) then return FORGOTTEN, counter end
       return nil, counter, token, nil, last
     end
   elseif verb == 'commit' then
@@ -77,13 +77,13 @@ local function job_verb(verb, call)
       local run, text, series = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6]
       local found, runs, last, watermark = owners[place], owners[place + 1], nil, nil
       if call.refused then return call.refused, 0 end
-      if not found then return -2, 0 end
+      if not found then return MISSING, 0 end
       if found ~= owner then return nil, 0 end
       if runs then last, watermark = newest(runs, series) end
       if runs and not watermark then return ILLEGIBLE, 0 end
       local line = series .. ' ' .. run .. ' ' .. token .. ' ' .. text
       local is_newer = not last or watermark < run
-      if not is_newer and last ~= line then return -5, last end
+      if not is_newer and last ~= line then return PASSED, last end
       return nil, 0, token, function()
         if is_newer then
           local lines = runs and line .. '\n' .. runs or line
@@ -104,7 +104,7 @@ local function job_verb(verb, call)
           if error then return error end
         end
         local set = try('PEXPIRE', KEYS[place], ttl)
-        return set == 1 and 0 or failed(set, 'PEXPIRE') or -2
+        return set == 1 and 0 or failed(set, 'PEXPIRE') or MISSING
       end
     end
   elseif verb == 'record' then
@@ -113,7 +113,7 @@ local function job_verb(verb, call)
       local runs = owners[place]
       if call.refused then return call.refused, 0 end
       local from = runs and string.find('\n' .. runs, '\n' .. run, 1, true)
-      if not from then return -2, 0 end
+      if not from then return MISSING, 0 end
       local rest = string.find(runs, '\n', from, true) or #runs + 1
       runs = string.sub(runs, 1, from - 1) .. run .. text .. string.sub(runs, rest)
       return store(owners, place, runs, ILLEGIBLE) or 0, 0
@@ -123,7 +123,7 @@ local function job_verb(verb, call)
       local run = ARGV[at + 4] .. ' ' .. ARGV[at + 1] .. ' ' .. ARGV[at + 2] .. ' ' .. ARGV[at + 3]
       local runs = owners[place]
       local from = runs and string.find('\n' .. runs .. '\n', '\n' .. run .. '\n', 1, true)
-      if not from then return -2, 0 end
+      if not from then return MISSING, 0 end
       local before, after = string.sub(runs, 1, math.max(from - 2, 0)), string.sub(runs, from + #run + 1)
       runs = before .. (before ~= '' and after ~= '' and '\n' or '') .. after
       return store(owners, place, runs, ILLEGIBLE) or 0, 0

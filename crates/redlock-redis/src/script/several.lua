@@ -28,7 +28,7 @@ local function several(one, kind, op, call)
     end
     if not lets_go then
       if call.refused then return call.refused, stored end
-      if buries and owners[last_place + 1] then return -3, stored end
+      if buries and owners[last_place + 1] then return TOMBSTONED, stored end
       if takes and call.uncounted then return call.uncounted, stored end
       if is_slot then
         local refusal, keep = slots_of(lock, ARGV[at + arguments - 1], place + own_keys - 1)
@@ -92,7 +92,7 @@ local function several(one, kind, op, call)
     if remaining == 0 then remaining = 1 end
 
     if lets_go then
-      local reply = own > 0 and 0 or unknown or remaining or -2
+      local reply = own > 0 and 0 or unknown or remaining or MISSING
       for key = place, last_place do
         local error
         if owners[key] == owner then
@@ -125,7 +125,7 @@ local function several(one, kind, op, call)
       local label = takes and told(other_owner) or ''
       return remaining, label == '' and stored or stored .. label
     end
-    if not (takes or one == 'heal') and own < keys then return -2, 0 end
+    if not (takes or one == 'heal') and own < keys then return MISSING, 0 end
 
     if not counts then first = counter_at + 1 end
     return nil, stored, counts and ARGV[at + (takes and 5 or 4)], function(counter)

@@ -11,7 +11,7 @@ local function slots_of(lock, slots, place)
     if others and others ~= slots then
       local stays = try('PTTL', KEYS[place])
       if type(stays) == 'table' then return failed(stays, 'PTTL') end
-      return -9, others .. ' ' .. math.max(stays, 1)
+      return OTHER_SLOTS, others .. ' ' .. math.max(stays, 1)
     end
   end
 

@@ -12,7 +12,7 @@ use crate::CallError;
 pub(crate) fn reason(error: &RedisError) -> Arc<str> {
     if let Some(code) = error.code() {
         // An error that the server sent: its code and its words.
-        return explained(&format!("{code} {}", error.detail().unwrap_or_default()));
+        return explained(&said_with(code, error));
     }
     if let Some(errors) = error.clone().into_server_errors() {
         let first = errors.first().map(|(_, error)| error);
@@ -30,6 +30,11 @@ pub(crate) fn reason(error: &RedisError) -> Arc<str> {
         _ if error.detail().is_none() => one_line(&error.to_string()),
         _ => error.category().into(),
     }
+}
+
+/// Returns the words of a server's error, with its code.
+fn said_with(code: &str, error: &RedisError) -> String {
+    format!("{code} {}", error.detail().unwrap_or_default())
 }
 
 /// Adds what to do to an error of TLS about certificates.
@@ -158,8 +163,13 @@ fn is_of_tls(error: &RedisError) -> bool {
 
 /// Returns what a call that failed as a whole leaves behind.
 pub(crate) fn call_error(error: &RedisError) -> CallError {
+    let wrong = error
+        .code()
+        .and_then(|code| wrong_server(code, &said_with(code, error)));
+    if let Some(wrong) = wrong {
+        return wrong;
+    }
     match error.code() {
-        Some(code) if is_wrong_server(code) => CallError::wrong_server(reason(error)),
         Some(code) if WRITES_NOT.contains(&code) => CallError::refuses_writes(reason(error)),
         _ if is_refusal(error) => CallError::not_executed(reason(error)),
         // Another error from the server: the script may have stopped in the middle.
@@ -173,9 +183,11 @@ pub(crate) fn call_error(error: &RedisError) -> CallError {
     }
 }
 
-/// Returns whether an error of this code tells that another server is to be asked, or this one over another connection.
-pub(crate) fn is_wrong_server(code: &str) -> bool {
-    WRONG_SERVER.contains(&code)
+/// Returns the error of a call that a server refused because of what it is, if this code and these words say so: another
+/// server is to be asked, or this one over another connection.
+pub(crate) fn wrong_server(code: &str, said: &str) -> Option<CallError> {
+    let is_one = WRONG_SERVER.contains(&code);
+    is_one.then(|| CallError::wrong_server(explained(said)))
 }
 
 /// Returns whether a server said that it did not run a call.

@@ -9,15 +9,28 @@ use redlock_proto::{
 
 use super::{
     super::{
-        error::{explained, is_wrong_server},
+        error::{NONSENSE, explained, wrong_server},
         error_texts::raised,
     },
-    jobs,
+    codes, jobs,
     values::{counted, refusal, text},
 };
+use crate::{CallError, CallResult};
 
-/// Reads the answer to a call with these requests; `None` if that is not what a node sends.
-pub(crate) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
+/// Reads the answer to a call with these requests.
+///
+/// # Errors
+///
+/// The server says that it cannot vote because of what it is, or the answer is not what a node sends.
+pub(crate) fn read(value: Value, requests: &[Request]) -> CallResult {
+    if let Some(error) = refused_by(&value, requests) {
+        return Err(error);
+    }
+    answer(value, requests).ok_or_else(|| CallError::lost(NONSENSE))
+}
+
+/// Reads the answer of a server that may vote; `None` if that is not what a node sends.
+fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
     let Value::Array(values) = value else {
         return None;
     };
@@ -47,11 +60,11 @@ pub(crate) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
     Some(Answer { standing, replies })
 }
 
-/// Returns why a server did not run a call, if it says that it cannot vote because of what it is: then it has refused
-/// each write of the call.
+/// Returns the error of a server that says that it cannot vote because of what it is: then it has refused each write of
+/// the call.
 ///
 /// In answer to an inspection a server says itself what it is.
-pub(crate) fn wrong_server(value: &Value, requests: &[Request]) -> Option<Arc<str>> {
+fn refused_by(value: &Value, requests: &[Request]) -> Option<CallError> {
     let Value::Array(values) = value else {
         return None;
     };
@@ -61,11 +74,10 @@ pub(crate) fn wrong_server(value: &Value, requests: &[Request]) -> Option<Arc<st
     }
     let firsts = values.iter().skip(HEADER).step_by(2);
     let mut errors = values.iter().take(1).chain(firsts).filter_map(error_text);
-    let error = errors.find(|error| {
+    errors.find_map(|error| {
         let raised = raised(error);
-        is_wrong_server(raised.split(' ').next().unwrap_or_default())
-    })?;
-    Some(explained(error))
+        wrong_server(raised.split(' ').next().unwrap_or_default(), error)
+    })
 }
 
 /// Returns the text of a value that the script answers where something failed.
@@ -148,18 +160,18 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
     let Value::Int(first) = first else {
         return None;
     };
-    if *first == OTHER_SLOTS {
+    if *first == codes::OTHER_SLOTS {
         return other_slots(&text(second).ok()?);
     }
     if request.is_release()
         && let Value::BulkString(text) = &second
     {
-        return passed(*first == 0, std::str::from_utf8(text).ok()?);
+        return passed(*first == codes::DONE, std::str::from_utf8(text).ok()?);
     }
     let counted = counted(second)?;
     let counter = counted.counter;
     Some(match *first {
-        0 => match request {
+        codes::DONE => match request {
             Request::Lock {
                 verb: Verb::Acquire { .. },
                 ..
@@ -227,9 +239,6 @@ fn server_info(info: &str) -> Result<ServerInfo, Arc<str>> {
         syncs: None,
     })
 }
-
-/// Others give the lock another number of slots.
-const OTHER_SLOTS: i64 = -9;
 
 /// State, detail, time, beginning of the quarantine, the run.
 const HEADER: usize = 5;

@@ -6,6 +6,7 @@ use deadpool_redis::redis::Value;
 use redlock_proto::{JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, Reply, Tick};
 
 use super::{
+    codes,
     encoded::Encoded,
     values::{counted, millis, refusal, text},
 };
@@ -86,20 +87,22 @@ pub(super) fn reply(first: i64, second: Value, verb: &JobVerb) -> Option<Reply> 
         _ => None,
     };
     Some(match (verb, first) {
-        (JobVerb::Read { .. }, -4) => Reply::PolicyMismatch,
+        (JobVerb::Read { .. }, codes::OTHER_POLICY) => Reply::PolicyMismatch,
         (JobVerb::Read { .. }, free_in) => Reply::Runs {
             entries: entries(&text(second).ok()?)?,
             free_in: match free_in {
-                -1 => None,
+                codes::NEVER => None,
                 ms => Some(Duration::from_millis(u64::try_from(ms).ok()?)),
             },
         },
-        (JobVerb::Claim { .. }, 0) => claimed(&text(second).ok()?)?,
-        (_, 0) => Reply::Done,
-        (_, -5) => Reply::NoClaim(NoClaim::Passed(JobEntry::from_wire(&text(second).ok()?)?)),
-        (_, -6) => Reply::NoClaim(NoClaim::Early { by: ms(&second)? }),
-        (_, -7) => Reply::NoClaim(NoClaim::Late { by: ms(&second)? }),
-        (_, -8) => Reply::NoClaim(NoClaim::Forgot),
+        (JobVerb::Claim { .. }, codes::DONE) => claimed(&text(second).ok()?)?,
+        (_, codes::DONE) => Reply::Done,
+        (_, codes::PASSED) => {
+            Reply::NoClaim(NoClaim::Passed(JobEntry::from_wire(&text(second).ok()?)?))
+        }
+        (_, codes::EARLY) => Reply::NoClaim(NoClaim::Early { by: ms(&second)? }),
+        (_, codes::LATE) => Reply::NoClaim(NoClaim::Late { by: ms(&second)? }),
+        (_, codes::FORGOTTEN) => Reply::NoClaim(NoClaim::Forgot),
         (_, code) => refusal(code, counted(second)?)?,
     })
 }
@@ -146,7 +149,7 @@ mod tests {
         assert_eq!(Some(entries[0].tick), Tick::from_millis(1_795_226_400_000));
         assert_eq!((entries[1].token, &*entries[1].text), (76, "another"));
         assert_eq!(free_in, Some(Duration::ZERO));
-        let never = reply(-1, bulk(""), &READ());
+        let never = reply(codes::NEVER, bulk(""), &READ());
         let expected = Reply::Runs {
             entries: vec![],
             free_in: None,
@@ -168,10 +171,10 @@ mod tests {
     #[test]
     fn answers_that_make_no_sense_are_refused() {
         assert_eq!(reply(0, bulk("0001 x"), &READ()), None);
-        assert_eq!(reply(-7, bulk("x"), &record()), None);
-        assert_eq!(reply(-5, bulk("x"), &record()), None);
-        assert_eq!(reply(-9, Value::Int(0), &record()), None);
-        assert_eq!(reply(-6, Value::Int(-1), &record()), None);
+        assert_eq!(reply(codes::LATE, bulk("x"), &record()), None);
+        assert_eq!(reply(codes::PASSED, bulk("x"), &record()), None);
+        assert_eq!(reply(codes::OTHER_SLOTS, Value::Int(0), &record()), None);
+        assert_eq!(reply(codes::EARLY, Value::Int(-1), &record()), None);
         assert_eq!(claimed("x"), None);
         assert_eq!(claimed("1 x"), None);
     }

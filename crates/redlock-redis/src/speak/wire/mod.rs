@@ -2,6 +2,7 @@
 
 mod answer;
 mod call;
+mod codes;
 mod encoded;
 mod jobs;
 mod request;
@@ -12,6 +13,6 @@ mod values;
 
 pub use self::call::Encoder;
 pub(crate) use self::{
-    answer::{answer, wrong_server},
+    answer::read,
     transaction::{Block, transaction},
 };

@@ -6,8 +6,11 @@ use redlock_proto::{
     OwnerId, Quarantine, Reply, Request, Shard, Verb,
 };
 
-use super::{super::error::explained, Block, Encoder, answer};
-use crate::script;
+use super::{
+    super::error::{NONSENSE, explained},
+    Block, Encoder, codes,
+};
+use crate::{CallError, script};
 
 fn keyspace() -> Keyspace {
     Keyspace::new("{t}", Quarantine::new(Duration::from_secs(30), 0.01))
@@ -189,7 +192,7 @@ fn one(state: i64, first: i64, second: i64) -> Value {
 #[test]
 fn answers_are_read() {
     let requests = [acquire("a")];
-    let read = |value| answer(value, &requests);
+    let read = |value| super::read(value, &requests);
     let taken = read(one(1, 0, 9)).unwrap();
     assert_eq!(taken.replies, [Ok(Reply::Taken { counter: 9 })]);
     let standing = taken.standing.unwrap();
@@ -203,9 +206,12 @@ fn answers_are_read() {
         is_shared: false,
     };
     assert_eq!(read(one(1, 7, 2)).unwrap().replies, [Ok(held(Some(7)))]);
-    assert_eq!(read(one(1, -1, 2)).unwrap().replies, [Ok(held(None))]);
     assert_eq!(
-        read(one(1, -3, 0)).unwrap().replies,
+        read(one(1, codes::NEVER, 2)).unwrap().replies,
+        [Ok(held(None))]
+    );
+    assert_eq!(
+        read(one(1, codes::TOMBSTONED, 0)).unwrap().replies,
         [Ok(Reply::Tombstoned)]
     );
     assert_eq!(read(one(-1, 0, 0)).unwrap().standing, None);
@@ -223,7 +229,7 @@ fn a_counter_is_sixteen_digits() {
     values.push(Value::BulkString(b"0f3a".to_vec()));
     values.push(Value::Int(0));
     values.push(Value::BulkString(b"0000000000000042".to_vec()));
-    let answer = answer(Value::Array(values), &[acquire("a")]).unwrap();
+    let answer = super::read(Value::Array(values), &[acquire("a")]).unwrap();
     assert_eq!(answer.replies, [Ok(Reply::Taken { counter: 42 })]);
 }
 
@@ -234,7 +240,7 @@ fn an_error_of_one_operation_is_its_own() {
     values.extend([Value::BulkString(b"OOM no".to_vec()), Value::Int(0)]);
     values.extend([Value::Int(0), Value::Int(3)]);
     let requests = [acquire("a"), acquire("b")];
-    let answer = answer(Value::Array(values), &requests).unwrap();
+    let answer = super::read(Value::Array(values), &requests).unwrap();
     let error: Arc<str> = explained("OOM");
     assert_eq!(
         answer.replies,
@@ -252,11 +258,10 @@ fn a_server_that_became_a_replica_has_run_nothing_on_every_version() {
         let mut values = [1, 0, 1_000, 0].map(Value::Int).to_vec();
         values.push(Value::BulkString(b"0f3a".to_vec()));
         values.extend([Value::BulkString(said.as_bytes().to_vec()), Value::Int(0)]);
-        let why = super::wrong_server(&Value::Array(values), &[acquire("a")]);
-        assert!(
-            why.is_some_and(|why| why.starts_with("READONLY it is a replica")),
-            "{said}"
-        );
+        let refused = super::read(Value::Array(values), &[acquire("a")]).unwrap_err();
+        assert!(refused.wrong_server && !refused.may_have_run, "{refused:?}");
+        let why = refused.reason;
+        assert!(why.starts_with("READONLY it is a replica"), "{said}: {why}");
     }
 }
 
@@ -270,7 +275,7 @@ fn only_a_replica_may_fail_to_look_at_its_mark() {
         let zeros = || vec![Value::Int(0); 3];
         let look = [vec![text("READONLY no")], zeros(), vec![text("")]].concat();
         let values = [look, vec![Value::Int(0), text(info)]].concat();
-        answer(Value::Array(values), &inspect).unwrap()
+        super::read(Value::Array(values), &inspect).unwrap()
     };
     let replica = inspected(info);
     assert_eq!(replica.standing, None);
@@ -286,13 +291,14 @@ fn only_a_replica_may_fail_to_look_at_its_mark() {
 fn answers_that_make_no_sense_are_refused() {
     for nonsense in [
         one(4, 0, 0),
-        one(1, -5, 0),
+        one(1, codes::PASSED, 0),
         one(1, 0, -1),
         Value::Okay,
         Value::Array(vec![]),
         Value::Array(vec![Value::Nil; 7]),
     ] {
-        assert_eq!(answer(nonsense, &[acquire("a")]), None);
+        let refused = super::read(nonsense, &[acquire("a")]);
+        assert_eq!(refused, Err(CallError::lost(NONSENSE)));
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use deadpool_redis::redis::Value;
 use redlock_proto::{HolderLabel, Reply};
 
+use super::codes;
+
 /// A counter, and what follows it in the answer: the label of the key's holder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
@@ -50,7 +52,7 @@ pub(super) fn refusal(code: i64, counted: Counted) -> Option<Reply> {
         is_shared,
         ahead,
     } = counted;
-    if let (-1 | 1.., Some(ahead)) = (code, ahead) {
+    if let (codes::NEVER | 1.., Some(ahead)) = (code, ahead) {
         return Some(Reply::InLine {
             remaining: u64::try_from(code).ok().map(Duration::from_millis),
             counter,
@@ -59,15 +61,15 @@ pub(super) fn refusal(code: i64, counted: Counted) -> Option<Reply> {
         });
     }
     Some(match code {
-        -1 => Reply::Held {
+        codes::NEVER => Reply::Held {
             remaining: None,
             counter,
             holder,
             is_shared,
         },
-        -2 => Reply::Missing,
-        -3 => Reply::Tombstoned,
-        -4 => Reply::PolicyMismatch,
+        codes::MISSING => Reply::Missing,
+        codes::TOMBSTONED => Reply::Tombstoned,
+        codes::OTHER_POLICY => Reply::PolicyMismatch,
         ms => Reply::Held {
             remaining: Some(Duration::from_millis(u64::try_from(ms).ok()?)),
             counter,
