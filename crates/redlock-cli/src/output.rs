@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use redlock_proto::Printable;
+use redlock_core::Printable;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -5,6 +5,7 @@ use std::{
 };
 
 use redlock_proto::{Instant, NodeTime};
+use redlock_redis::since_boot;
 use tokio::runtime::{Handle, Id};
 
 /// The clock that deadlines are counted on.
@@ -122,30 +123,6 @@ const AN_HOUR: Duration = Duration::from_secs(3_600);
 
 /// A day in 2025 to count from, where the time of day must not matter.
 const SOME_DAY: u64 = 1_750_000_000_000_000;
-
-#[cfg(unix)]
-fn since_boot() -> Duration {
-    // Apple's CLOCK_MONOTONIC counts suspended time; elsewhere CLOCK_BOOTTIME is the one that does.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    const ID: rustix::time::ClockId = rustix::time::ClockId::Boottime;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    const ID: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
-
-    let time = rustix::time::clock_gettime(ID);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-#[cfg(not(unix))]
-fn since_boot() -> Duration {
-    // Windows' performance counter goes on during suspend, and it is what `Instant` reads there.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the client's clock on this platform"
-    )]
-    static ORIGIN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
-    ORIGIN.elapsed()
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 use std::{cell::RefCell, sync::Arc};
 
-use redlock_proto::{ClusterVote, KeySet, NodeKey};
+use redlock_proto::{KeySet, NodeKey};
+use redlock_redis::{ClusterVote, VERBATIM};
 use sha2::{Digest, Sha256};
 
 use crate::{InvalidKey, ResourceKey, ResourceKeys, key::SlotsOf};
@@ -316,14 +317,6 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 const LONGEST_PLAIN_NAME: usize = 128;
-
-/// Returns whether names stay as they are.
-pub(crate) fn is_verbatim(keyspace: &redlock_proto::Keyspace) -> bool {
-    keyspace.mark().as_str().starts_with(VERBATIM)
-}
-
-/// With what the nodes' own keys begin where names stay as they are.
-const VERBATIM: &str = "{redlock:verbatim}";
 
 #[cfg(test)]
 mod tests {

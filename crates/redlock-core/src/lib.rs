@@ -7,7 +7,6 @@ mod claim;
 mod client;
 mod clock;
 mod config;
-mod credentials;
 mod election;
 mod engine;
 mod error;
@@ -30,6 +29,7 @@ pub mod metrics {
 }
 pub mod node;
 mod options;
+mod printable;
 #[cfg_attr(
     not(feature = "test-util"),
     expect(
@@ -48,7 +48,6 @@ pub use self::{
     claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
     client::{Forgotten, Holder, NodeForgot, Redlock},
     config::{Config, Expert, Guarantee, NodeConfig},
-    credentials::Credentials,
     election::{Election, ElectionBuilder, Leadership, Observer, Term},
     error::{
         AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,
@@ -61,6 +60,7 @@ pub use self::{
     lease::{Lease, Mode},
     node::MemoryNode,
     options::{AcquireOptions, Renewal, Wait},
+    printable::Printable,
     scope::Scope,
     slots::{SlotGuard, Slots},
 };
@@ -69,6 +69,7 @@ pub use process::VirtualProcess;
 
 #[cfg(feature = "toml")]
 pub use self::config::read_toml;
+pub use redlock_redis::Credentials;
 // Its types are in this crate's signatures.
 #[cfg(feature = "deadpool-redis")]
 pub use deadpool_redis;
@@ -79,7 +80,7 @@ pub use redlock_proto::FanOut;
 pub use redlock_proto::ledger;
 pub use redlock_proto::{
     Fairness, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobRecord, JobState,
-    Note, Printable, Rounded, RunRecord, RunState, Series, StaleToken, Tick, Word,
+    Note, Rounded, RunRecord, RunState, Series, StaleToken, Tick, Word,
 };
 
 // What the README shows compiles, and runs.

@@ -35,7 +35,7 @@ mod token;
 
 pub use self::{
     client::{JobRecord, JobState},
-    key::{HolderLabel, InvalidLabel, NodeKey, Printable},
+    key::{HolderLabel, InvalidLabel, NodeKey},
     lease::Fairness,
     node::{Answer, Gift, Keyspace, Reply, Request, RunId, Standing, Store},
     tick::{Note, RunRecord, RunState, Series, Tick, Word},
@@ -60,9 +60,8 @@ pub use self::{
         Confirms, Hearing, InformantId, Judgement, NamedMark, Pair, Roll, Shortfall, Statement,
     },
     node::{
-        ClusterVote, Done, GiveBack, InLine, LineCaller, LinePlace, Lock, Look, Mark, MarkState,
-        NodeOutcome, NodeVerb, Quarantine, RequestError, ServerInfo, Transaction, Unfit, Verb,
-        last_of_block, slot_of,
+        Done, GiveBack, InLine, LineCaller, LinePlace, Lock, Look, Mark, MarkState, NodeOutcome,
+        NodeVerb, Quarantine, RequestError, ServerInfo, Transaction, Unfit, Verb, last_of_block,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,

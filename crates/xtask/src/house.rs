@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The crates that are counted.
-const CRATES: [&str; 5] = ["proto", "core", "tower", "cron", "cli"];
+const CRATES: [&str; 6] = ["proto", "redis", "core", "tower", "cron", "cli"];
 
 /// The crates that are no libraries.
 const PROGRAMS: [&str; 1] = ["cli"];

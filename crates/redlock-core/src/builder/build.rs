@@ -1,6 +1,7 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use redlock_proto::{ClientConfig, Keyspace, LinkConfig, Quorum, RetryPolicy};
+use redlock_redis::Polls;
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -18,7 +19,7 @@ use crate::{
     keyspace::{KeyScheme, Namespace},
     meter::Meter,
     names::NodeNames,
-    node::{Node, Polls, RedisNode, RedisNodeError},
+    node::{Node, RedisNode},
 };
 
 impl RedlockBuilder {
@@ -277,8 +278,8 @@ impl RedlockBuilder {
                     let space = Some((namespace, &keyspace));
                     let limit = settings.connect_timeout;
                     let made = RedisNode::new(config, space, &mut polls, limit);
-                    let (node, identity) = made
-                        .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
+                    let (node, identity) =
+                        made.map_err(|refused| BuildError::misuse(&*field, refused.to_string()))?;
                     let node = node.waiting_for(replicas, settings.node_timeout);
                     (node.encoding_by(&encoder), Some(identity))
                 }

@@ -257,6 +257,22 @@ mod tests {
                 prop_assert!(refused.to_string().contains(&name), "{}", refused);
             }
         }
+
+        #[test]
+        fn any_url_is_a_node_or_refused_without_its_password(
+            scheme in prop::sample::select(&["redis", "rediss", "redis+sentinel", "redis+cluster", "http", "valkey"][..]),
+            before in "[a-z:@/#?%]{0,4}",
+            behind in "[a-z0-9:@/#?%&=,+\\[\\]]{0,24}",
+        ) {
+            let url = format!("{scheme}://{before}:hunter2@{behind}");
+            let mut nodes = NodeConfig::list(&url);
+            let votes: Vec<_> = nodes.iter().flat_map(NodeConfig::votes).collect();
+            nodes.extend(votes);
+            for node in nodes {
+                let said = format!("{:?} {:?} {:?}", node, node.name(), node.check());
+                prop_assert!(!said.contains("hunter2"), "{}: {}", url, said);
+            }
+        }
     }
 
     fn from_vars(vars: &[(&str, &str)]) -> Result<Config, BuildError> {

@@ -8,12 +8,10 @@ use serde::{
 };
 
 #[cfg(feature = "deadpool-redis")]
-use crate::node::NamingReport;
-use crate::{
-    MemoryNode, NodeKeys,
-    credentials::{Credentials, CredentialsProvider},
-    node::{Directory, Location, Node, RedisNodeError},
-};
+use redlock_redis::NamingReport;
+use redlock_redis::{Credentials, CredentialsProvider, Location, NamingUrl, RedisNodeError};
+
+use crate::{MemoryNode, NodeKeys, node::Node};
 
 /// One node: its address, or the node itself.
 ///
@@ -179,7 +177,7 @@ impl NodeConfig {
                 let located = location.locate(self.credentials(), namespace, limit).await;
                 located.map_err(|why| why.to_string())
             }
-            Some(Err(RedisNodeError(why))) => Err(why),
+            Some(Err(refused)) => Err(refused.to_string()),
             None => Err("only the client knows how to connect to it".into()),
         }
     }
@@ -224,7 +222,7 @@ impl NodeConfig {
                 let naming = location.naming(self.credentials(), namespace, limit).await;
                 naming.map_err(|why| why.to_string())
             }
-            Some(Err(RedisNodeError(why))) => Err(why),
+            Some(Err(refused)) => Err(refused.to_string()),
             None => Ok(None),
         }
     }
@@ -268,7 +266,7 @@ impl NodeConfig {
     /// assert!(!NodeConfig::from("redis://10.0.0.1").follows_failovers());
     /// ```
     pub fn follows_failovers(&self) -> bool {
-        matches!(self.location(), Some(Ok(Location::Directory(_))))
+        matches!(self.location(), Some(Ok(Location::Named(_))))
     }
 
     /// Returns the nodes that a URL of a Cluster with several votes means, such as `redis+cluster://c1,c2?votes=3`; for
@@ -300,7 +298,7 @@ impl NodeConfig {
             .url
             .as_deref()
             .filter(|_| config.connection.is_none());
-        match url.and_then(Directory::urls_of_votes) {
+        match url.and_then(NamingUrl::urls_of_votes) {
             Some(urls) => {
                 let of = |url| Self::at(deadpool_redis::Config::from_url(url), credentials.clone());
                 urls.into_iter().map(of).collect()
@@ -324,7 +322,7 @@ impl NodeConfig {
     /// ```
     pub fn node_keys(&self, keys: &NodeKeys) -> NodeKeys {
         let vote = match self.location() {
-            Some(Ok(Location::Directory(directory))) => directory.vote(),
+            Some(Ok(Location::Named(url))) => url.vote(),
             _ => None,
         };
         vote.map_or_else(|| keys.clone(), |vote| keys.of_vote(vote))
@@ -333,7 +331,7 @@ impl NodeConfig {
     /// Returns what is wrong with an address.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.location() {
-            Some(Err(RedisNodeError(message))) => Err(message),
+            Some(Err(refused)) => Err(refused.to_string()),
             _ => Ok(()),
         }
     }
@@ -401,7 +399,7 @@ fn urls_of(list: &str) -> Vec<String> {
     let parts = list.split(',').map(str::trim);
     for part in parts.filter(|part| !part.is_empty()) {
         match urls.last_mut() {
-            Some(last) if Directory::has_open_list(last) && !part.contains("://") => {
+            Some(last) if NamingUrl::has_open_list(last) && !part.contains("://") => {
                 last.push(',');
                 last.push_str(part);
             }

@@ -351,21 +351,15 @@ impl NodeLink {
         match answer {
             Ok(answer) => self.link.on_answer(id, answer, now),
             Err(error) => {
-                let CallError {
-                    may_have_run,
-                    session_lost,
-                    refuses_writes,
-                    wrong_server,
-                    reason,
-                } = error;
-                let error = RequestError {
-                    may_have_run,
-                    refuses_writes,
-                    reason,
+                let failed = RequestError {
+                    may_have_run: error.may_have_run,
+                    refuses_writes: error.refuses_writes,
+                    reason: error.reason,
                 };
-                self.link.on_call_failed(id, &error, session_lost, now);
-                if wrong_server {
-                    self.link.on_wrong_server(error.reason, now);
+                self.link
+                    .on_call_failed(id, &failed, error.session_lost, now);
+                if error.wrong_server {
+                    self.link.on_wrong_server(failed.reason, now);
                 }
             }
         }

@@ -1,6 +1,7 @@
 use std::{error::Error, fmt};
 
 use super::{NodeReport, nodes};
+use crate::node::RedisNodeError;
 
 /// A client that could not be built.
 ///
@@ -97,6 +98,12 @@ impl BuildError {
     /// Returns the answer of each node, if the client asked them.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
+    }
+}
+
+impl From<RedisNodeError> for BuildError {
+    fn from(refused: RedisNodeError) -> Self {
+        Self::misuse("url", refused.to_string())
     }
 }
 

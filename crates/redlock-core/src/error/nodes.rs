@@ -1,9 +1,11 @@
 use std::{fmt, sync::Arc};
 
-use redlock_proto::Printable;
 pub use redlock_proto::{NodeAnswer, NotAVote, Unfit};
 
-use crate::names::{NodeName, NodeNames};
+use crate::{
+    Printable,
+    names::{NodeName, NodeNames},
+};
 
 /// The report of one node: its address, and its answer.
 ///

@@ -4,12 +4,10 @@ mod key_set;
 mod label;
 mod node_key;
 mod owner;
-mod printable;
 
 pub use self::{
     key_set::{CountedKey, InvalidKeySet, KeySet, SlotCount},
     label::{HolderLabel, InvalidLabel},
     node_key::{NodeKey, Shard},
     owner::{LockMode, OwnerId},
-    printable::Printable,
 };

@@ -1,6 +1,5 @@
 //! A node: what it can be asked and what it answers, and a model of what it does.
 
-mod cluster_vote;
 mod grant;
 mod keyspace;
 mod line;
@@ -13,7 +12,6 @@ mod store;
 mod transaction;
 
 pub use self::{
-    cluster_vote::{ClusterVote, slot_of},
     keyspace::Keyspace,
     line::{Gift, InLine, LineCaller, LinePlace},
     mark::Mark,

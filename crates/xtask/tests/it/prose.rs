@@ -105,7 +105,9 @@ fn find(folder: &Path, is_wrong: fn(&Documented<'_>) -> bool, found: &mut Vec<St
 fn wrong(is_wrong: fn(&Documented<'_>) -> bool) -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
-    for name in ["proto", "core", "tower", "cron", "sim", "sandbox", "cli"] {
+    for name in [
+        "proto", "redis", "core", "tower", "cron", "sim", "sandbox", "cli",
+    ] {
         let folder = crates.join(format!("redlock-{name}/src"));
         find(&folder, is_wrong, &mut found);
     }
