@@ -137,18 +137,18 @@ impl Driver {
 
     /// Hears what nodes have answered, and what callers ask for; returns whether that was anything.
     fn hear(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut heard = self.see_hand_overs();
+        let mut is_news = self.see_hand_overs();
         for node in 0..self.links.len() {
-            heard |= self.links[node].hear(cx);
-            heard |= self.tell(node);
-            heard |= self.tell_messages(node);
+            is_news |= self.links[node].hear(cx);
+            is_news |= self.tell(node);
+            is_news |= self.tell_messages(node);
         }
         self.has_more = false;
         let mut left = COMMANDS;
         while let Some(commands) = &mut self.commands
             && let Poll::Ready(command) = commands.poll_recv(cx)
         {
-            heard = true;
+            is_news = true;
             // What a holder asks for comes after the hand-over to it.
             self.see_hand_overs();
             match command {
@@ -164,7 +164,7 @@ impl Driver {
                 break;
             }
         }
-        heard
+        is_news
     }
 
     /// Does what is due at `now`, and has the links do it, until nothing new comes of it.
@@ -210,9 +210,9 @@ impl Driver {
     /// Tells the protocol of a node's messages; returns whether there were any.
     fn tell_messages(&mut self, node: usize) -> bool {
         let mut is_news = false;
-        while let Some(heard) = self.links[node].poll_message() {
+        while let Some(event) = self.links[node].poll_message() {
             is_news = true;
-            match heard {
+            match event {
                 SubscriptionEvent::Begins => self.client.on_listening(node, true),
                 SubscriptionEvent::Ends(_) => self.client.on_listening(node, false),
                 SubscriptionEvent::Gift(gift) => self.client.on_gift(node, gift, self.now()),

@@ -347,8 +347,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_driver_that_answers_nothing_keeps_no_caller_waiting_for_ever() {
         let (engine, _commands) = EngineHandle::new(Duration::ZERO);
-        let said = upgrade(&engine).await;
-        assert!(said.contains("does not answer"), "{said}");
+        let text = upgrade(&engine).await;
+        assert!(text.contains("does not answer"), "{text}");
         assert_eq!(engine.standing().await, []);
         assert_eq!(engine.node_time().await, None);
         engine.close(Duration::from_secs(5)).await;

@@ -444,11 +444,9 @@ impl Drop for Parked {
 
 #[cfg(test)]
 mod fixtures {
-    use redlock_proto::{Acquire, KeySet, LeaseTerms, Timing};
     use tokio::sync::mpsc::UnboundedReceiver;
 
     use super::*;
-    use crate::{ResourceKey, meter::LockMeter};
 
     pub(super) const TTL: Duration = Duration::from_secs(1);
 
@@ -468,33 +466,7 @@ mod fixtures {
     }
 
     pub(super) fn subject() -> LeaseRequest {
-        let key: ResourceKey = "key".parse().unwrap();
-        LeaseRequest {
-            keys: key.into(),
-            mode: Mode::Exclusive,
-            guarantee: crate::Guarantee::Quorum,
-            class: None,
-            label: None,
-            terms: terms(),
-            meter: LockMeter::none(),
-            place: None,
-        }
-    }
-
-    fn terms() -> LeaseTerms {
-        LeaseTerms::of(&Acquire {
-            mode: Mode::Exclusive.into(),
-            keys: KeySet::from("key"),
-            timing: Timing::new(TTL, 0.01, TTL / 10).unwrap(),
-            renew: true,
-            max_hold: None,
-            tokens: 3,
-            fairness: redlock_proto::Fairness::Cohort,
-            came: Instant::ORIGIN,
-            wait_until: Instant::ORIGIN,
-            quorum_wait: None,
-            label: None,
-        })
+        LeaseRequest::for_tests(TTL)
     }
 }
 

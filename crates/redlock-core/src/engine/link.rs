@@ -50,12 +50,12 @@ pub(super) struct NodeLink {
     clock: Clock,
     state: watch::Sender<LinkState>,
     /// The server of which the log has told last, if others name it.
-    told: Option<Arc<str>>,
+    logged: Option<Arc<str>>,
     connecting: Option<Connecting>,
     session: Option<Box<dyn Session>>,
     subscription: Subscription,
     /// What was heard of its messages, in order.
-    heard: VecDeque<SubscriptionEvent>,
+    messages: VecDeque<SubscriptionEvent>,
     /// The calls without an answer, in order.
     calls: Vec<(u64, BoxFuture<'static, CallResult>)>,
     /// Whether calls were made since they were last looked at, and are written then.
@@ -108,11 +108,11 @@ impl NodeLink {
             keyspace,
             clock,
             state,
-            told: None,
+            logged: None,
             connecting: None,
             session: None,
             subscription: Subscription::default(),
-            heard: VecDeque::new(),
+            messages: VecDeque::new(),
             calls: Vec::new(),
             is_fresh: false,
             answered: Vec::new(),
@@ -147,7 +147,7 @@ impl NodeLink {
         let has_messages = self.hear_messages(cx);
         let (calls, answered) = (&mut self.calls, &mut self.answered);
         // Calls that are over are dropped in it, too.
-        let heard = guarded(|| {
+        let looked = guarded(|| {
             calls.retain_mut(|(id, call)| {
                 let polled = guarded(|| call.poll_unpin(cx));
                 match polled.unwrap_or_else(|reason| Poll::Ready(Err(CallError::lost(reason)))) {
@@ -159,7 +159,7 @@ impl NodeLink {
                 }
             });
         });
-        if let Err(reason) = heard {
+        if let Err(reason) = looked {
             self.link.on_lost(reason, self.clock.now());
         }
         if self.answered.is_empty() && !self.is_fresh {
@@ -185,32 +185,33 @@ impl NodeLink {
         self.subscription.listen(client);
         if client.is_none() {
             let_go(self.subscription.end());
-            self.heard.clear();
+            self.messages.clear();
         }
     }
 
     /// Returns what was heard next of its messages.
     pub(super) fn poll_message(&mut self) -> Option<SubscriptionEvent> {
-        self.heard.pop_front()
+        self.messages.pop_front()
     }
 
     fn hear_messages(&mut self, cx: &mut Context<'_>) -> bool {
-        let (subscription, heard, clock) = (&mut self.subscription, &mut self.heard, self.clock);
+        let (subscription, messages, clock) =
+            (&mut self.subscription, &mut self.messages, self.clock);
         let polled = guarded(|| {
             while let Some(next) = subscription.poll(cx, clock) {
-                heard.push_back(next);
+                messages.push_back(next);
             }
         });
         if let Err(reason) = polled {
             let_go(self.subscription.fail(clock));
-            self.heard.push_back(SubscriptionEvent::Ends(reason));
+            self.messages.push_back(SubscriptionEvent::Ends(reason));
         }
-        if let Some(SubscriptionEvent::Ends(reason)) = self.heard.back() {
+        if let Some(SubscriptionEvent::Ends(reason)) = self.messages.back() {
             let_go(guarded(|| {
                 self.origin.cannot_listen(&self.node.name(), reason);
             }));
         }
-        !self.heard.is_empty()
+        !self.messages.is_empty()
     }
 
     /// Does what the link wants done: what is due goes on its way, in order.
@@ -224,7 +225,7 @@ impl NodeLink {
         }
         if !self.link.is_up() {
             let_go(self.subscription.end());
-            self.heard.clear();
+            self.messages.clear();
             let_go(self.session.take());
             self.name.set_server(None);
             let_go(std::mem::take(&mut self.calls));
@@ -256,7 +257,7 @@ impl NodeLink {
         if let LinkEvent::Connected { .. } = &event {
             let before = self.state.send_replace(LinkState::Up);
             let server = self.name.server();
-            let is_news = server.is_some() && server != self.told;
+            let is_news = server.is_some() && server != self.logged;
             if before == LinkState::Down || is_news {
                 let is_back = before == LinkState::Down;
                 let server = server.as_deref();
@@ -264,7 +265,7 @@ impl NodeLink {
                     self.origin.node_up(&self.node.name(), server, is_back);
                 }));
             }
-            self.told = server;
+            self.logged = server;
         }
         if let LinkEvent::Disconnected { reason } = &event {
             let before = self.state.send_replace(LinkState::Down);

@@ -1,40 +1,40 @@
-use redlock_proto::{Acquire, Instant, KeySet, LeaseTerms, Timing};
+use redlock_proto::{Fairness, LeaseTerms, Timing};
 
 use super::*;
 use crate::{clock::Clock, meter::LockMeter};
 
-fn terms() -> LeaseTerms {
-    LeaseTerms::of(&Acquire {
-        mode: Mode::Exclusive.into(),
-        keys: KeySet::from("key"),
-        timing: Timing::new(Duration::from_secs(6), 0.01, Duration::from_millis(1)).unwrap(),
-        renew: true,
-        max_hold: None,
-        tokens: 1,
-        fairness: redlock_proto::Fairness::Cohort,
-        came: Instant::ORIGIN,
-        wait_until: Instant::ORIGIN,
-        quorum_wait: None,
-        label: None,
-    })
+impl LeaseRequest {
+    /// Returns the request of a renewed lease of `ttl` on one key.
+    pub(crate) fn for_tests(ttl: Duration) -> Self {
+        let key: ResourceKey = "key".parse().unwrap();
+        Self {
+            mode: Mode::Exclusive,
+            guarantee: Guarantee::Quorum,
+            keys: key.into(),
+            class: None,
+            label: None,
+            terms: LeaseTerms {
+                is_shared: false,
+                timing: Timing::new(ttl, 0.01, Duration::from_millis(1)).unwrap(),
+                renew: true,
+                max_hold: None,
+                slots: None,
+                fairness: Fairness::Cohort,
+            },
+            meter: LockMeter::none(),
+            place: None,
+        }
+    }
 }
+
+const TTL: Duration = Duration::from_secs(6);
 
 fn lease(valid_for: Duration) -> (Lease, Clock) {
     let clock = Clock::Tokio {
         origin: tokio::time::Instant::now(),
     };
-    let key: ResourceKey = "key".parse().unwrap();
     let token = FencingToken::new(1).unwrap();
-    let subject = LeaseRequest {
-        mode: Mode::Exclusive,
-        guarantee: Guarantee::Quorum,
-        keys: key.into(),
-        class: None,
-        label: None,
-        terms: terms(),
-        meter: LockMeter::none(),
-        place: None,
-    };
+    let subject = LeaseRequest::for_tests(TTL);
     let deadline = clock.now() + valid_for;
     (Lease::new(0, subject, clock, deadline, None, token), clock)
 }
@@ -64,14 +64,9 @@ async fn an_extension_moves_the_loss() {
 #[tokio::test(start_paused = true)]
 async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
     let subject = |key: ResourceKey, class: Option<&str>| LeaseRequest {
-        mode: Mode::Exclusive,
-        guarantee: Guarantee::Quorum,
         keys: key.into(),
         class: class.map(Arc::from),
-        label: None,
-        terms: terms(),
-        meter: LockMeter::none(),
-        place: None,
+        ..LeaseRequest::for_tests(TTL)
     };
     let (clock, token) = (lease(Duration::ZERO).1, FencingToken::new(1).unwrap());
     let class = |subject| {

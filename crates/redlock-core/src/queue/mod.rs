@@ -210,7 +210,7 @@ impl<P> QueuePlace<P> {
         let Some(ticket) = self.ticket.take() else {
             return NextCallers {
                 unclaimed: parked,
-                told: Vec::new(),
+                next_callers: Vec::new(),
             };
         };
         let mut state = self.queue.state();
@@ -224,10 +224,10 @@ impl<P> QueuePlace<P> {
             (parked, _) => parked,
         };
         let left = state.queue.leave(self.keys.as_slice(), ticket);
-        let told = left.next.into_iter();
+        let next_callers = left.next.into_iter();
         NextCallers {
             unclaimed: unclaimed.or(left.unclaimed),
-            told: told
+            next_callers: next_callers
                 .filter_map(|next| state.waiting.remove(&next))
                 .collect(),
         }
@@ -248,14 +248,14 @@ impl<P> Drop for QueuePlace<P> {
 #[derive(Debug)]
 pub(crate) struct NextCallers<P> {
     unclaimed: Option<P>,
-    told: Vec<oneshot::Sender<()>>,
+    next_callers: Vec<oneshot::Sender<()>>,
 }
 
 impl<P> Drop for NextCallers<P> {
     fn drop(&mut self) {
         // Its release is on its way before the next caller can ask for one of its keys.
         drop(self.unclaimed.take());
-        for next in self.told.drain(..) {
+        for next in self.next_callers.drain(..) {
             // The caller may have gone away just now; its place then wakes the one after it.
             let _ = next.send(());
         }

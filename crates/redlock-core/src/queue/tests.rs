@@ -22,6 +22,12 @@ fn key(name: &str) -> ResourceKeys {
     ResourceKeys::new([name]).unwrap()
 }
 
+/// Takes a place in the queue of a key; returns its turn.
+fn enter(queue: &Arc<Queue<()>>, name: &str) -> impl Future<Output = Option<Turn<()>>> + use<> {
+    let place = queue.enter(&key(name), Vec::new(), MOST_WAITING);
+    place.unwrap().turn()
+}
+
 fn is_empty(queue: &Queue<()>) -> bool {
     let state = queue.state();
     state.queue.callers() == 0 && state.waiting.is_empty()
@@ -31,24 +37,9 @@ fn is_empty(queue: &Queue<()>) -> bool {
 #[tokio::test]
 async fn turns_come_in_order_and_leave_nothing() {
     let queue = queue();
-    let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING)
-        .unwrap()
-        .turn()
-        .await
-        .unwrap();
-    let mut second = pin!(
-        queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING)
-            .unwrap()
-            .turn()
-    );
-    let mut third = pin!(
-        queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING)
-            .unwrap()
-            .turn()
-    );
+    let first = enter(&queue, "a").await.unwrap();
+    let mut second = pin!(enter(&queue, "a"));
+    let mut third = pin!(enter(&queue, "a"));
     assert!(poll!(second.as_mut()).is_pending());
     assert!(poll!(third.as_mut()).is_pending());
     drop(first);
@@ -64,24 +55,9 @@ async fn turns_come_in_order_and_leave_nothing() {
 #[tokio::test]
 async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
     let queue = queue();
-    let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING)
-        .unwrap()
-        .turn()
-        .await
-        .unwrap();
-    let mut second = Box::pin(
-        queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING)
-            .unwrap()
-            .turn(),
-    );
-    let mut third = pin!(
-        queue
-            .enter(&key("a"), Vec::new(), MOST_WAITING)
-            .unwrap()
-            .turn()
-    );
+    let first = enter(&queue, "a").await.unwrap();
+    let mut second = Box::pin(enter(&queue, "a"));
+    let mut third = pin!(enter(&queue, "a"));
     assert!(poll!(second.as_mut()).is_pending());
     assert!(poll!(third.as_mut()).is_pending());
     drop(first);
@@ -147,16 +123,8 @@ async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_to
 #[tokio::test]
 async fn a_turn_that_comes_before_it_is_waited_for_is_not_missed() {
     let queue = queue();
-    let first = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING)
-        .unwrap()
-        .turn()
-        .await
-        .unwrap();
-    let second = queue
-        .enter(&key("a"), Vec::new(), MOST_WAITING)
-        .unwrap()
-        .turn();
+    let first = enter(&queue, "a").await.unwrap();
+    let second = enter(&queue, "a");
     drop(first);
     drop(second.await);
     assert!(is_empty(&queue));

@@ -84,7 +84,7 @@ impl Context {
 
     /// Returns whether it hears a majority of the nodes.
     pub(super) fn hears(&self) -> bool {
-        self.listening.heard() >= self.quorum().majority()
+        self.listening.count() >= self.quorum().majority()
     }
 
     /// Starts a round with its time limit; requests are added by [`send`](Self::send).

@@ -78,14 +78,14 @@ impl Listening {
 
     /// Takes in whether a node is listened to.
     pub(super) fn on_listening(&mut self, node: usize, is_heard: bool) {
-        if let Some(heard) = self.nodes.get_mut(node) {
-            *heard = is_heard && self.needed.is_some();
+        if let Some(is_open) = self.nodes.get_mut(node) {
+            *is_open = is_heard && self.needed.is_some();
         }
     }
 
     /// Returns how many nodes it hears.
-    pub(super) fn heard(&self) -> usize {
-        self.nodes.iter().filter(|heard| **heard).count()
+    pub(super) fn count(&self) -> usize {
+        self.nodes.iter().filter(|is_open| **is_open).count()
     }
 }
 

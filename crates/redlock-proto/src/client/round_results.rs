@@ -23,8 +23,8 @@ impl Client {
         };
         match &mut round.kind {
             RoundKind::Attempt { .. } | RoundKind::Decided { .. } | RoundKind::WriteBack { .. } => {
-                let heard = (node, outcome, reply.as_ref());
-                self.acquisitions.on_outcome(id, heard, leases, cx, now);
+                let result = (node, outcome, reply.as_ref());
+                self.acquisitions.on_outcome(id, result, leases, cx, now);
             }
             RoundKind::Extension {
                 extension, lease, ..

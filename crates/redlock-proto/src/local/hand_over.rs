@@ -129,8 +129,6 @@ impl OpenLease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::KeySet;
-
     const MS: Duration = Duration::from_millis(1);
 
     fn at(ms: u64) -> Instant {
@@ -138,19 +136,14 @@ mod tests {
     }
 
     fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> LeaseTerms {
-        LeaseTerms::of(&Acquire {
-            mode: LockMode::Exclusive,
-            keys: KeySet::from("key"),
+        LeaseTerms {
+            is_shared: false,
             timing: Timing::new(ttl * MS, 0.01, ttl * MS / 10).unwrap(),
             renew,
             max_hold,
-            tokens: 2,
+            slots: None,
             fairness: Fairness::Cohort,
-            came: at(0),
-            wait_until: at(0),
-            quorum_wait: None,
-            label: None,
-        })
+        }
     }
 
     fn tokens(count: u32) -> TokenBlock {

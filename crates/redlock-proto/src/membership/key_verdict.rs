@@ -78,14 +78,14 @@ mod tests {
     type Owners<'a> = Option<&'a [(&'static str, u64)]>;
 
     fn verdict(answers: &[(Owners<'_>, NodeAnswer)]) -> KeyVerdict<&'static str> {
-        let owners = |said: &[(&'static str, u64)]| {
-            let owners = said.iter();
+        let owners = |owners_of: &[(&'static str, u64)]| {
+            let owners = owners_of.iter();
             let owners = owners.map(|(owner, left)| (*owner, Duration::from_secs(*left)));
             owners.collect()
         };
         let majority = answers.len() / 2 + 1;
         let answers = answers.iter();
-        let answers = answers.map(|(said, standing)| (said.map(owners), standing));
+        let answers = answers.map(|(owners_of, standing)| (owners_of.map(owners), standing));
         KeyVerdict::of(answers, majority)
     }
 
@@ -146,9 +146,11 @@ mod tests {
     fn a_verdict_comes_once_the_other_nodes_cannot_change_it() {
         let votes = NodeAnswer::Reachable;
         let (a, b) = (vec![("a", Duration::MAX)], vec![("b", Duration::MAX)]);
-        let so_far = |said: &[&Vec<_>], open| {
-            let said = said.iter().map(|owners| (Some((*owners).clone()), &votes));
-            KeyVerdict::so_far(said, 2, open)
+        let so_far = |owners_of: &[&Vec<_>], open| {
+            let owners_of = owners_of
+                .iter()
+                .map(|owners| (Some((*owners).clone()), &votes));
+            KeyVerdict::so_far(owners_of, 2, open)
         };
         let remaining = Duration::MAX;
         let held = KeyVerdict::Held {

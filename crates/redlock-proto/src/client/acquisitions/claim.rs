@@ -180,7 +180,7 @@ mod tests {
             note: None,
         };
         let entry = run.to_entry();
-        for told in [
+        for runs in [
             [entry.clone(), entry.to_anchor()],
             [entry.to_anchor(), entry],
         ] {
@@ -197,7 +197,7 @@ mod tests {
                     settled: None,
                 }),
             });
-            for last in told {
+            for last in runs {
                 let (counter, last) = (1, Some(last));
                 assert!(!claiming.note(&Reply::Claimed { counter, last }, true));
             }

@@ -124,8 +124,8 @@ impl Acquisitions {
         if counts {
             ask_one_to_confirm(id, node, round, leases, cx);
         } else {
-            let heard = (node, NodeOutcome::NotExecuted, None);
-            self.on_outcome(round, heard, leases, cx, now);
+            let result = (node, NodeOutcome::NotExecuted, None);
+            self.on_outcome(round, result, leases, cx, now);
             // No request of its own came to an end by this, after which it would be looked at.
             cx.forget_if_over(round);
         }

@@ -40,8 +40,8 @@ impl Acquisitions {
             };
             let reason = NotAVote::SameServer { of };
             entry.say(node, NodeAnswer::NotAVote { reason });
-            let heard = (node, NodeOutcome::NotExecuted, None);
-            self.on_outcome(round, heard, leases, cx, now);
+            let result = (node, NodeOutcome::NotExecuted, None);
+            self.on_outcome(round, result, leases, cx, now);
         }
     }
 

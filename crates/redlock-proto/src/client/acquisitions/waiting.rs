@@ -184,8 +184,8 @@ impl Acquisitions {
             {
                 held.state.on_late_outcome(node, outcome);
             }
-            let heard = (node, outcome, None);
-            return self.on_outcome(gift.round, heard, leases, cx, now);
+            let result = (node, outcome, None);
+            return self.on_outcome(gift.round, result, leases, cx, now);
         };
         let id = *id;
         let verdict = attempt.on_gift(node, gift.counter, (gift.run, reading), now.clock);

@@ -9,7 +9,7 @@ use crate::{Instant, NodeAnswer};
 pub(super) struct Health {
     trouble: Option<Trouble>,
     /// When it answered last.
-    heard: Option<Instant>,
+    last_answer: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Health {
     pub(super) fn on_reply(&mut self, looked: bool, wrote: bool, at: Instant) {
         let is_over = |trouble: &Trouble| wrote || looked && !trouble.refuses_writes;
         self.trouble.take_if(|trouble| is_over(trouble));
-        self.heard = Some(at);
+        self.last_answer = Some(at);
     }
 
     /// Takes in that a node answered a request with an error; `refuses_writes` if that is because it does not write.
@@ -60,7 +60,8 @@ impl Health {
 
     /// Returns whether it answered a short while ago.
     pub(super) fn is_alive(&self, now: Instant) -> bool {
-        self.heard.is_some_and(|heard| now < heard + ALIVE)
+        self.last_answer
+            .is_some_and(|last_answer| now < last_answer + ALIVE)
     }
 }
 

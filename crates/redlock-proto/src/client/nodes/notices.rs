@@ -53,8 +53,8 @@ impl Nodes {
         let is_news = match (notice.vote.as_ref(), vote) {
             // A node is `Alone` because the other nodes are down; those are reported instead.
             (_, Err(NotAVote::Alone)) | (None | Some(Ok(())), Ok(())) => false,
-            (Some(Err(told)), Err(now)) => {
-                std::mem::discriminant(told) != std::mem::discriminant(now)
+            (Some(Err(reported)), Err(now)) => {
+                std::mem::discriminant(reported) != std::mem::discriminant(now)
             }
             _ => true,
         };

@@ -84,8 +84,8 @@ impl Round {
     /// Notes that one more request is sent, to this node.
     pub(in super::super) fn on_sent(&mut self, node: usize) {
         self.open += 1;
-        if let Some(heard) = self.nodes.get_mut(node) {
-            heard.is_asked = true;
+        if let Some(progress) = self.nodes.get_mut(node) {
+            progress.is_asked = true;
         }
     }
 
@@ -101,8 +101,8 @@ impl Round {
         if self.is_split {
             return Rest::Over(Limit::Split);
         }
-        let heard = self.nodes.iter().enumerate();
-        let owing = heard.filter(|(_, heard)| heard.is_asked && !heard.is_over);
+        let progress = self.nodes.iter().enumerate();
+        let owing = progress.filter(|(_, progress)| progress.is_asked && !progress.is_over);
         let silent_at = owing.map(|(node, _)| nodes.silent_at(node, self.patience, now));
         let Some(at) = silent_at.max() else {
             return Rest::Over(Limit::Silence);
@@ -216,12 +216,12 @@ impl Round {
         votes: &Votes,
         same_server: impl Fn(usize) -> Option<usize>,
     ) {
-        let granted = |heard: &NodeProgress| heard.answer == Some(NodeAnswer::Granted);
+        let granted = |progress: &NodeProgress| progress.answer == Some(NodeAnswer::Granted);
         let mut granted = self
             .nodes
             .iter()
             .enumerate()
-            .filter(|(_, heard)| granted(heard));
+            .filter(|(_, progress)| granted(progress));
         let is_split = granted.any(|(node, _)| !votes.counts(node) && same_server(node).is_none());
         for (node, NodeProgress { answer, .. }) in self.nodes.iter_mut().enumerate() {
             // Where no majority agrees, no clock is known to be right.
@@ -238,16 +238,16 @@ impl Round {
 
     /// Notes that a node's request failed and will be made again: it has had its time, and `answer` says what came of it.
     pub(in super::super) fn on_delayed(&mut self, node: usize, answer: NodeAnswer) {
-        if let Some(heard) = self.nodes.get_mut(node) {
-            heard.is_asked = false;
+        if let Some(progress) = self.nodes.get_mut(node) {
+            progress.is_asked = false;
         }
         self.say(node, answer);
     }
 
     /// Notes what there is to say of a node without an outcome: one that is not asked, or will be again.
     pub(in super::super) fn say(&mut self, node: usize, answer: NodeAnswer) {
-        if let Some(heard) = self.nodes.get_mut(node) {
-            heard.answer = Some(answer);
+        if let Some(progress) = self.nodes.get_mut(node) {
+            progress.answer = Some(answer);
         }
     }
 
@@ -275,9 +275,9 @@ impl Round {
     /// Returns which nodes have confirmed, or were not heard of at all.
     pub(in super::super) fn confirmed_or_silent(&self, votes: &Votes) -> Vec<bool> {
         let confirmed = |vote| matches!(vote, Vote::Cast(NodeOutcome::Granted { .. }));
-        let heard = self.nodes.iter().zip(votes.iter());
-        heard
-            .map(|(heard, vote)| !heard.is_over || confirmed(vote))
+        let nodes = self.nodes.iter().zip(votes.iter());
+        nodes
+            .map(|(progress, vote)| !progress.is_over || confirmed(vote))
             .collect()
     }
 

@@ -147,10 +147,10 @@ fn open_all(survey: &Survey, ask: Ask, cx: &mut Context, now: Now) {
         _ => None,
     };
     let nodes = cx.nodes.all();
-    let told: Vec<(usize, NodeTime)> = nodes
+    let opened: Vec<(usize, NodeTime)> = nodes
         .filter_map(|node| Some((node, since(node)?)))
         .collect();
-    let floors: Vec<u64> = told
+    let floors: Vec<u64> = opened
         .iter()
         .map(|(node, _)| match survey.floor() {
             Some(Floor::Known(floor)) => cx.tokens.at_least_seen(floor),
@@ -159,10 +159,10 @@ fn open_all(survey: &Survey, ask: Ask, cx: &mut Context, now: Now) {
         .collect();
     let kind = RoundKind::Open {
         ask: Some(ask),
-        nodes: told.iter().map(|(node, _)| *node).collect(),
+        nodes: opened.iter().map(|(node, _)| *node).collect(),
     };
     let round = cx.start_round(kind, cx.config.node_timeout, now);
-    for ((node, since), floor) in told.iter().zip(floors) {
+    for ((node, since), floor) in opened.iter().zip(floors) {
         let verb = NodeVerb::Open {
             floor,
             since: *since,
@@ -170,7 +170,7 @@ fn open_all(survey: &Survey, ask: Ask, cx: &mut Context, now: Now) {
         };
         cx.send(*node, round, Request::Node(verb));
     }
-    if told.is_empty() {
+    if opened.is_empty() {
         opening_over(round, cx, now);
     }
 }

@@ -16,11 +16,11 @@ fn a_silent_connection_is_given_up_and_its_answers_count_no_more() {
     link.on_timer(at(2_000));
     assert!(!link.is_up());
     assert_eq!(
-        told(&mut link),
+        events(&mut link),
         [("unknown", 1), ("delayed", 2), ("disconnected", 0)]
     );
     link.on_answer(calls[0].id, answer(vec![Ok(Reply::Done)]), at(2_001));
-    assert_eq!(told(&mut link), []);
+    assert_eq!(events(&mut link), []);
     assert!(link.next_call(at(2_001)).is_none());
 }
 
@@ -47,7 +47,7 @@ fn an_answer_that_does_not_fit_its_call_costs_the_connection() {
     let calls = sent(&mut link, at(0));
     link.on_answer(calls[0].id, answer(vec![Ok(Reply::Done)]), at(1));
     assert_eq!(
-        told(&mut link),
+        events(&mut link),
         [("unknown", 1), ("unknown", 2), ("disconnected", 0)]
     );
 }
@@ -59,7 +59,7 @@ fn a_call_that_failed_alone_leaves_the_connection() {
     let calls = sent(&mut link, at(0));
     let error = RequestError::not_executed("read only".into());
     link.on_call_failed(calls[0].id, &error, false, at(1));
-    assert_eq!(told(&mut link), [("not run", 1), ("delayed", 2)]);
+    assert_eq!(events(&mut link), [("not run", 1), ("delayed", 2)]);
     assert!(link.is_up());
     assert_eq!(sent(&mut link, at(1))[0].requests, [tombstone(2)]);
 }
@@ -76,7 +76,7 @@ fn a_node_that_does_not_say_what_it_is_has_no_connection() {
         assert!(link.begin_connect(at(0)));
         link.on_connected(hello, at(0), at(1));
         assert!(!link.is_up() && !link.is_connecting());
-        assert_eq!(told(&mut link), [("disconnected", 0)]);
+        assert_eq!(events(&mut link), [("disconnected", 0)]);
     }
 }
 
@@ -128,14 +128,14 @@ fn a_server_that_has_become_a_replica_is_left_for_what_its_name_leads_to() {
     let calls = sent(&mut link, at(5_000));
     push(&mut link, 2, vec![acquire(2)], at(5_000));
     link.on_answer(calls[0].id, replica(), at(5_001));
-    assert_eq!(told(&mut link), [("answered", 1)]);
+    assert_eq!(events(&mut link), [("answered", 1)]);
     assert_eq!(link.next_timer(), at(5_001));
     link.on_timer(at(5_001));
     assert!(!link.is_up());
-    assert_eq!(told(&mut link), [("not run", 2)], "what it is was told");
+    assert_eq!(events(&mut link), [("not run", 2)], "what it is was told");
     assert!(link.begin_connect(at(5_001)));
     link.on_connected(hello(), at(5_001), at(5_002));
-    assert_eq!(told(&mut link), [("connected", 0)]);
+    assert_eq!(events(&mut link), [("connected", 0)]);
     link.on_timer(at(9_000));
     assert!(link.is_up(), "a master is kept");
 }
@@ -153,13 +153,13 @@ fn a_name_that_leads_to_no_master_costs_one_connection_a_second() {
         }
     }
     assert_eq!(connections, 10);
-    let told = told(&mut link);
-    assert!(told.iter().all(|told| *told == ("connected", 0)));
+    let events = events(&mut link);
+    assert!(events.iter().all(|event| *event == ("connected", 0)));
     // That there is no server at all is news.
     link.on_timer(at(10_000));
     assert!(link.begin_connect(at(10_000)));
     link.on_lost("refused".into(), at(10_001));
-    assert_eq!(self::told(&mut link), [("disconnected", 0)]);
+    assert_eq!(self::events(&mut link), [("disconnected", 0)]);
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn a_server_that_refuses_calls_as_a_replica_does_is_left_within_a_second() {
         assert_eq!(link.next_timer(), at(1_000));
         link.on_timer(at(ms));
     }
-    assert_eq!(told(&mut link), [("not run", 1), ("not run", 2)]);
+    assert_eq!(events(&mut link), [("not run", 1), ("not run", 2)]);
     link.on_timer(at(1_000));
-    assert_eq!(told(&mut link), [("disconnected", 0)]);
+    assert_eq!(events(&mut link), [("disconnected", 0)]);
     assert!(link.begin_connect(at(1_000)));
 }

@@ -122,28 +122,28 @@ fn answer(replies: Vec<Result<Reply, Arc<str>>>) -> Answer {
 }
 
 /// Returns what the client was told: the word for it, and the round.
-fn told(link: &mut Link) -> Vec<(&'static str, u64)> {
-    let mut told = Vec::new();
+fn events(link: &mut Link) -> Vec<(&'static str, u64)> {
+    let mut events = Vec::new();
     while let Some(event) = link.poll_event() {
         match event {
-            LinkEvent::Connected { .. } => told.push(("connected", 0)),
-            LinkEvent::Disconnected { .. } => told.push(("disconnected", 0)),
+            LinkEvent::Connected { .. } => events.push(("connected", 0)),
+            LinkEvent::Disconnected { .. } => events.push(("disconnected", 0)),
             LinkEvent::Answered { results, .. } => {
                 let results = results.into_iter();
-                told.extend(results.map(|(round, result)| {
+                events.extend(results.map(|(round, result)| {
                     let word = if result.is_ok() { "answered" } else { "error" };
                     (word, round)
                 }));
             }
             LinkEvent::Failed { round, error } if error.may_have_run => {
-                told.push(("unknown", round));
+                events.push(("unknown", round));
             }
-            LinkEvent::Failed { round, .. } => told.push(("not run", round)),
-            LinkEvent::Delayed { round, .. } => told.push(("delayed", round)),
-            LinkEvent::Needless { round } => told.push(("needless", round)),
+            LinkEvent::Failed { round, .. } => events.push(("not run", round)),
+            LinkEvent::Delayed { round, .. } => events.push(("delayed", round)),
+            LinkEvent::Needless { round } => events.push(("needless", round)),
         }
     }
-    told
+    events
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_node_that_lags_gets_no_requests_and_only_the_releases_of_what_it_may_have()
     };
     assert_eq!(call.requests, [release(1)]);
     assert_eq!(
-        told(&mut link),
+        events(&mut link),
         [
             ("not run", 2),
             ("not run", 6),
@@ -305,7 +305,7 @@ fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
     for call in &calls {
         fails(&mut link, call, 10);
     }
-    assert_eq!(told(&mut link), [("error", 1), ("delayed", 2)]);
+    assert_eq!(events(&mut link), [("error", 1), ("delayed", 2)]);
     let again = sent(&mut link, at(10));
     assert_eq!(
         again[0].requests,
@@ -317,9 +317,9 @@ fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
     assert_eq!(link.next_timer(), at(1_020), "then with pauses");
     let again = sent(&mut link, at(1_020));
     assert_eq!(again[0].requests, [release(1)]);
-    told(&mut link);
+    events(&mut link);
     fails(&mut link, &again[0], 5_000);
-    assert_eq!(told(&mut link), [("delayed", 2), ("not run", 2)]);
+    assert_eq!(events(&mut link), [("delayed", 2), ("not run", 2)]);
     assert_eq!(sent(&mut link, at(9_000))[0].requests, [], "a heartbeat");
 }
 
@@ -360,7 +360,7 @@ fn a_release_buries_its_owner_over_another_connection() {
     push(&mut link, 3, vec![release(2)], at(0));
     link.on_lost("reset".into(), at(100));
     assert_eq!(
-        told(&mut link),
+        events(&mut link),
         [
             ("unknown", 1),
             ("delayed", 2),
@@ -386,10 +386,10 @@ fn releases_are_kept_while_there_is_no_connection_and_the_oldest_are_dropped() {
     limits.pending_releases = 2;
     let mut link = Link::new(limits, Bits(0));
     push(&mut link, 1, vec![acquire(1), release(1)], at(0));
-    assert_eq!(told(&mut link), [("not run", 1), ("delayed", 2)]);
+    assert_eq!(events(&mut link), [("not run", 1), ("delayed", 2)]);
     push(&mut link, 3, vec![release(2), release(3)], at(1));
     assert_eq!(
-        told(&mut link),
+        events(&mut link),
         [("delayed", 3), ("delayed", 4), ("not run", 2)]
     );
     connect(&mut link, at(2));

@@ -44,13 +44,13 @@ fn what_a_transaction_leaves_unclear_is_asked_again_in_a_call_that_looks_first()
     let calls = sent(&mut link, at(0));
     push(&mut link, 3, vec![acquire(3)], at(0));
     link.on_answer(calls[0].id, voting(vec![Reply::Unclear, TAKEN]), at(1));
-    assert_eq!(told(&mut link), [("answered", 2)]);
+    assert_eq!(events(&mut link), [("answered", 2)]);
     let calls = sent(&mut link, at(1));
     assert_eq!(kinds(&calls), [(1, false), (1, true)]);
     assert_eq!(calls[0].requests, [acquire(1)]);
     // No third time: the reply counts as it is.
     link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
-    assert_eq!(told(&mut link), [("answered", 1)]);
+    assert_eq!(events(&mut link), [("answered", 1)]);
     assert_eq!(sent(&mut link, at(2)).len(), 0);
 }
 
@@ -83,7 +83,7 @@ fn a_key_that_its_owner_lets_go_is_not_asked_for_again() {
             sent(&mut link, at(1));
         }
         link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
-        assert_eq!(told(&mut link), [("answered", 1)]);
+        assert_eq!(events(&mut link), [("answered", 1)]);
         let rest = sent(&mut link, at(2));
         assert_eq!(asked(&rest), [release(1)][usize::from(is_sent)..]);
     }
@@ -109,7 +109,7 @@ fn a_transaction_that_was_refused_is_asked_again_or_says_why() {
     assert_eq!(calls[0].requests, [acquire(2)]);
     // A release by the script is repeated.
     link.on_call_failed(calls[1].id, &refused, false, at(3));
-    assert_eq!(told(&mut link), [("delayed", 3)]);
+    assert_eq!(events(&mut link), [("delayed", 3)]);
     assert_eq!(kinds(&sent(&mut link, at(3))), [(1, false)]);
 }
 
@@ -127,7 +127,7 @@ fn what_was_sent_for_its_owner_meanwhile_is_not_undone() {
     push(&mut link, 2, vec![lock(write_back, 1)], at(1));
     assert_eq!(kinds(&sent(&mut link, at(1))), [(1, false)]);
     link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(2));
-    assert_eq!(told(&mut link), [("answered", 1)]);
+    assert_eq!(events(&mut link), [("answered", 1)]);
     assert_eq!(sent(&mut link, at(2)).len(), 0);
 }
 
@@ -141,19 +141,19 @@ fn what_is_asked_again_may_have_been_done_before() {
         push(&mut link, 2, vec![acquire(2)], at(0));
         sent(&mut link, at(0));
         link.on_answer(calls[0].id, voting(vec![Reply::Unclear]), at(1));
-        told(&mut link);
+        events(&mut link);
         link
     };
     // The connection is lost before it is asked again.
     let mut link = unclear();
     link.on_lost("reset".into(), at(2));
-    let events = told(&mut link);
+    let events = events(&mut link);
     assert!(events.contains(&("unknown", 1)), "{events:?}");
     // The node cannot keep up, so it is not asked again; what it may have done is undone.
     let mut link = unclear();
     push(&mut link, 3, vec![release(1)], at(2));
     let rest = sent(&mut link, at(501));
-    assert_eq!(told(&mut link), [("unknown", 1)]);
+    assert_eq!(self::events(&mut link), [("unknown", 1)]);
     assert_eq!(asked(&rest), [release(1)]);
     // The node refuses it.
     let mut link = unclear();
@@ -173,7 +173,7 @@ fn a_release_that_is_unclear_is_repeated_in_a_call_that_is_no_transaction() {
     let calls = sent(&mut link, at(0));
     assert_eq!(kinds(&calls), [(1, true)]);
     link.on_answer(calls[0].id, answer(vec![Ok(Reply::Unclear)]), at(1));
-    assert_eq!(told(&mut link), [("delayed", 1)]);
+    assert_eq!(events(&mut link), [("delayed", 1)]);
     assert_eq!(kinds(&sent(&mut link, at(1))), [(1, false)]);
 }
 

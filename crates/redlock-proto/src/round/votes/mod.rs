@@ -91,16 +91,16 @@ impl Votes {
 
     /// Asks these nodes only, for now: the others are held back.
     pub(crate) fn ask_first(&mut self, first: impl Iterator<Item = usize>) {
-        for said in &mut self.nodes {
-            if said.vote == Vote::Pending {
-                said.vote = Vote::HeldBack;
+        for entry in &mut self.nodes {
+            if entry.vote == Vote::Pending {
+                entry.vote = Vote::HeldBack;
             }
         }
         for node in first {
-            if let Some(said) = self.nodes.get_mut(node)
-                && said.vote == Vote::HeldBack
+            if let Some(entry) = self.nodes.get_mut(node)
+                && entry.vote == Vote::HeldBack
             {
-                said.vote = Vote::Pending;
+                entry.vote = Vote::Pending;
             }
         }
     }
@@ -108,9 +108,9 @@ impl Votes {
     /// Asks the nodes that were held back; returns which they are.
     pub fn ask_all(&mut self) -> Vec<usize> {
         let mut asked = Vec::new();
-        for (node, said) in self.nodes.iter_mut().enumerate() {
-            if said.vote == Vote::HeldBack {
-                said.vote = Vote::Pending;
+        for (node, entry) in self.nodes.iter_mut().enumerate() {
+            if entry.vote == Vote::HeldBack {
+                entry.vote = Vote::Pending;
                 asked.push(node);
             }
         }
@@ -119,7 +119,7 @@ impl Votes {
 
     /// Returns the vote of a node; `None` if there is no such node.
     pub fn get(&self, node: usize) -> Option<Vote> {
-        self.nodes.get(node).map(|said| said.vote)
+        self.nodes.get(node).map(|entry| entry.vote)
     }
 
     /// Returns whether nodes are held back.
@@ -141,20 +141,20 @@ impl Votes {
 
     /// Notes a node's clock as its answer showed it, and the run of the server, before its vote.
     pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
-        if let Some(said) = self.nodes.get_mut(node)
-            && said.vote == Vote::Pending
+        if let Some(entry) = self.nodes.get_mut(node)
+            && entry.vote == Vote::Pending
         {
-            said.reading = Some(reading);
-            said.run = Some(run);
+            entry.reading = Some(reading);
+            entry.run = Some(run);
         }
     }
 
     /// Notes that a node does not vote, before its answer: what it refuses, it does not grant to others either.
     pub fn note_no_vote(&mut self, node: usize) {
-        if let Some(said) = self.nodes.get_mut(node)
-            && said.vote == Vote::Pending
+        if let Some(entry) = self.nodes.get_mut(node)
+            && entry.vote == Vote::Pending
         {
-            said.votes = false;
+            entry.votes = false;
         }
     }
 
@@ -166,11 +166,11 @@ impl Votes {
     /// Counts a node's vote; `false` if that node has voted before or does not exist.
     pub fn cast(&mut self, node: usize, outcome: NodeOutcome) -> bool {
         match self.nodes.get_mut(node) {
-            Some(said) if said.vote == Vote::Pending => {
-                said.vote = Vote::Cast(outcome);
-                if said.granted() {
+            Some(entry) if entry.vote == Vote::Pending => {
+                entry.vote = Vote::Cast(outcome);
+                if entry.granted() {
                     self.count_again(NodeVote::granted);
-                } else if said.is_gone() {
+                } else if entry.is_gone() {
                     self.count_again(NodeVote::is_gone);
                 }
                 true
@@ -183,29 +183,29 @@ impl Votes {
     ///
     /// The message may be here before the answer that the caller waits.
     pub fn give(&mut self, node: usize, counter: u64, run: RunId, reading: ClockReading) -> bool {
-        let Some(said) = self.nodes.get_mut(node) else {
+        let Some(entry) = self.nodes.get_mut(node) else {
             return false;
         };
-        if !said.in_line() && said.vote != Vote::Pending {
+        if !entry.in_line() && entry.vote != Vote::Pending {
             return false;
         }
-        said.vote = Vote::Cast(NodeOutcome::Granted { counter });
-        said.reading = Some(reading);
-        said.run = Some(run);
+        entry.vote = Vote::Cast(NodeOutcome::Granted { counter });
+        entry.reading = Some(reading);
+        entry.run = Some(run);
         self.count_again(NodeVote::granted);
         true
     }
 
     /// Returns the number of nodes where the caller waits in line.
     pub fn in_line(&self) -> usize {
-        self.nodes.iter().filter(|said| said.in_line()).count()
+        self.nodes.iter().filter(|entry| entry.in_line()).count()
     }
 
     /// Makes every node that has not voted one whose outcome is unknown, and every node that was held back one that
     /// has executed nothing.
     pub fn close(&mut self) {
-        for said in &mut self.nodes {
-            said.vote = match said.vote {
+        for entry in &mut self.nodes {
+            entry.vote = match entry.vote {
                 Vote::HeldBack => Vote::Cast(NodeOutcome::NotExecuted),
                 Vote::Pending => Vote::Cast(NodeOutcome::Unknown),
                 Vote::Cast(outcome) => Vote::Cast(outcome),
@@ -215,7 +215,7 @@ impl Votes {
 
     /// Returns the votes, by node.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Vote> + Clone + '_ {
-        self.nodes.iter().map(|said| said.vote)
+        self.nodes.iter().map(|entry| entry.vote)
     }
 
     /// Returns the number of nodes that granted, and whose grant counts.
@@ -225,13 +225,13 @@ impl Votes {
 
     /// Returns whether a node granted, and its grant counts.
     pub fn counts(&self, node: usize) -> bool {
-        let said = self.nodes.get(node);
-        said.is_some_and(|said| said.granted() && said.counts)
+        let entry = self.nodes.get(node);
+        entry.is_some_and(|entry| entry.granted() && entry.counts)
     }
 
     /// Returns the number of nodes that refused.
     pub fn refused(&self) -> usize {
-        self.nodes.iter().filter(|said| said.refused()).count()
+        self.nodes.iter().filter(|entry| entry.refused()).count()
     }
 
     /// Returns the number of nodes that gave no answer that counts, as far as the votes go that have come.
@@ -243,8 +243,8 @@ impl Votes {
     /// Returns the nodes whose grants count, each with its counter.
     pub fn counters(&self) -> impl Iterator<Item = (usize, u64)> + Clone + '_ {
         let nodes = self.nodes.iter().enumerate();
-        nodes.filter_map(|(node, said)| match said.vote {
-            Vote::Cast(NodeOutcome::Granted { counter }) if said.counts => Some((node, counter)),
+        nodes.filter_map(|(node, entry)| match entry.vote {
+            Vote::Cast(NodeOutcome::Granted { counter }) if entry.counts => Some((node, counter)),
             _ => None,
         })
     }
@@ -276,7 +276,7 @@ impl Votes {
     /// Returns whether [`is_majority_gone`](Self::is_majority_gone) may still become true.
     pub fn may_majority_be_gone(&self) -> bool {
         let pending = self.count(|vote| vote == Vote::Pending);
-        let gone = self.nodes.iter().filter(|said| said.is_gone()).count();
+        let gone = self.nodes.iter().filter(|entry| entry.is_gone()).count();
         pending > 0 && gone + pending > self.quorum.tolerated()
     }
 
@@ -339,29 +339,32 @@ impl Votes {
     /// Looks again which of the nodes that say the same count, now that there is one more.
     fn count_again(&mut self, says: fn(&NodeVote) -> bool) {
         for node in 0..self.nodes.len() {
-            let said = &self.nodes[node];
-            if !says(said) {
+            let entry = &self.nodes[node];
+            if !says(entry) {
                 continue;
             }
-            let twin = |other: &NodeVote| says(other) && other.run == said.run;
-            let is_twin = said.run.is_some() && self.nodes[..node].iter().any(twin);
+            let twin = |other: &NodeVote| says(other) && other.run == entry.run;
+            let is_twin = entry.run.is_some() && self.nodes[..node].iter().any(twin);
             self.nodes[node].counts = !is_twin;
         }
-        let own = self.nodes.iter().filter(|said| says(said) && said.counts);
-        let agreement = Agreement::of(own.filter_map(|said| said.reading));
-        for said in self.nodes.iter_mut().filter(|said| says(said)) {
-            let agrees = match (&said.reading, agreement) {
+        let own = self
+            .nodes
+            .iter()
+            .filter(|entry| says(entry) && entry.counts);
+        let agreement = Agreement::of(own.filter_map(|entry| entry.reading));
+        for entry in self.nodes.iter_mut().filter(|entry| says(entry)) {
+            let agrees = match (&entry.reading, agreement) {
                 (Some(reading), Some(agreement)) => agreement.includes(reading),
                 (Some(_), None) => false,
                 (None, _) => true,
             };
-            said.counts &= agrees;
+            entry.counts &= agrees;
         }
     }
 
     fn counted(&self, says: fn(&NodeVote) -> bool) -> usize {
-        let said = self.nodes.iter();
-        said.filter(|said| says(said) && said.counts).count()
+        let entries = self.nodes.iter();
+        entries.filter(|entry| says(entry) && entry.counts).count()
     }
 
     fn count(&self, counts: impl Fn(Vote) -> bool) -> usize {
