@@ -15,7 +15,7 @@ use crate::{
     connection::{ConnectionArgs, NodeSettings},
     context::CommandContext,
     exit::{CommandError, CommandResult, Exit},
-    line::Line,
+    lookup::line::Line,
     lookup::{self, KeyLook, KeyState, Owner},
     namespaces,
     operator::OperatorArgs,

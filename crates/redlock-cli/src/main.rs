@@ -12,7 +12,6 @@ mod guide;
 mod jobs;
 mod keys;
 mod leader;
-mod line;
 mod lookup;
 mod namespaces;
 mod nodes;

@@ -11,7 +11,7 @@ use crate::{
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandResult, Exit},
-    line::Line,
+    lookup::line::Line,
     lookup::{self, KeyLook, KeyState, Owner},
     nodes::{self, votes},
     output::{LineMark, Output},

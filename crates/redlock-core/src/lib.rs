@@ -1,9 +1,7 @@
 #![doc = include_str!("../docs/crate.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod acquire_span;
 mod builder;
-mod claim;
 mod client;
 mod clock;
 mod config;
@@ -40,12 +38,10 @@ mod printable;
 )]
 mod process;
 mod queue;
-mod scope;
 mod slots;
 
 pub use self::{
     builder::RedlockBuilder,
-    claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
     client::{Forgotten, Holder, NodeForgot, Redlock},
     config::{Config, Expert, Guarantee, NodeConfig},
     election::{Election, ElectionBuilder, Leadership, Observer, Term},
@@ -54,14 +50,13 @@ pub use self::{
         InvalidOption, LeaseLost, LossReason, NodeAnswer, NodeReport, NotAVote, ReleaseError,
         ReleaseErrorKind, Unfit,
     },
-    guard::LockGuard,
+    guard::{Claim, ClaimOptions, ClaimOutcome, JobReading, LockGuard, Scope},
     key::{InvalidKey, ResourceKey, ResourceKeys},
     keyspace::NodeKeys,
     lease::{Lease, Mode},
     node::MemoryNode,
     options::{AcquireOptions, Renewal, Wait},
     printable::Printable,
-    scope::Scope,
     slots::{SlotGuard, Slots},
 };
 #[cfg(feature = "test-util")]

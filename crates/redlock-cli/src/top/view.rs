@@ -16,7 +16,7 @@ use crate::{
     connection::NodeSettings,
     jobs,
     keys::HeldKey,
-    line,
+    lookup::line,
     nodes::{name, ready_in, votes, why_not},
     output::printable,
 };

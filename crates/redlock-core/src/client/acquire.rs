@@ -7,11 +7,11 @@ use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, InvalidKey, LockGuard, Mode, Renewal, ResourceKey, ResourceKeys,
     Wait,
-    acquire_span::AcquireSpan,
     engine::{AcquireRequest, NotWon},
+    guard::acquire_span::AcquireSpan,
+    guard::scope::{self, HeldByScopes},
     lease::{LeaseRequest, class_of},
     meter::LockMeter,
-    scope::{self, HeldByScopes},
 };
 
 impl Redlock {

@@ -8,12 +8,12 @@ use tokio::select;
 use super::ClientShared;
 use crate::{
     AcquireError, InvalidKey, LockGuard, Mode, Wait,
-    acquire_span::{self, AcquireSpan},
     engine::{AcquireAnswer, AcquireRequest, NotWon, Parked},
+    guard::acquire_span::{self, AcquireSpan},
+    guard::scope::{self, Scopes},
     lease::LeaseRequest,
     meter::LockMeter,
     queue::Turn,
-    scope::{self, Scopes},
 };
 
 impl ClientShared {

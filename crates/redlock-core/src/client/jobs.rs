@@ -7,8 +7,8 @@ use crate::{
     AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
     JobReading, Mode, NodeReport, ResourceKey, ResourceKeys, Tick, Wait, Word,
     engine::{AcquireRequest, NotWon},
+    guard::scope::{self, HeldByScopes, Scopes},
     lease::LeaseRequest,
-    scope::{self, HeldByScopes, Scopes},
 };
 
 /// The class of leases under which runs go on.

@@ -3,7 +3,7 @@
 use super::Redlock;
 use crate::{
     engine::Origin,
-    scope::{Scope, ScopeEnd, Scopes, current},
+    guard::scope::{Scope, ScopeEnd, Scopes, current},
 };
 
 impl Redlock {

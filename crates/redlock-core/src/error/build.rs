@@ -1,7 +1,8 @@
 use std::{error::Error, fmt};
 
+use redlock_redis::RedisNodeError;
+
 use super::{NodeReport, nodes};
-use crate::node::RedisNodeError;
 
 /// A client that could not be built.
 ///

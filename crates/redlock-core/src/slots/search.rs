@@ -9,7 +9,9 @@ use futures_util::{FutureExt, future::select_all};
 use tokio::time::Instant;
 
 use super::{SlotGuard, Slots};
-use crate::{AcquireError, AcquireErrorKind, AcquireOptions, Wait, acquire_span::AcquireSpan};
+use crate::{
+    AcquireError, AcquireErrorKind, AcquireOptions, Wait, guard::acquire_span::AcquireSpan,
+};
 
 impl Slots {
     /// Looks for a slot that is free, and waits for one as long as the options say.

@@ -5,16 +5,15 @@ use std::{
     sync::Arc,
 };
 
+#[cfg(feature = "test-util")]
+use parking_lot::Mutex;
 use redlock_core::Redlock;
 #[cfg(feature = "test-util")]
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, info, warn};
 
 #[cfg(feature = "metrics")]
-use parking_lot::Mutex;
-
 use super::metrics::JobMeter;
-#[cfg(feature = "test-util")]
 use crate::{Outcome, Run, TickReport, job::JobNamespace};
 
 pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;

@@ -33,7 +33,7 @@ use self::{
 use crate::step::{Failed, now, root};
 
 /// The most levels on which the modules of one folder may stand.
-const MOST_LEVELS: usize = 13;
+const MOST_LEVELS: usize = 8;
 
 /// Reads every crate of the workspace, and prints each circle.
 ///

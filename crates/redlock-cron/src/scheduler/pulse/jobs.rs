@@ -9,12 +9,11 @@ use std::{
 
 #[cfg(any(feature = "test-util", feature = "tokio-cron-scheduler"))]
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use redlock_core::Tick;
 use tokio::time::{Instant, sleep};
 
 #[cfg(feature = "tokio-cron-scheduler")]
-use parking_lot::Mutex;
-
 use crate::clock::lag;
 use crate::{
     control::answer_bell,

@@ -1,5 +1,7 @@
 //! The owner of a key on each node, the callers that wait there, and the deletion of the key.
 
+pub(crate) mod line;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;

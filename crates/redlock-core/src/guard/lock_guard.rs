@@ -3,8 +3,9 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 use redlock_proto::{Note, Word};
 use tracing::Span;
 
+use super::acquire_span;
 use crate::{
-    AcquireError, ExtendError, Lease, LossReason, Mode, ReleaseError, acquire_span,
+    AcquireError, ExtendError, Lease, LossReason, Mode, ReleaseError,
     engine::{HeldLease, NotWon},
 };
 
