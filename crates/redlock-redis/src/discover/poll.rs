@@ -143,7 +143,7 @@ pub(super) struct Poll {
 }
 
 /// The inquiries from a moment on, one after the other.
-pub(super) struct Rounds {
+pub(super) struct Inquiries {
     rounds: watch::Receiver<Arc<InquiryRound>>,
     since: Instant,
     /// They end with it.
@@ -170,7 +170,7 @@ impl Poll {
     }
 
     /// Returns the inquiries from now on, the first of which begins at once.
-    pub(super) async fn rounds(self: Arc<Self>) -> Rounds {
+    pub(super) async fn rounds(self: Arc<Self>) -> Inquiries {
         let mut rounds = self.rounds.clone();
         let known = rounds.borrow_and_update().clone();
         let since = if known.is_complete {
@@ -179,7 +179,7 @@ impl Poll {
         } else {
             known.asked_at
         };
-        Rounds {
+        Inquiries {
             rounds,
             since,
             poll: self,
@@ -187,7 +187,7 @@ impl Poll {
     }
 }
 
-impl Rounds {
+impl Inquiries {
     /// Waits for the next answer.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::{
     address::Address,
-    poll::{Informants, Rounds},
+    poll::{Informants, Inquiries},
     round::InquiryRound,
     testimony::NamedServer,
     texts,
@@ -59,7 +59,7 @@ enum Confirmed {
 pub(crate) struct Named {
     informants: Arc<Informants>,
     slot: u16,
-    rounds: Rounds,
+    rounds: Inquiries,
     round: Arc<InquiryRound>,
     pair: Pair<NamedServer>,
     last_roll: LastRoll,
@@ -272,7 +272,7 @@ struct Watch {
 }
 
 impl Watch {
-    async fn go_on(mut self, mut rounds: Rounds) {
+    async fn go_on(mut self, mut rounds: Inquiries) {
         while let Ok(round) = rounds.complete().await {
             if self.on_round(&round).await.is_none() {
                 return;
