@@ -1,4 +1,10 @@
 -- The calls: each operation in its turn, and its two answers.
+--
+-- The other verbs are in `several_verb` and `other_verb`. These say how many of ARGV, of KEYS and of the counters are a
+-- verb's own, and its function, which says its two answers. The first is nil where another owner has the key.
+-- It is nil as well where there is something to grant. Then there are more: what to count first, what to do then, and a
+-- claim's newest run. What to do is to give the key to the owner, if it is not said.
+-- What to do gets the new value of the first counter; a sixth value is a token to propose and to answer with.
 local replies, reply_at, op, next_key, counter_at = {state, detail, micros, since, run}, 6, 5 + needed, 2, 1
 local node, call
 local function line(...)
@@ -57,7 +63,12 @@ while ARGV[op] do
       state = state, micros = micros, since = since,
     }
     local arguments, keys, counted, answers
-    arguments, keys, counted, answers, frees = verb_of(verb, op, call)
+    local one, kind = string.match(verb, '^([%l_]+)_(%l+)$')
+    if kind == 'all' or kind == 'shared' or kind == 'next' or kind == 'over' or kind == 'slot' then
+      arguments, keys, counted, answers, frees = several_verb(one, kind, op, call)
+    else
+      arguments, keys, counted, answers = other_verb(verb, call)
+    end
     counter_at = counter_at + counted
     reply, second, counter, work, run, token = answers(op, place, counter_at)
     if verb == 'claim' then token = counter end

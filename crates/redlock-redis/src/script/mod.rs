@@ -6,21 +6,24 @@ use deadpool_redis::redis::{Cmd, Script};
 
 /// The text never changes at run time; no input is ever made part of it.
 ///
-/// What only some verbs need stands in a function, which makes its own functions when it is called.
+/// What only some verbs need stands in a function, which makes its own functions when it is called, and has the codes as
+/// its own: a variable of the whole script that a function uses would cost each call.
 const TEXT: &str = concat!(
-    include_str!("codes.lua"),
     include_str!("node.lua"),
     include_str!("told.lua"),
     include_str!("line.lua"),
-    "local function verb_of(verb, op, call)\n",
+    "local function several_verb(one, kind, op, call)\n",
+    include_str!("codes.lua"),
     include_str!("shared.lua"),
     include_str!("slots.lua"),
     include_str!("grant.lua"),
     include_str!("several.lua"),
+    "end\nlocal function other_verb(verb, call)\n",
+    include_str!("codes.lua"),
     include_str!("runs.lua"),
     include_str!("marks.lua"),
-    include_str!("verbs.lua"),
     "end\n",
+    include_str!("codes.lua"),
     include_str!("look.lua"),
     include_str!("calls.lua"),
 );

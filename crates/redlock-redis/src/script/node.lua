@@ -55,9 +55,9 @@
 -- counted before it is written: a counter that is too high does no harm.
 -- Letting a key go needs nothing but its owner: neither the mark nor memory nor a vote.
 --
--- The script is in parts, one behind another: what all of them use (`codes`, this file, `told`), the line for a key
--- (`line`); from `shared` to `verbs` the verbs of locks of more than one owner or key, of jobs and of the node itself; then what
--- runs: the look at the node (`look`), and the calls with the verbs of a plain lock (`calls`).
+-- The script is in parts, one behind another: what all of them use (this file, `told`), the line for a key (`line`),
+-- the verbs of locks of more than one owner or key (`shared`, `slots`, `grant`, `several`), of jobs (`runs`) and of the
+-- node itself (`marks`); then what runs: the look at the node (`look`), and the calls with the verbs of a plain lock.
 -- A server makes the functions again for each call. So those of the other verbs are made when one of these is called
 -- for, and the verbs of a plain lock are none: a function costs a call up to 2 %.
 --
