@@ -1,4 +1,4 @@
-//! What a caller has of a lease: a guard, the claim of a tick, and the scopes in which it has them.
+//! The part of a lease that a caller has: a guard, the claim of a tick, and the scopes in which it has them.
 
 pub(crate) mod acquire_span;
 mod claim;
