@@ -1,8 +1,8 @@
 //! The protocol of `redlock-core`: pure, deterministic, and an internal part of it.
 //!
 //! **Services use [`redlock-core`](https://docs.rs/redlock-core), `redlock-tower` or `redlock-cron`.**
-//! This crate has no interface of its own that stays: `redlock-core` depends on one exact version of it, and
-//! re-exports the few types that users meet.
+//! This crate has no interface of its own that stays: it changes with `redlock-core`, which re-exports the few types that
+//! users meet.
 //! This page lists these types only; the other items are for `redlock-core`, the simulation and the model.
 //!
 //! A node of your own, by [`redlock_core::node::Node`](https://docs.rs/redlock-core/latest/redlock_core/node/),

@@ -4,8 +4,8 @@ use std::fmt;
 
 use redlock_proto::LockMode;
 
-use super::{LeaseMutation, node::owner, rules::Rules, state::CLIENTS, step::Step};
-use crate::{InvalidScope, report::counted, variants::variants};
+use super::{LeaseMutation, node::owner, state::CLIENTS};
+use crate::{InvalidScope, variants::variants};
 
 variants! {
     /// How a client of the model has the key.
@@ -38,18 +38,6 @@ pub struct LeaseCheck {
     pub(super) roles: [Option<Role>; CLIENTS],
     pub(super) crashes: u8,
     pub(super) mutation: Option<LeaseMutation>,
-}
-
-counted! {
-    LeaseCheck by of;
-    pub struct LeaseCounts {
-        /// How many of the steps gave a client its token.
-        settled: Step::Settle { .. },
-        /// How many of the steps made a writer a reader.
-        downgraded: Step::Downgrade { .. },
-        /// How many of the steps let a node vote again.
-        opened: Step::Open { .. },
-    }
 }
 
 impl LeaseCheck {

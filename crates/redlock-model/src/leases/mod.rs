@@ -65,6 +65,7 @@ mod state;
 mod step;
 
 pub use self::{
-    check::{LeaseCheck, LeaseCounts, Role},
+    check::{LeaseCheck, Role},
     mutation::LeaseMutation,
+    rules::LeaseCounts,
 };

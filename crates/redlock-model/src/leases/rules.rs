@@ -12,6 +12,7 @@ use super::{
 use crate::{
     explore::World,
     protocol::runs,
+    report::counted,
     three_nodes::{BySet, NODES, floor, members, number, quorum, sets, won},
 };
 
@@ -397,5 +398,17 @@ fn requests_of(client: &Client, mut tell: impl FnMut(What)) {
     }
     if matches!(client.phase, Phase::Over | Phase::Failed) {
         tell(What::Release);
+    }
+}
+
+counted! {
+    LeaseCheck by of;
+    pub struct LeaseCounts {
+        /// How many of the steps gave a client its token.
+        settled: Step::Settle { .. },
+        /// How many of the steps made a writer a reader.
+        downgraded: Step::Downgrade { .. },
+        /// How many of the steps let a node vote again.
+        opened: Step::Open { .. },
     }
 }

@@ -5,11 +5,9 @@ use std::fmt;
 use super::{
     LedgerMutation,
     record::{RANGE, TICKS},
-    rules::Rules,
     state::ACTORS,
-    step::Step,
 };
-use crate::{InvalidScope, report::counted, variants::variants};
+use crate::{InvalidScope, variants::variants};
 
 /// A check of the decisions about one job's ticks.
 ///
@@ -45,20 +43,6 @@ variants! {
         Backfill => "backfill",
         /// It runs the job as it was requested.
         Request => "request",
-    }
-}
-
-counted! {
-    LedgerCheck by of;
-    pub struct LedgerCounts {
-        /// How many of the steps ended a run by itself.
-        ended: Step::End { .. },
-        /// How many of the steps claimed a further run of a tick.
-        again: Step::ClaimRun { .. },
-        /// How many of the steps decided on a tick of a backfill.
-        backfilled: Step::Decide { .. },
-        /// How many of the steps claimed a requested run.
-        requested: Step::ClaimRequest { .. },
     }
 }
 

@@ -60,6 +60,7 @@ mod step;
 mod world;
 
 pub use self::{
-    check::{LedgerCheck, LedgerCounts, LedgerRole},
+    check::{LedgerCheck, LedgerRole},
     mutation::LedgerMutation,
+    world::LedgerCounts,
 };

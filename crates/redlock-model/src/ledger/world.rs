@@ -3,14 +3,14 @@
 use redlock_proto::ledger::{RunEnd, has_ended_well};
 
 use super::{
-    LedgerMutation,
+    LedgerCheck, LedgerMutation,
     LedgerRole::{Backfill, Request, Retry, Schedule},
     record::{ATTEMPTS, KEPT, RANGE, REQUESTS, TICKS, instant},
     rules::{Look, Rules, begins, bit, holds, is_locked, remembered},
     state::{Actor, Phase, State},
     step::{Broken, Step},
 };
-use crate::explore::World;
+use crate::{explore::World, report::counted};
 
 impl World for Rules {
     type State = State;
@@ -256,5 +256,19 @@ impl World for Rules {
             }
         };
         (next, broken)
+    }
+}
+
+counted! {
+    LedgerCheck by of;
+    pub struct LedgerCounts {
+        /// How many of the steps ended a run by itself.
+        ended: Step::End { .. },
+        /// How many of the steps claimed a further run of a tick.
+        again: Step::ClaimRun { .. },
+        /// How many of the steps decided on a tick of a backfill.
+        backfilled: Step::Decide { .. },
+        /// How many of the steps claimed a requested run.
+        requested: Step::ClaimRequest { .. },
     }
 }

@@ -4,11 +4,9 @@ use std::fmt;
 
 use super::{
     LineMutation,
-    rules::Rules,
     state::{CALLERS, COUNTED},
-    step::Step,
 };
-use crate::{InvalidScope, report::counted};
+use crate::InvalidScope;
 
 /// A check of callers in line in a world of three nodes.
 ///
@@ -29,18 +27,6 @@ pub struct LineCheck {
     pub(super) beats: Option<u8>,
     pub(super) is_plain: bool,
     pub(super) mutation: Option<LineMutation>,
-}
-
-counted! {
-    LineCheck by of_live;
-    pub struct LineCounts {
-        /// How many of the steps gave a caller its token.
-        settled: Step::Settle { .. },
-        /// How many of the steps told a caller that a node had given it the key.
-        heard: Step::Hear { .. },
-        /// How many of the steps let a node vote again.
-        opened: Step::Open { .. },
-    }
 }
 
 impl LineCheck {

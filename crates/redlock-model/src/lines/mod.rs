@@ -63,7 +63,4 @@ mod state;
 mod step;
 mod way;
 
-pub use self::{
-    check::{LineCheck, LineCounts},
-    mutation::LineMutation,
-};
+pub use self::{check::LineCheck, mutation::LineMutation, rules::LineCounts};

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     explore::World,
     protocol::runs,
+    report::counted,
     three_nodes::{BySet, NODES, floor, members, quorum, set, sets, won},
 };
 
@@ -386,4 +387,16 @@ const fn now(by: usize) -> Owner {
 
 const fn old(by: usize) -> Owner {
     Owner { by, is_old: true }
+}
+
+counted! {
+    LineCheck by of_live;
+    pub struct LineCounts {
+        /// How many of the steps gave a caller its token.
+        settled: Step::Settle { .. },
+        /// How many of the steps told a caller that a node had given it the key.
+        heard: Step::Hear { .. },
+        /// How many of the steps let a node vote again.
+        opened: Step::Open { .. },
+    }
 }

@@ -2,13 +2,7 @@
 
 use std::fmt;
 
-use super::{
-    NamedMutation,
-    rules::Rules,
-    state::INFORMANTS,
-    step::{Outcome, Reply, Step},
-};
-use crate::report::counted;
+use super::{NamedMutation, state::INFORMANTS};
 
 /// By which rules clients count on a server.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -165,22 +159,6 @@ pub struct NamedCheck {
     pub(super) rules: NamedRules,
     pub(super) world: NamedWorld,
     pub(super) mutation: Option<NamedMutation>,
-}
-
-counted! {
-    NamedCheck by of;
-    pub struct NamedCounts {
-        /// How many of the steps gave a client a lease.
-        granted: Step::Call { reply: Reply::Granted, .. } | Step::Arrive { reply: Reply::Granted, .. },
-        /// How many of the steps began a quarantine.
-        quarantines: Step::Call { reply: Reply::Begins, .. } | Step::Arrive { reply: Reply::Begins, .. },
-        /// How many of the steps replaced a roll.
-        relisted: Step::Inquire { outcome: Outcome::Relists { .. }, .. }
-            | Step::Conclude { outcome: Outcome::Relists { .. }, .. },
-        /// How many of the steps let informants join a roll.
-        extended: Step::Inquire { outcome: Outcome::Extends { .. }, .. }
-            | Step::Conclude { outcome: Outcome::Extends { .. }, .. },
-    }
 }
 
 impl NamedCheck {

@@ -65,6 +65,7 @@ mod step;
 mod valid_world;
 
 pub use self::{
-    check::{NamedCheck, NamedCounts, NamedRules, NamedWorld},
+    check::{NamedCheck, NamedRules, NamedWorld},
     mutation::NamedMutation,
+    rules::NamedCounts,
 };

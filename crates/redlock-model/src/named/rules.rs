@@ -11,7 +11,7 @@ use super::{
     },
     step::{Breach, Outcome, Reply, Step},
 };
-use crate::explore::World;
+use crate::{explore::World, report::counted};
 
 #[derive(Debug)]
 pub(super) struct Rules {
@@ -400,3 +400,19 @@ fn forget_what_does_not_matter(state: &mut State) {
 
 /// The most outcomes that the answers of one moment have for one client.
 const MOST_OUTCOMES: usize = 32;
+
+counted! {
+    NamedCheck by of;
+    pub struct NamedCounts {
+        /// How many of the steps gave a client a lease.
+        granted: Step::Call { reply: Reply::Granted, .. } | Step::Arrive { reply: Reply::Granted, .. },
+        /// How many of the steps began a quarantine.
+        quarantines: Step::Call { reply: Reply::Begins, .. } | Step::Arrive { reply: Reply::Begins, .. },
+        /// How many of the steps replaced a roll.
+        relisted: Step::Inquire { outcome: Outcome::Relists { .. }, .. }
+            | Step::Conclude { outcome: Outcome::Relists { .. }, .. },
+        /// How many of the steps let informants join a roll.
+        extended: Step::Inquire { outcome: Outcome::Extends { .. }, .. }
+            | Step::Conclude { outcome: Outcome::Extends { .. }, .. },
+    }
+}

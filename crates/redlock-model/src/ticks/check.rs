@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{TickMutation, rules::Rules, state::CLAIMANTS, step::Step};
-use crate::{InvalidScope, report::counted};
+use super::{TickMutation, state::CLAIMANTS};
+use crate::InvalidScope;
 
 /// A check of claims in a world of three nodes.
 ///
@@ -26,16 +26,6 @@ pub struct TickCheck {
     pub(super) clock: u8,
     pub(super) strays: bool,
     pub(super) mutation: Option<TickMutation>,
-}
-
-counted! {
-    TickCheck by of;
-    pub struct TickCounts {
-        /// How many of the steps started a tick.
-        started: Step::Start { .. },
-        /// How many of the steps let a node vote again.
-        opened: Step::Open { .. },
-    }
 }
 
 impl TickCheck {

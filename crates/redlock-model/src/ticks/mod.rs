@@ -45,7 +45,4 @@ mod rules;
 mod state;
 mod step;
 
-pub use self::{
-    check::{TickCheck, TickCounts},
-    mutation::TickMutation,
-};
+pub use self::{check::TickCheck, mutation::TickMutation, rules::TickCounts};

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     explore::World,
+    report::counted,
     three_nodes::{BySet, NODES, members, number, quorum, set, sets, won},
 };
 
@@ -260,3 +261,13 @@ fn confirms(quorum: Quorum, voters: u8, confirm: u8) -> bool {
 
 /// The last tick: it can be claimed from the first step of the clocks on.
 const LAST: u8 = 2;
+
+counted! {
+    TickCheck by of;
+    pub struct TickCounts {
+        /// How many of the steps started a tick.
+        started: Step::Start { .. },
+        /// How many of the steps let a node vote again.
+        opened: Step::Open { .. },
+    }
+}
