@@ -11,7 +11,7 @@ use super::{
     claim::Claimant,
     execution::Start,
     pause::unless_forbidden,
-    retry::{RetryLook, TickRetry, Unclaimed},
+    retry::{RetryLook, TickRetry, Unclaimed, WithoutRun},
     run_before_start::TickRelation,
     runner::JobRunner,
     ticks::UndecidedTick,
@@ -239,17 +239,6 @@ impl JobRunner {
             );
         }
     }
-}
-
-/// What is done if a tick that is followed gets no run here.
-#[derive(Clone, Copy)]
-pub(super) enum WithoutRun {
-    /// Report why, because nothing was reported of the tick.
-    Report(Trigger),
-    /// Report only what no other replica reports, because what became of the tick here was reported, or nothing did.
-    ReportLast,
-    /// The same, and log why it is not started again.
-    ReportLastOrLog,
 }
 
 /// Returns whether no report of another replica says that the tick gets no further run.

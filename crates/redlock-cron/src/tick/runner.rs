@@ -10,9 +10,9 @@ use super::{
     attempts::Backoff,
     context::JobContext,
     ledger::{first_of_newest, runs_of},
-    lifecycle::WithoutRun,
     missed::{kept_off, not_skipped, promised_since},
     replica_order::Turns,
+    retry::WithoutRun,
     ticks::{JobTicks, UndecidedTick},
 };
 use crate::{
