@@ -22,17 +22,15 @@ use crate::{ShutdownReport, Trigger, UnfinishedRun};
 /// after it, so whether a run may start is decided here.
 #[derive(Default)]
 pub(crate) struct Tasks {
-    tracker: TaskTracker,
-    /// Cancelled when nothing may be started any more.
-    pub(crate) draining: CancellationToken,
-    stopping: CancellationToken,
-    dropping: CancellationToken,
+    /// The signals of the scheduler, which are those of all its jobs too; its tasks are those of this.
+    signals: JobSignals,
     runs: Mutex<Runs>,
 }
 
 #[derive(Default)]
 struct Runs {
-    next: u64,
+    /// The number that was used last.
+    last: u64,
     in_flight: HashMap<u64, Running>,
     ends: Vec<UnderWay>,
 }
@@ -41,8 +39,8 @@ struct Runs {
 ///
 /// Ends may overlap: each reports all runs that it has collected.
 struct UnderWay {
-    /// The number of the job's ending, if it is that of one job.
-    of: Option<u64>,
+    /// The number of the signals.
+    of: u64,
     dropped: Weak<Mutex<Vec<UnfinishedRun>>>,
 }
 
@@ -52,7 +50,20 @@ struct Running {
     ending: u64,
 }
 
+impl Running {
+    /// Returns whether the signals of this number end it: those of its job, or those of the scheduler.
+    fn is_ended_by(&self, signals: u64) -> bool {
+        signals == 0 || signals == self.ending
+    }
+}
+
 impl Runs {
+    /// Returns a number that was not used before.
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
     fn of_job(&self, job: &str) -> impl Iterator<Item = &Running> {
         let all = self.in_flight.values();
         all.filter(move |running| &*running.run.job == job)
@@ -62,8 +73,9 @@ impl Runs {
 /// The signals that end the runs of one job: with the scheduler's runs, or before, if the job is removed.
 ///
 /// A job that takes the place of another has the same signals, except `draining`.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct JobSignals {
+    /// Of the scheduler's, it is zero.
     id: u64,
     /// Cancelled when nothing may be started any more.
     pub(crate) draining: CancellationToken,
@@ -73,7 +85,7 @@ pub(crate) struct JobSignals {
     pub(crate) stopping: CancellationToken,
     /// Cancelled when runs in flight must be dropped.
     pub(crate) dropping: CancellationToken,
-    /// The runs in flight, until their leases are given back.
+    /// The runs in flight, until their leases are given back; of the scheduler, all of its tasks.
     runs: TaskTracker,
 }
 
@@ -85,20 +97,18 @@ pub(crate) struct RunInFlight {
 
 impl Tasks {
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tracker.spawn(task);
+        self.signals.runs.spawn(task);
     }
 
     /// Returns the signals of a job that is added now.
     pub(crate) fn ending(&self) -> JobSignals {
-        let mut runs = self.runs.lock();
-        let id = runs.next;
-        runs.next += 1;
+        let signals = &self.signals;
         JobSignals {
-            id,
-            draining: self.draining.child_token(),
-            leaving: self.draining.child_token(),
-            stopping: self.stopping.child_token(),
-            dropping: self.dropping.child_token(),
+            id: self.runs.lock().number(),
+            draining: signals.draining.child_token(),
+            leaving: signals.draining.child_token(),
+            stopping: signals.stopping.child_token(),
+            dropping: signals.dropping.child_token(),
             runs: TaskTracker::new(),
         }
     }
@@ -107,7 +117,7 @@ impl Tasks {
     pub(crate) fn hand_over(&self, before: &JobSignals) -> JobSignals {
         self.close(before);
         JobSignals {
-            draining: self.draining.child_token(),
+            draining: self.signals.draining.child_token(),
             ..before.clone()
         }
     }
@@ -125,8 +135,7 @@ impl Tasks {
         if ending.draining.is_cancelled() {
             return None;
         }
-        let id = runs.next;
-        runs.next += 1;
+        let id = runs.number();
         let run = UnfinishedRun {
             job: Arc::clone(job),
             tick,
@@ -160,51 +169,56 @@ impl Tasks {
     /// dealt with.
     #[cfg(feature = "test-util")]
     pub(crate) fn is_busy(&self) -> bool {
-        self.tracker.len() > 1
+        self.signals.runs.len() > 1
+    }
+
+    /// Resolves when nothing may be started any more.
+    pub(crate) fn draining(&self) -> &CancellationToken {
+        &self.signals.draining
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.is_cancelled()
+        self.signals.is_draining()
     }
 
     pub(crate) fn drain(&self) {
-        let _runs = self.runs.lock();
-        self.draining.cancel();
+        self.close(&self.signals);
     }
 
     /// Drains, and drops the runs in flight without waiting for them.
     pub(crate) fn abandon(&self) {
         self.drain();
-        self.dropping.cancel();
+        self.signals.dropping.cancel();
     }
 
     /// Drains, waits for the runs in flight up to `grace`, then tells them to stop, and drops them.
     pub(crate) async fn shut_down(&self, grace: Duration) -> ShutdownReport {
-        self.drain();
-        self.tracker.close();
-        let dropped = self.collect_dropped(None);
-        wind_down(&self.tracker, &self.stopping, &self.dropping, grace).await;
-        self.report(&dropped, |_| true)
+        self.end(&self.signals, grace).await
     }
 
     /// Starts nothing more of one job.
-    pub(crate) fn close(&self, ending: &JobSignals) {
+    pub(crate) fn close(&self, signals: &JobSignals) {
         let _runs = self.runs.lock();
-        ending.draining.cancel();
+        signals.draining.cancel();
     }
 
     /// Waits for the runs of a job in flight up to `grace`, then tells them to stop, and drops them.
-    pub(crate) async fn end(&self, ending: &JobSignals, grace: Duration) -> ShutdownReport {
-        self.close(ending);
-        ending.leaving.cancel();
-        ending.runs.close();
-        let dropped = self.collect_dropped(Some(ending.id));
-        wind_down(&ending.runs, &ending.stopping, &ending.dropping, grace).await;
-        self.report(&dropped, |running| running.ending == ending.id)
+    pub(crate) async fn end(&self, signals: &JobSignals, grace: Duration) -> ShutdownReport {
+        self.close(signals);
+        signals.leaving.cancel();
+        signals.runs.close();
+        let dropped = self.collect_dropped(signals.id);
+        signals.wind_down(grace).await;
+        let runs = self.runs.lock();
+        let mut unfinished = std::mem::take(&mut *dropped.lock());
+        let running = runs.in_flight.values();
+        let running = running.filter(|running| running.is_ended_by(signals.id));
+        unfinished.extend(running.map(|running| running.run.clone()));
+        ShutdownReport { unfinished }
     }
 
     /// Returns a list to which each run that is dropped from now on is added, as long as the list lives.
-    fn collect_dropped(&self, of: Option<u64>) -> Arc<Mutex<Vec<UnfinishedRun>>> {
+    fn collect_dropped(&self, of: u64) -> Arc<Mutex<Vec<UnfinishedRun>>> {
         let list = Arc::default();
         let dropped = Arc::downgrade(&list);
         let mut runs = self.runs.lock();
@@ -212,25 +226,25 @@ impl Tasks {
         runs.ends.push(UnderWay { of, dropped });
         list
     }
-
-    /// Reports the runs that were dropped, and those that are still in flight.
-    fn report(
-        &self,
-        dropped: &Mutex<Vec<UnfinishedRun>>,
-        concerns: impl Fn(&Running) -> bool,
-    ) -> ShutdownReport {
-        let runs = self.runs.lock();
-        let mut unfinished = std::mem::take(&mut *dropped.lock());
-        let running = runs.in_flight.values().filter(|running| concerns(running));
-        unfinished.extend(running.map(|running| running.run.clone()));
-        ShutdownReport { unfinished }
-    }
 }
 
 impl JobSignals {
     /// Returns whether nothing may be started any more.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
+    }
+
+    /// Waits for the runs up to `grace`, then tells them to stop, and drops them.
+    async fn wind_down(&self, grace: Duration) {
+        let runs = &self.runs;
+        if timeout(grace, runs.wait()).await.is_err() {
+            self.stopping.cancel();
+            let _ = timeout(STOP_GRACE, runs.wait()).await;
+            self.dropping.cancel();
+            // What is left: leases to release, which takes at most the nodes' time limit, and runs that
+            // block their threads, which the scheduler cannot end.
+            let _ = timeout(CLEAN_UP, runs.wait()).await;
+        }
     }
 
     /// Returns the token of a run: the end of the job waits until it is dropped.
@@ -243,13 +257,13 @@ impl RunInFlight {
     /// Records that the run was dropped before it finished.
     pub(crate) fn dropped(self) {
         let mut runs = self.tasks.runs.lock();
-        if let Some(Running { run, ending, .. }) = runs.in_flight.remove(&self.id) {
+        if let Some(running) = runs.in_flight.remove(&self.id) {
             let run = UnfinishedRun {
                 dropped: true,
-                ..run
+                ..running.run.clone()
             };
             let ends = runs.ends.iter();
-            let concerned = ends.filter(|end| end.of.is_none_or(|of| of == ending));
+            let concerned = ends.filter(|end| running.is_ended_by(end.of));
             for dropped in concerned.filter_map(|end| end.dropped.upgrade()) {
                 dropped.lock().push(run.clone());
             }
@@ -260,23 +274,6 @@ impl RunInFlight {
 impl Drop for RunInFlight {
     fn drop(&mut self) {
         self.tasks.runs.lock().in_flight.remove(&self.id);
-    }
-}
-
-/// Waits for runs up to `grace`, then tells them to stop, and drops them.
-async fn wind_down(
-    runs: &TaskTracker,
-    stopping: &CancellationToken,
-    dropping: &CancellationToken,
-    grace: Duration,
-) {
-    if timeout(grace, runs.wait()).await.is_err() {
-        stopping.cancel();
-        let _ = timeout(STOP_GRACE, runs.wait()).await;
-        dropping.cancel();
-        // What is left: leases to release, which takes at most the nodes' time limit, and runs that
-        // block their threads, which the scheduler cannot end.
-        let _ = timeout(CLEAN_UP, runs.wait()).await;
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     claim::Claimant,
     execution::Start,
     pause::unless_forbidden,
-    retry::{RetryLook, TickRetry, Unclaimed},
+    retry::{RetryLook, TickRetry, Unclaimed, WithoutRun},
     run_before_start::TickRelation,
     runner::JobRunner,
     ticks::UndecidedTick,
@@ -24,35 +24,35 @@ impl JobRunner {
     /// A task of its own waits for runs elsewhere, so that no later tick waits with it.
     pub(crate) async fn tick(self: Arc<Self>, undecided: UndecidedTick, trigger: Trigger) {
         let tick = undecided.tick;
-        match self
-            .job
-            .unless_draining(self.decide(undecided, trigger))
-            .await
-        {
-            Ok(start) => {
-                let is_lost = start.run(&self.job).await.outcome == Outcome::Lost;
-                if is_lost && self.job.settings.max_attempts() > 1 {
-                    let pause = self.job.pause_after(Duration::ZERO);
-                    let tasks = &self.job.replica.tasks;
-                    tasks.spawn(Arc::clone(&self).resume(tick, pause));
-                }
-            }
+        let decided = self.decide(undecided, trigger);
+        let without_run = match self.job.unless_draining(decided).await {
+            Ok(start) => match self.loses(start).await {
+                true => WithoutRun::ReportLast,
+                false => return,
+            },
             Err(refusal) if self.job.settings.max_attempts() == 1 => {
-                drop(self.job.refused(tick, trigger, refusal));
+                return drop(self.job.refused(tick, trigger, refusal));
             }
-            Err(refusal) if refusal.outcome == Outcome::NotWinner => {
-                let follow = Arc::clone(&self).follow(tick, trigger);
-                self.job.replica.tasks.spawn(follow);
-            }
+            Err(refusal) if refusal.outcome == Outcome::NotWinner => WithoutRun::Report(trigger),
             Err(refusal) => {
                 let outcome = refusal.outcome;
                 drop(self.job.refused(tick, trigger, refusal));
-                if outcome.may_be_elsewhere() {
-                    let look_after = Arc::clone(&self).look_after(tick);
-                    self.job.replica.tasks.spawn(look_after);
+                // If a later tick is due, the replica that claims it deals with this one.
+                if !outcome.may_be_elsewhere() || !self.ticks.is_newest(&self.job, tick) {
+                    return;
                 }
+                WithoutRun::ReportLastOrLog
             }
-        }
+        };
+        let pause = self.job.pause_after(Duration::ZERO);
+        let follow = Arc::clone(&self).follow(tick, pause, without_run);
+        self.job.replica.tasks.spawn(follow);
+    }
+
+    /// Runs the tick that was claimed; returns whether the run has lost its lease, and the tick may be started again.
+    async fn loses(&self, start: Start) -> bool {
+        let is_lost = start.run(&self.job).await.outcome == Outcome::Lost;
+        is_lost && self.job.settings.max_attempts() > 1
     }
 
     /// Decides whether the tick is to be started here.
@@ -135,7 +135,12 @@ impl JobRunner {
         match self.retry(tick).settle().await {
             RetryLook::Again(start) => {
                 let this = Arc::clone(self);
-                let run = async move { this.start_all(*start).await };
+                let run = async move {
+                    if this.loses(*start).await {
+                        let pause = this.job.pause_after(Duration::ZERO);
+                        this.follow(tick, pause, WithoutRun::ReportLast).await;
+                    }
+                };
                 self.job.replica.tasks.spawn(run);
                 false
             }
@@ -158,34 +163,39 @@ impl JobRunner {
         }
     }
 
-    /// Runs the tick that was claimed, and again if the run was cut short and may be started again.
-    async fn start_all(&self, mut start: Start) {
+    /// Starts a tick again for as long as its runs are cut short, here or on another replica; the first look at them is after
+    /// `pause`.
+    pub(super) async fn follow(
+        self: Arc<Self>,
+        tick: DateTime<Utc>,
+        mut pause: Duration,
+        mut without_run: WithoutRun,
+    ) {
         loop {
-            let tick = start.tick;
-            if start.run(&self.job).await.outcome != Outcome::Lost
-                || self.job.settings.max_attempts() == 1
-            {
-                return;
-            }
-            let pause = self.job.pause_after(Duration::ZERO);
-            let retry = self.retry(tick).wait(pause, Unclaimed::Wait);
-            match self.job.unless_draining(retry).await {
-                Ok(next) => start = next,
-                // What became of the tick here was reported.
-                Err(refusal) => return self.report_if_given_up(tick, refusal),
-            }
-        }
-    }
-
-    /// Starts a tick again that another replica has claimed, if its run is cut short; reports it otherwise.
-    async fn follow(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
-        let pause = self.job.pause_after(Duration::ZERO);
-        let retry = self.retry(tick).wait(pause, Unclaimed::Tell);
-        match self.job.unless_draining(retry).await {
-            Ok(start) => self.start_all(start).await,
-            // It was taken for claimed because a few nodes had heard of a claim that no majority confirmed.
-            Err(refusal) if refusal.is_open => self.ask_again(tick).await,
-            Err(refusal) => drop(self.job.refused(tick, trigger, refusal)),
+            let unclaimed = match without_run {
+                WithoutRun::Report(_) => Unclaimed::Tell,
+                WithoutRun::ReportLast | WithoutRun::ReportLastOrLog => Unclaimed::Wait,
+            };
+            let retry = self.retry(tick).wait(pause, unclaimed);
+            let refusal = match self.job.unless_draining(retry).await {
+                Ok(start) => {
+                    if !self.loses(start).await {
+                        return;
+                    }
+                    // What became of the tick here was reported.
+                    without_run = WithoutRun::ReportLast;
+                    pause = self.job.pause_after(Duration::ZERO);
+                    continue;
+                }
+                Err(refusal) => refusal,
+            };
+            return match without_run {
+                // It was taken for claimed because a few nodes had heard of a claim that no majority confirmed.
+                WithoutRun::Report(_) if refusal.is_open => self.ask_again(tick).await,
+                WithoutRun::Report(trigger) => drop(self.job.refused(tick, trigger, refusal)),
+                WithoutRun::ReportLast => self.report_if_given_up(tick, refusal),
+                WithoutRun::ReportLastOrLog => self.report_or_log(tick, refusal),
+            };
         }
     }
 
@@ -197,30 +207,6 @@ impl JobRunner {
                 self.work_off(begins).boxed()
             }
             _ => async move { self.deal_with(tick).await }.boxed(),
-        }
-    }
-
-    /// Starts a tick again that was started before this replica came up, or lost its lease here, if its run is cut short.
-    pub(super) async fn resume(self: Arc<Self>, tick: DateTime<Utc>, pause: Duration) {
-        // Without a run here, nothing became of the tick on this replica, or what became of it was reported.
-        let retry = self.retry(tick).wait(pause, Unclaimed::Wait);
-        match self.job.unless_draining(retry).await {
-            Ok(start) => self.start_all(start).await,
-            Err(refusal) => self.report_if_given_up(tick, refusal),
-        }
-    }
-
-    /// Starts a tick again that this replica did not get to ask for, if another starts it and its run is cut short.
-    async fn look_after(self: Arc<Self>, tick: DateTime<Utc>) {
-        // A later tick is due, and the replica that claims it deals with this one.
-        if !self.ticks.is_newest(&self.job, tick) {
-            return;
-        }
-        let pause = self.job.pause_after(Duration::ZERO);
-        let retry = self.retry(tick).wait(pause, Unclaimed::Wait);
-        match self.job.unless_draining(retry).await {
-            Ok(start) => self.start_all(start).await,
-            Err(refusal) => self.report_or_log(tick, refusal),
         }
     }
 

@@ -55,6 +55,17 @@ pub(crate) enum Unclaimed {
     Tell,
 }
 
+/// What is done if a tick that is followed gets no run here.
+#[derive(Clone, Copy)]
+pub(super) enum WithoutRun {
+    /// Report why, because nothing was reported of the tick.
+    Report(Trigger),
+    /// Report only what no other replica reports, because what became of the tick here was reported, or nothing did.
+    ReportLast,
+    /// The same, and log why it is not started again.
+    ReportLastOrLog,
+}
+
 /// The result of a look at the runs of a tick.
 pub(super) enum RetryLook {
     /// No replica has claimed the tick yet.

@@ -12,6 +12,7 @@ use super::{
     ledger::{first_of_newest, runs_of},
     missed::{kept_off, not_skipped, promised_since},
     replica_order::Turns,
+    retry::WithoutRun,
     ticks::{JobTicks, UndecidedTick},
 };
 use crate::{
@@ -203,8 +204,9 @@ impl JobRunner {
         if let Some(last) = last
             && self.job.settings.max_attempts() > 1
         {
-            let resume = Arc::clone(&self).resume(to_instant(last.tick), Duration::ZERO);
-            self.job.replica.tasks.spawn(resume);
+            let tick = to_instant(last.tick);
+            let follow = Arc::clone(&self).follow(tick, Duration::ZERO, WithoutRun::ReportLast);
+            self.job.replica.tasks.spawn(follow);
         }
         self.job.replica.look_at_clocks().await;
         let now = self.job.nodes_now();

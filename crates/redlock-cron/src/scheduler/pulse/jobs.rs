@@ -170,7 +170,7 @@ impl Jobs {
                     }
                 }
             };
-            let draining = &replica.tasks.draining;
+            let draining = replica.tasks.draining();
             draining.run_until_cancelled(registering).await;
             is_registering.store(false, Ordering::Relaxed);
         });

@@ -34,7 +34,7 @@ pub(crate) async fn watch(mut waker: Waker, replica: Arc<Replica>, jobs: Weak<Jo
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         select! {
-            () = replica.tasks.draining.cancelled() => return,
+            () = replica.tasks.draining().cancelled() => return,
             _ = seconds.tick() => {}
         }
         replica.look_at_clocks().await;
