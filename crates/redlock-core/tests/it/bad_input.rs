@@ -120,7 +120,6 @@ async fn parts_of_a_url_that_mean_nothing_are_refused_with_the_form_for_them() {
     assert_eq!(info.redis_settings().db(), 2);
 }
 
-// Shows: R7.7.
 #[tokio::test]
 async fn a_url_with_a_password_is_refused_beside_a_provider_of_credentials() {
     for url in [
@@ -153,6 +152,7 @@ async fn replicas_are_waited_for_by_best_effort_on_a_server_only() {
     assert!(error.to_string().contains("no replicas"), "{error}");
 }
 
+// Shows: R7.7.
 #[tokio::test]
 async fn what_trusts_a_restart_is_refused_where_sentinels_promote_replicas() {
     let set = |expert: &mut Expert| expert.dangerous_trust_persistence = true;
