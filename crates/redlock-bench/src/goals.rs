@@ -5,8 +5,6 @@
 
 use serde::Serialize;
 
-use crate::report;
-
 /// What is to be reached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
@@ -20,7 +18,7 @@ pub(crate) struct Goal {
 impl Goal {
     /// Says in words what it is for.
     pub(crate) fn name(&self) -> String {
-        report::name(self.metric, self.against)
+        name(self.metric, self.against)
     }
 }
 
@@ -133,3 +131,10 @@ pub(crate) const GOALS: &[Goal] = &[
     // Callers that wait for keys of others.
     goal("P18", "share of a core, for 1,000 keys", "", AtMost(0.15)),
 ];
+/// Says in words what a figure is of, and what it is divided by.
+pub(crate) fn name(metric: &str, against: &str) -> String {
+    match against {
+        "" => metric.to_owned(),
+        against => format!("{metric}, × {against}"),
+    }
+}

@@ -84,7 +84,7 @@ impl Report {
             let name = format!(
                 "{}: {}",
                 measure.who,
-                name(&measure.metric, &measure.against)
+                goals::name(&measure.metric, &measure.against)
             );
             table.add([
                 name,
@@ -126,14 +126,6 @@ impl Report {
                 && (measure.row, &*measure.metric, &*measure.against)
                     == (goal.row, goal.metric, goal.against)
         })
-    }
-}
-
-/// Says in words what a figure is of, and what it is divided by.
-pub(crate) fn name(metric: &str, against: &str) -> String {
-    match against {
-        "" => metric.to_owned(),
-        against => format!("{metric}, × {against}"),
     }
 }
 

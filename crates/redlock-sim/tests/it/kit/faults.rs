@@ -5,11 +5,9 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{
-    AcquireErrorKind, AcquireOptions, LeaseLost, LossReason, NodeAnswer, NotAVote, Wait,
-};
+use redlock_core::{AcquireErrorKind, AcquireOptions, LeaseLost, LossReason, Wait};
 use redlock_sim::kit::{Fault, Recorder, SimNodes, VirtualProcess};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 const SECOND: Duration = Duration::from_secs(1);
 
