@@ -38,19 +38,28 @@ const BUILDERS: [(&str, usize); 4] = [
 const LIMITS: [Limit; 7] = [
     Limit {
         what: "lines of Rust in all",
-        most: 200_000,
-        struck: Some((140_000, "REASON")),
+        most: 186_000,
+        struck: Some((
+            140_000,
+            "the simulation, the models and the tests on servers are a third, and each shows what no other does",
+        )),
     },
     Limit {
         what: "lines of code in libraries",
-        most: 40_000,
-        struck: Some((33_000, "REASON")),
+        most: 39_200,
+        struck: Some((
+            33_000,
+            "the record of jobs, its registrations and its log of actions came later",
+        )),
     },
     Limit::of("lines of code in redlock-core", 9_000),
     Limit {
         what: "lines of tests in src",
-        most: 10_000,
-        struck: Some((6_000, "REASON")),
+        most: 9_500,
+        struck: Some((
+            6_000,
+            "a private rule has its test beside it; tests by the public interface are elsewhere",
+        )),
     },
     Limit::of("mistakes as patches", 400),
     Limit::of("lines of the longest file of Lua", 350),
