@@ -299,7 +299,7 @@ fn broken(job: &JobName, memory: &JobMemory) -> String {
         ""
     };
     format!(
-        "{job}: its {} last runs are forgotten{tick}{pause}; take it out of all schedulers before, or it is remembered anew",
+        "{job}: its {} last runs are forgotten{tick}{pause}; take it out of all schedulers before, or the nodes remember it again",
         memory.runs().len()
     )
 }

@@ -99,7 +99,7 @@ pub(super) async fn run(args: TriggerArgs, context: &CommandContext) -> CommandR
     let (mark, note, exit) = match run.outcome() {
         _ if is_cut_short => (
             LineMark::Bad,
-            "; its replica holds it no more, so it was cut short",
+            "; its replica has lost it, so it was cut short",
             Exit::Wrong,
         ),
         Some("ok") => (LineMark::Good, "", Exit::Yes),
@@ -136,7 +136,7 @@ async fn until_ended(
         match progress(&memory, run.tick()) {
             TriggerProgress::Claimed(run) if run.outcome().is_some() => return Ok((run, false)),
             TriggerProgress::CutShort(run) => return Ok((run, true)),
-            // Ten later requests have taken its place.
+            // A hundred later requests have taken its place.
             TriggerProgress::Pending if memory.is_known() => {
                 let why =
                     "the nodes no longer remember the run: too many others were requested since";

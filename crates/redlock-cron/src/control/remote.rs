@@ -250,7 +250,7 @@ async fn command(
 /// # Errors
 ///
 /// - [`InvalidName`](crate::ControlErrorKind::InvalidName): no job can have this namespace or this name.
-/// - [`TooManyRequests`](crate::ControlErrorKind::TooManyRequests): eight requests for runs of the job wait already.
+/// - [`TooManyRequests`](crate::ControlErrorKind::TooManyRequests): 32 requests for runs of the job wait already.
 /// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): no majority of the nodes has confirmed the request; a
 ///   replica may start the run or not.
 ///

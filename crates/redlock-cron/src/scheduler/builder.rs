@@ -207,7 +207,7 @@ impl SingletonSchedulerBuilder {
     /// A client in [virtual time](redlock_core::RedlockBuilder::virtual_time) and such a clock need each other;
     /// [`build`](Self::build) refuses one without the other.
     /// tokio-cron-scheduler knows only the machine's clock, so it does not wake this scheduler up: one that was
-    /// [given](SingletonScheduler::builder) is not started.
+    /// [given](SingletonScheduler::builder) is neither started nor shut down.
     #[cfg(feature = "test-util")]
     pub fn clock(mut self, clock: &crate::JobClock) -> Self {
         self.clock = Some(Arc::new(clock.clone()));

@@ -20,18 +20,28 @@ type LoggedFields = BTreeMap<&'static str, String>;
 pub(crate) struct Logged {
     level: Level,
     all: Arc<Mutex<Vec<LoggedFields>>>,
+    panics: bool,
 }
 
 impl Logged {
     /// Hears what this thread logs at `level`, until the guard is dropped.
     pub(crate) fn at(level: Level) -> (Self, DefaultGuard) {
+        Self::of(level, false)
+    }
+
+    /// Panics at each event at `level` that this thread logs, until the guard is dropped.
+    pub(crate) fn panicking_at(level: Level) -> (Self, DefaultGuard) {
+        Self::of(level, true)
+    }
+
+    fn of(level: Level, panics: bool) -> (Self, DefaultGuard) {
         // While a process has one subscriber, a line that another thread comes to first is silent for that one too,
         // because `tracing` asks only the subscriber of the thread. So there are always several.
         static OTHERS: LazyLock<[Dispatch; 2]> =
             LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::new())));
         LazyLock::force(&OTHERS);
         let all = Arc::default();
-        let logged = Self { level, all };
+        let logged = Self { level, all, panics };
         (logged.clone(), set_default(logged))
     }
 
@@ -72,6 +82,7 @@ impl Subscriber for Logged {
     }
     fn event(&self, event: &Event<'_>) {
         self.add(|fields| event.record(fields));
+        assert!(!self.panics, "as a subscriber of an application may");
     }
     fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}

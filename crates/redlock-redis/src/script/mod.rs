@@ -7,7 +7,7 @@ use deadpool_redis::redis::{Cmd, Script};
 /// The text never changes at run time; no input is ever made part of it.
 ///
 /// What only some verbs need stands in a function, which makes its own functions when it is called, and has the codes as
-/// its own: a variable of the whole script that a function uses would cost each call.
+/// its own: each variable of the whole script that a function uses costs every call a little.
 const TEXT: &str = concat!(
     include_str!("node.lua"),
     include_str!("told.lua"),

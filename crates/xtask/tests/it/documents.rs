@@ -9,7 +9,7 @@ use std::{
 /// The most that fits into one reading, of a document that is read as a whole.
 ///
 /// The argument has no such limit: no step of it is left out for its length.
-const MOST: [(&str, usize); 1] = [("ARCHITECTURE.md", 13 * 1_024 + 512)];
+const MOST: [(&str, usize); 1] = [("ARCHITECTURE.md", 14 * 1_024 + 256)];
 
 /// The most terms of the glossary.
 const MOST_TERMS: usize = 40;
@@ -135,6 +135,27 @@ fn broken(path: &Path) -> Vec<String> {
 fn the_readme_is_a_page_of_150_lines() {
     let lines = read(&root().join("README.md")).lines().count();
     assert!(lines <= 150, "{lines} lines");
+}
+
+/// The manual of a crate is in its guides.
+#[test]
+fn the_front_page_of_each_crate_has_1500_words_at_most() {
+    for entry in fs::read_dir(root().join("crates")).expect("there are crates") {
+        let folder = entry.expect("it can be read").path();
+        let page = folder.join("docs/crate.md");
+        let library = folder.join("src/lib.rs");
+        let text = if page.exists() {
+            read(&page)
+        } else if library.exists() {
+            let text = read(&library);
+            let lines = text.lines().filter_map(|line| line.strip_prefix("//!"));
+            lines.collect()
+        } else {
+            continue;
+        };
+        let words = text.split_whitespace().count();
+        assert!(words <= 1_500, "{}: {words} words", folder.display());
+    }
 }
 
 #[test]

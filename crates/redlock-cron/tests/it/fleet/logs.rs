@@ -35,6 +35,18 @@ async fn the_span_of_a_run_tells_it_from_every_other() {
     assert_eq!(spans[0]["tick"], quoted, "it has spaces");
 }
 
+/// The loop that warns of the clock is all that wakes the jobs of a scheduler with a timer of its own.
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_panics_ends_no_ticks() {
+    let (logged, _guard) = Logged::panicking_at(Level::WARN);
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet.member(3_600_000, starts.quick_job(MINUTE)).await;
+    member.wake_at(3_600_000).await;
+    fleet.until(70).await;
+    assert!(logged.count() > 0);
+    assert_eq!(starts.list(), [tick(3), tick(63)]);
+}
+
 #[tokio::test]
 async fn a_step_that_does_not_mean_what_it_says_is_logged_when_its_job_is_added() {
     let (logged, _guard) = Logged::at(Level::WARN);

@@ -99,7 +99,7 @@ impl Block {
     }
 
     fn add(&mut self, word: &str) -> &mut Args {
-        let mut command = Args::default();
+        let mut command = Args::with_capacity(ROOM);
         command.push(word);
         self.0.push(command);
         // invariant: it was just added
@@ -258,6 +258,9 @@ fn list(value: Value) -> Vec<Value> {
 
 /// What the script answers for a key that callers wait for in line, and that it was to release.
 const AWAITED: i64 = 2;
+
+/// As many bytes as most commands of a transaction for one key take.
+const ROOM: usize = 192;
 
 /// Returns the acquires among requests: the lock, the time to live, and the last of the tokens proposed.
 fn acquires(requests: &[Request]) -> impl Iterator<Item = (&Lock, u64, u64)> {

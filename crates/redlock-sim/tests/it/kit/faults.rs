@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{AcquireErrorKind, AcquireOptions, LeaseLost, LossReason, Wait};
+use redlock_core::{
+    AcquireErrorKind, AcquireOptions, LeaseLost, LossReason, NodeAnswer, NotAVote, Wait,
+};
 use redlock_sim::kit::{Fault, Recorder, SimNodes, VirtualProcess};
 use tokio::time::sleep;
 
@@ -98,6 +100,24 @@ async fn s15_a_majority_that_forgot_lets_nobody_in_before_the_lease_is_over() {
     assert!(!guard.lease().is_held());
     assert!(other.token() > guard.token());
     assert_eq!(recorder.finish(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_clock_is_set_does_not_vote() {
+    let nodes = SimNodes::new(3);
+    let links = nodes.links();
+    let redlock = links.client().build().await.unwrap();
+    nodes.node(1).set_clock_forward(3_600 * SECOND);
+    sleep(6 * SECOND).await;
+    let off = NodeAnswer::NotAVote {
+        reason: NotAVote::Clock,
+    };
+    assert_eq!(redlock.node_reports().await[1].answer, off);
+    drop(redlock.try_acquire("key").await.unwrap());
+    nodes.node(1).set_clock_back(3_600 * SECOND);
+    sleep(6 * SECOND).await;
+    let reports = redlock.node_reports().await;
+    assert_eq!(reports[1].answer, NodeAnswer::Reachable);
 }
 
 #[tokio::test(start_paused = true)]
