@@ -21,6 +21,8 @@ impl Store {
         time: NodeTime,
     ) -> Transaction {
         let looks = !requests.iter().all(Request::is_release);
+        // A server has no line before it unless a key is to be released, because an extension frees none.
+        let reads_lines = requests.iter().any(Request::is_release);
         // All counters are read before any of them is raised.
         let before: Vec<u64> = requests
             .iter()
@@ -31,7 +33,7 @@ impl Store {
         let done = done.map(|(request, before)| match request {
             Request::Lock { verb, lock } if request.is_plain() => {
                 self.expire_key(lock.keys.first(), time.as_millis());
-                if !matches!(verb, Verb::Acquire { .. }) {
+                if reads_lines && !matches!(verb, Verb::Acquire { .. }) {
                     self.forget_line(keyspace, lock.keys.first(), time);
                 }
                 let is_awaited = self.is_awaited(keyspace, request, time);

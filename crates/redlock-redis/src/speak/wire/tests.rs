@@ -353,3 +353,28 @@ fn every_key_of_a_vote_is_under_its_tag() {
         "{keys:?}"
     );
 }
+
+/// A node reads each key that a call names.
+#[test]
+fn a_transaction_names_lines_only_if_it_releases_a_key() {
+    let ttl = Duration::from_secs(1);
+    let extend = Verb::Extend {
+        ttl,
+        write_back: None,
+    };
+    let lines = |requests: &[Request]| {
+        let block = Block::of(&keyspace(), requests, ["EVALSHA", "0"]);
+        let named: Vec<String> = block
+            .commands()
+            .iter()
+            .flat_map(|command| command.iter())
+            .map(|argument| String::from_utf8_lossy(argument).into_owned())
+            .filter(|argument| argument.contains(":line:"))
+            .collect();
+        named.len()
+    };
+    let extensions = ["a", "b"].map(|key| lock(extend, key));
+    assert_eq!(lines(&extensions), 0);
+    let release = lock(Verb::Release { ttl }, "c");
+    assert_eq!(lines(&[&extensions[..], &[release]].concat()), 3);
+}

@@ -53,12 +53,16 @@ impl Block {
         if count == 0 {
             return;
         }
+        // An extension frees no key, so a call that only extends needs no lines.
+        let releases = others().any(|(_, ttl)| ttl.is_none());
+        let lines = if releases { count } else { 0 };
         let [word, script] = keep;
-        let call = self.add(word).push(script).push_number(2 * count as u64);
+        let call = self.add(word).push(script);
+        call.push_number((count + lines) as u64);
         for (lock, _) in others() {
             call.push_parts(keyspace.parts_of(lock.keys.first()));
         }
-        for (lock, _) in others() {
+        for (lock, _) in others().take(lines) {
             call.push_parts(keyspace.line_parts(lock.keys.first()));
         }
         let mut text = String::new();
