@@ -49,7 +49,8 @@ fn after_the_lints(unchecked: &mut Unchecked) -> Result<(), Failed> {
         .run()?;
     dependencies(unchecked)?;
     docker::run(unchecked)?;
-    test::run(&[], Some(verify::OPERATIONS))
+    test::run(&[])?;
+    verify::compare()
 }
 
 /// Licences, sources and duplicates of what we depend on.

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let verb = arguments.next().and_then(|verb| verb.into_string().ok());
     let rest: Vec<OsString> = arguments.collect();
     let outcome = match (verb.as_deref(), rest.is_empty()) {
-        (Some("test"), _) => test::run(&rest, None),
+        (Some("test"), _) => test::run(&rest),
         (Some("verify"), true) => verify::run(),
         (Some("ci"), true) => ci::run(),
         (Some("docker"), true) => docker::alone(),

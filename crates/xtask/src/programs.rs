@@ -76,7 +76,6 @@ pub(crate) fn run(
     programs: &[Program],
     server: &Path,
     threads: &OsStr,
-    operations: Option<&str>,
     slowest: &mut Slowest,
 ) -> Result<(), Failed> {
     let began = now();
@@ -91,7 +90,7 @@ pub(crate) fn run(
             let tell = tell.clone();
             scope.spawn(move || {
                 while let Some(program) = next() {
-                    let _ = tell.send((program, program.run(server, threads, operations)));
+                    let _ = tell.send((program, program.run(server, threads)));
                 }
             });
         }
@@ -128,7 +127,7 @@ struct Ran {
 
 impl Program {
     /// Runs the program as cargo does: in the folder of its package, which the environment names.
-    fn run(&self, server: &Path, threads: &OsStr, operations: Option<&str>) -> Ran {
+    fn run(&self, server: &Path, threads: &OsStr) -> Ran {
         eprintln!("== running {self}");
         let mut said = format!("\n     {self}\n").into_bytes();
         let mut times = Times::new(now());
@@ -143,8 +142,7 @@ impl Program {
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("CARGO_PKG_NAME", &self.package)
             .env(SERVER_VARIABLE, server)
-            .env(THREADS, threads)
-            .envs(operations.map(|number| (OPERATIONS, number)));
+            .env(THREADS, threads);
         let ended = reading(command, |line| {
             times.read(String::from_utf8_lossy(line).trim_end(), now());
             said.extend_from_slice(line);
@@ -177,9 +175,6 @@ fn reading(mut command: Command, mut read: impl FnMut(&[u8])) -> io::Result<Exit
     }
     child.wait()
 }
-
-/// The number of operations for which nodes are compared with their model.
-pub(crate) const OPERATIONS: &str = "REDLOCK_OPERATIONS";
 
 /// The test harness's own variable.
 pub(crate) const THREADS: &str = "RUST_TEST_THREADS";
@@ -241,7 +236,6 @@ mod tests {
             &programs,
             Path::new("server"),
             OsStr::new("1"),
-            None,
             &mut slowest,
         );
         let Failed(why) = ran.unwrap_err();
@@ -251,7 +245,6 @@ mod tests {
             &programs[2..],
             Path::new("server"),
             OsStr::new("1"),
-            None,
             &mut slowest,
         );
         assert!(fine.is_ok(), "{fine:?}");

@@ -16,16 +16,14 @@ use crate::{
 };
 
 /// Runs all tests, or those that `arguments` select, and makes sure of a server first; then prints the ten slowest.
-///
-/// Nodes are compared with their model for this number of `operations`, if it is given.
-pub(crate) fn run(arguments: &[OsString], operations: Option<&str>) -> Result<(), Failed> {
+pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
     let server = server::ensure()?;
     eprintln!("== server: {}", server.path().display());
     let threads = threads();
     let at_once = threads.to_str().and_then(|threads| threads.parse().ok());
     let mut slowest = Slowest::new(at_once.unwrap_or(1));
     let tested = if arguments.is_empty() {
-        all(server.path(), &threads, operations, &mut slowest)
+        all(server.path(), &threads, &mut slowest)
     } else {
         // Without `--workspace` cargo means all of it too, and a `-p` among the arguments can narrow it.
         let tests = Step::cargo("tests", "test --all-features").arguments(arguments);
@@ -46,19 +44,14 @@ pub(crate) fn run(arguments: &[OsString], operations: Option<&str>) -> Result<()
 }
 
 /// Runs all tests, and does not stop at the first that fails: a run takes long enough for one to want all that it can tell.
-fn all(
-    server: &Path,
-    threads: &OsStr,
-    operations: Option<&str>,
-    slowest: &mut Slowest,
-) -> Result<(), Failed> {
+fn all(server: &Path, threads: &OsStr, slowest: &mut Slowest) -> Result<(), Failed> {
     eprintln!("== tests: all of them, about 20 minutes on two cores with the first build");
     let programs = programs::build()?;
     thread::scope(|scope| {
         let examples = Step::cargo("examples in the documentation", DOCUMENTED);
         let examples = with_server(examples, server, threads);
         let examples = scope.spawn(|| examples.run_aside());
-        let tested = programs::run(&programs, server, threads, operations, slowest);
+        let tested = programs::run(&programs, server, threads, slowest);
         let (said, documented) = examples.join().expect("no step panics");
         eprintln!("{said}");
         tested.and(documented)

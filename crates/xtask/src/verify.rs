@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redlock_sandbox::SERVER_VARIABLE;
 
 use crate::{
-    programs, server,
+    server,
     step::{Failed, Step},
 };
 
@@ -35,11 +35,11 @@ pub(crate) fn search_aside(has_failed: &AtomicBool) -> Result<(), Failed> {
 /// # Errors
 ///
 /// A node did what its model does not, or there is no server.
-fn compare() -> Result<(), Failed> {
+pub(crate) fn compare() -> Result<(), Failed> {
     let server = server::ensure()?;
     Step::cargo("comparison of nodes with their model", ALIKE)
         .variable(SERVER_VARIABLE, server.path())
-        .variable(programs::OPERATIONS, OPERATIONS)
+        .variable("REDLOCK_OPERATIONS", "200000")
         .run()
 }
 
@@ -118,9 +118,6 @@ const SEARCHES: [(&str, &str); 11] = [
         "test --locked --workspace --all-features --test mistakes",
     ),
 ];
-
-/// For how many operations nodes are compared with their model, where there is a minute for it.
-pub(crate) const OPERATIONS: &str = "200000";
 
 /// Transactions and the script on real servers, against the model of a node.
 ///
