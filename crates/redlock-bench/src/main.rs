@@ -128,7 +128,7 @@ const USAGE: &str = "\
 usage: cargo xtask bench [--quick] [--beside NAME=PROGRAM] [ROWS]
        cargo xtask bench --goals RESULTS
 
-  --quick                a first look, in three minutes
+  --quick                a first look, with fewer and shorter repeats
   --beside NAME=PROGRAM  measures the client of another tree too: PROGRAM is its redlock-bench
   --goals RESULTS        prints the goals of a results.json, as docs/performance.md has them
   ROWS                   only these, such as: P1 P2";

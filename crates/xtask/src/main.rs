@@ -96,6 +96,6 @@ usage: cargo xtask <verb>
   mutants [NAMES]   puts known mistakes into a copy of the sources, one at a time, and runs the checks
                     that must fail; NAMES are parts of names, or of paths of changed files: protocol/,
                     no-drift, src/local/queue
-  bench [ROWS]      measures the client beside others, and against its goals, in ten minutes;
-                    ROWS are some of its rows, such as: P1 P2; --quick takes three minutes
+  bench [ROWS]      measures the client beside others, and against its goals;
+                    ROWS are some of its rows, such as: P1 P2; --quick is a first look
 ";

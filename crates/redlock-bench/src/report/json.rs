@@ -14,7 +14,7 @@ use crate::{
 struct Entry<'a> {
     row: &'a str,
     /// The contender it is a figure of.
-    who: &'a str,
+    contender: &'a str,
     metric: &'a str,
     /// The median of the repeats, and what it lies between; null if it could not be measured.
     value: f64,
@@ -35,7 +35,7 @@ impl Report {
         let unmeasured = unmeasured.filter(|goal| self.measure_of(goal).is_none());
         let unmeasured = unmeasured.map(|goal| Entry {
             row: goal.row,
-            who: super::OURS,
+            contender: super::OURS,
             metric: goal.metric,
             value: f64::NAN,
             min: f64::NAN,
@@ -53,7 +53,7 @@ impl Report {
 #[derive(Debug, Deserialize)]
 struct Written {
     row: String,
-    who: String,
+    contender: String,
     metric: String,
     value: Option<f64>,
     min: Option<f64>,
@@ -75,7 +75,7 @@ impl Report {
                 [entry.value, entry.min, entry.max].map(|figure| figure.unwrap_or(f64::NAN));
             report.measures.push(Measure {
                 row,
-                who: entry.who,
+                contender: entry.contender,
                 metric: entry.metric,
                 against: entry.against.unwrap_or_default(),
                 summary: Summary { median, min, max },
@@ -88,7 +88,7 @@ impl Report {
 fn entry(measure: &Measure) -> Entry<'_> {
     Entry {
         row: measure.row,
-        who: &measure.who,
+        contender: &measure.contender,
         metric: &measure.metric,
         value: measure.summary.median,
         min: measure.summary.min,
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(
             list[0],
             json!({
-                "row": "P1", "who": "ours", "metric": "p50 of a pair", "value": 1.75, "min": 1.0, "max": 2.0,
+                "row": "P1", "contender": "ours", "metric": "p50 of a pair", "value": 1.75, "min": 1.0, "max": 2.0,
                 "against": "raw", "goal": { "at_most": 1.5 }, "met": false,
             })
         );
@@ -129,7 +129,7 @@ mod tests {
             (&Value::Null, &Value::Null)
         );
         assert_eq!(
-            (&list[1]["value"], &list[1]["who"]),
+            (&list[1]["value"], &list[1]["contender"]),
             (&Value::Null, &json!("rslock"))
         );
         let unmeasured = list.iter().filter(|entry| entry["met"] == false);

@@ -135,7 +135,7 @@ mod tests {
         let median = |row: &str, metric: &str, against: &str| {
             let is_it = |one: &&Measure| {
                 let of = (one.row, &*one.metric, &*one.against);
-                one.who == OURS && of == (row, metric, against)
+                one.contender == OURS && of == (row, metric, against)
             };
             let measure = report.measures.iter().find(is_it);
             measure.map_or(f64::NAN, |measure| measure.summary.median)

@@ -18,7 +18,7 @@ pub(crate) const OURS: &str = "ours";
 pub(crate) struct Measure {
     pub(crate) row: &'static str,
     /// The contender it is a figure of.
-    pub(crate) who: String,
+    pub(crate) contender: String,
     pub(crate) metric: String,
     /// The contender or state it is divided by; empty where it stands by itself.
     pub(crate) against: String,
@@ -28,7 +28,7 @@ pub(crate) struct Measure {
 impl Measure {
     /// Finds its goal, if it has one.
     pub(crate) fn goal(&self) -> Option<&'static Goal> {
-        goals::find(self.row, &self.metric, &self.against).filter(|_| self.who == OURS)
+        goals::find(self.row, &self.metric, &self.against).filter(|_| self.contender == OURS)
     }
 
     /// Says if its goal is met, if it has one.
@@ -59,14 +59,14 @@ impl Report {
     pub(crate) fn add(
         &mut self,
         row: &'static str,
-        who: &str,
+        contender: &str,
         metric: impl Into<String>,
         against: &str,
         figures: &Series,
     ) {
         self.measures.push(Measure {
             row,
-            who: who.to_owned(),
+            contender: contender.to_owned(),
             metric: metric.into(),
             against: against.to_owned(),
             summary: Summary::of(figures),
@@ -83,7 +83,7 @@ impl Report {
             let verdict = measure.is_met().map(verdict).unwrap_or_default();
             let name = format!(
                 "{}: {}",
-                measure.who,
+                measure.contender,
                 goals::name(&measure.metric, &measure.against)
             );
             table.add([
@@ -122,7 +122,7 @@ impl Report {
 
     fn measure_of(&self, goal: &Goal) -> Option<&Measure> {
         self.measures.iter().find(|measure| {
-            measure.who == OURS
+            measure.contender == OURS
                 && (measure.row, &*measure.metric, &*measure.against)
                     == (goal.row, goal.metric, goal.against)
         })

@@ -41,7 +41,13 @@ pub(super) fn p3(bench: &mut Bench) -> Result<()> {
     report.add("P3", "relay", "a round trip, µs", "", &round_trips);
     for pairs in &all {
         let trips = ratios(&pairs.p50, &round_trips);
-        report.add("P3", &pairs.who, "p50 of a pair", "round trip", &trips);
+        report.add(
+            "P3",
+            &pairs.contender,
+            "p50 of a pair",
+            "round trip",
+            &trips,
+        );
     }
     pairs::add(report, "P3", "p50 of a pair", &all, |pairs| &pairs.p50);
     Ok(())

@@ -42,7 +42,7 @@ pub(super) fn p4(bench: &mut Bench) -> Result<()> {
         let mut add = |metric, figures: fn(&Pairs) -> &Series| {
             let ratios = ratios(figures(frozen), figures(healthy));
             let report = &mut bench.report;
-            report.add("P4", &healthy.who, metric, "healthy", &ratios);
+            report.add("P4", &healthy.contender, metric, "healthy", &ratios);
         };
         add("pairs/s", |pairs| &pairs.per_second);
         add("p99 of a pair", |pairs| &pairs.p99);

@@ -32,15 +32,15 @@ pub(super) fn p5(bench: &mut Bench) -> Result<()> {
         let report = &mut bench.report;
         report.add(
             "P5",
-            &hot.who,
+            &hot.contender,
             "acquisitions/s, × 1/hold",
             "",
             &hot.of_ideal,
         );
-        report.add("P5", &hot.who, "p99 wait, × 16 holds", "", &hot.wait);
+        report.add("P5", &hot.contender, "p99 wait, × 16 holds", "", &hot.wait);
         report.add(
             "P5",
-            &hot.who,
+            &hot.contender,
             "largest share, × the median",
             "",
             &hot.share,
@@ -67,13 +67,13 @@ pub(super) fn p6(bench: &mut Bench) -> Result<()> {
         let between: Series = hot.between.iter().map(|time| time / round_trip).collect();
         report.add(
             "P6",
-            &hot.who,
+            &hot.contender,
             "time between two holds",
             "round trip",
             &between,
         );
-        report.add("P6", &hot.who, "p99 wait, × 16 turns", "", &hot.turns);
-        report.add("P6", &hot.who, SHARE, "", &hot.share);
+        report.add("P6", &hot.contender, "p99 wait, × 16 turns", "", &hot.turns);
+        report.add("P6", &hot.contender, SHARE, "", &hot.share);
     }
     compare(&mut bench.report, "P6", &all);
     Ok(())
@@ -91,7 +91,9 @@ pub(super) fn p7(bench: &mut Bench) -> Result<()> {
     };
     let (all, _) = processes(bench, contest, 4)?;
     for hot in &all {
-        bench.report.add("P7", &hot.who, SHARE, "", &hot.share);
+        bench
+            .report
+            .add("P7", &hot.contender, SHARE, "", &hot.share);
     }
     compare(&mut bench.report, "P7", &all);
     Ok(())
@@ -123,7 +125,7 @@ struct Contest {
 /// The figures of one client, one for each repeat.
 #[derive(Debug, Default)]
 struct Hot {
-    who: String,
+    contender: String,
     per_second: Series,
     /// Microseconds.
     hold: Series,
@@ -143,7 +145,7 @@ fn measure(contest: Contest, groups: &mut [Vec<Contender>]) -> Result<Vec<Hot>> 
     let mut all: Vec<_> = groups
         .iter()
         .map(|group| Hot {
-            who: group[0].name().to_owned(),
+            contender: group[0].name().to_owned(),
             ..Hot::default()
         })
         .collect();
@@ -170,10 +172,13 @@ fn measure(contest: Contest, groups: &mut [Vec<Contender>]) -> Result<Vec<Hot>> 
 impl Hot {
     fn add(&mut self, outcomes: &[Outcome]) -> Result<()> {
         if outcomes.iter().any(|outcome| outcome.overlaps > 0) {
-            return Err(Failed(format!("{}: two had the key at once", self.who)));
+            return Err(Failed(format!(
+                "{}: two had the key at once",
+                self.contender
+            )));
         }
         if outcomes.iter().all(|one| one.done == 0) {
-            return Err(Failed(format!("{}: nobody had the key", self.who)));
+            return Err(Failed(format!("{}: nobody had the key", self.contender)));
         }
         let rates = outcomes.iter();
         let rate: f64 = rates
@@ -194,7 +199,10 @@ impl Hot {
         self.turns.push(wait * rate / 1e6);
         let of_ideal = rate * hold / 1e6;
         if of_ideal > MOST_OF_IDEAL {
-            return Err(Failed(format!("{}: two had the key at once", self.who)));
+            return Err(Failed(format!(
+                "{}: two had the key at once",
+                self.contender
+            )));
         }
         self.of_ideal.push(of_ideal);
         self.share.push(match outcomes {
@@ -229,11 +237,11 @@ fn compare(report: &mut Report, row: &'static str, all: &[Hot]) {
             ("hold, µs", &hot.hold),
             ("hand-over p50, µs", &hot.hand_over),
         ] {
-            report.add(row, &hot.who, metric, "", figures);
+            report.add(row, &hot.contender, metric, "", figures);
         }
     }
-    for base in all.iter().filter(|base| base.who != OURS) {
-        for hot in all.iter().filter(|hot| hot.who != base.who) {
+    for base in all.iter().filter(|base| base.contender != OURS) {
+        for hot in all.iter().filter(|hot| hot.contender != base.contender) {
             for (metric, of) in [
                 (
                     "acquisitions/s",
@@ -241,7 +249,13 @@ fn compare(report: &mut Report, row: &'static str, all: &[Hot]) {
                 ),
                 ("hand-over p50", |hot| &hot.hand_over),
             ] {
-                report.add(row, &hot.who, metric, &base.who, &ratios(of(hot), of(base)));
+                report.add(
+                    row,
+                    &hot.contender,
+                    metric,
+                    &base.contender,
+                    &ratios(of(hot), of(base)),
+                );
             }
         }
     }

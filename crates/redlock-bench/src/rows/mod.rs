@@ -39,7 +39,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Whole, in ten minutes.
+    /// Whole.
     pub(crate) const WHOLE: Self = Self {
         // Many short samples: what else the machine does lasts longer than a turn of all contenders.
         repeats: 21,
@@ -48,7 +48,7 @@ impl Scale {
         ttl: Duration::from_secs(30),
     };
 
-    /// In three minutes, for a first look.
+    /// Fewer and shorter repeats, and fewer leases, for a first look.
     pub(crate) const QUICK: Self = Self {
         repeats: 5,
         sample: Duration::from_millis(250),

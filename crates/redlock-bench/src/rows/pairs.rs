@@ -13,7 +13,7 @@ use crate::{
 /// The figures of one contender, one for each repeat.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
-    pub(super) who: String,
+    pub(super) contender: String,
     /// Microseconds.
     pub(super) p50: Series,
     pub(super) p99: Series,
@@ -48,7 +48,7 @@ impl Pairs {
     /// Makes room for the figures of a contender.
     pub(super) fn of(contender: &Contender) -> Self {
         Self {
-            who: contender.name().to_owned(),
+            contender: contender.name().to_owned(),
             ..Self::default()
         }
     }
@@ -73,8 +73,10 @@ impl Pairs {
     pub(super) fn add(&mut self, outcome: &Outcome, nodes: Option<Duration>) -> Result<()> {
         if outcome.done == 0 || outcome.failed > 0 {
             let Outcome { done, failed, .. } = outcome;
-            let who = &self.who;
-            return Err(Failed(format!("{who}: {done} pairs done, {failed} failed")));
+            let contender = &self.contender;
+            return Err(Failed(format!(
+                "{contender}: {done} pairs done, {failed} failed"
+            )));
         }
         let done = outcome.done as f64;
         self.p50.push(micros(outcome.pair.p50));
@@ -99,13 +101,13 @@ pub(super) fn add(
     let unit = if metric.contains("/s") { "" } else { ", µs" };
     for pairs in all {
         let metric = format!("{metric}{unit}");
-        report.add(row, &pairs.who, metric, "", figures(pairs));
+        report.add(row, &pairs.contender, metric, "", figures(pairs));
     }
     for base in all {
-        let others = all.iter().filter(|other| other.who != base.who);
-        for other in others.filter(|other| base.who == RAW || other.who == OURS) {
+        let others = all.iter().filter(|other| other.contender != base.contender);
+        for other in others.filter(|other| base.contender == RAW || other.contender == OURS) {
             let ratios = ratios(figures(other), figures(base));
-            report.add(row, &other.who, metric, &base.who, &ratios);
+            report.add(row, &other.contender, metric, &base.contender, &ratios);
         }
     }
 }
