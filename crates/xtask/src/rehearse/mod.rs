@@ -43,6 +43,10 @@ pub(crate) fn run(revision: &str) -> Result<(), Failed> {
     }
     for (name, version) in [("first", &first), ("second", &second)] {
         versions::rename(&sources(name), version)?;
+        // As the lock file of a release is: with the new version of our crates, and no other change.
+        let update = "update --workspace --offline --quiet";
+        let lock = rehearsal.cargo("lock file", update, &sources(name));
+        lock.run()?;
         let packages = rehearsal.folder.join(name).join("packages");
         let packages = published::unpack(&sources(name), &rehearsal.build, &packages)?;
         rehearsal.install(name, &packages)?;
