@@ -86,7 +86,7 @@ impl ClientShared {
         span: &AcquireSpan,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         let turn = self.turn(&request, wait, most_waiting).await;
-        let turn = turn.map_err(|error| {
+        let mut turn = turn.map_err(|error| {
             let callers = self.queue.callers_of(&request.subject.keys);
             NotWon::Failed(error).ahead(callers)
         })?;
@@ -134,9 +134,9 @@ impl ClientShared {
                 turn.await.map(Some)
             }
         };
-        let turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
+        let mut turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
         span.turn_began();
-        if let Some(turn) = &turn {
+        if let Some(turn) = &mut turn {
             // A parked lease is exclusive; dropping it releases it.
             drop(turn.inherit());
         }

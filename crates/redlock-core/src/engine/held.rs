@@ -241,7 +241,7 @@ impl HeldLease {
             Ok(()) => return Ok(()),
             Err(turn) => turn,
         };
-        let lost = self.end_views();
+        let lost = self.end_views(None);
         let confirmed = self.engine.ask(|answer| DriverCommand::Release {
             lease: self.id,
             answer: Some(answer),
@@ -314,7 +314,7 @@ impl HeldLease {
     fn pass_on(self: &Arc<Self>) -> Result<(), Option<Turn<Parked>>> {
         let turn = self.take_turn().ok_or(None)?;
         let fairness = self.lease.subject().terms.fairness;
-        let next = turn.pass_on(fairness, |now| self.fits_another(now), || self.park());
+        let next = turn.pass_on(fairness, |now| self.fits_another(now), |now| self.park(now));
         next.map(drop).map_err(Some)
     }
 
@@ -330,22 +330,22 @@ impl HeldLease {
     }
 
     /// Ends this holder's lease and keeps it for the next holder in this process.
-    fn park(self: &Arc<Self>) -> Parked {
+    fn park(self: &Arc<Self>, now: Instant) -> Parked {
         // First, so that whatever the driver tells this holder too late to be passed on, it tells the next one.
         self.engine.hand_overs().park(self.id);
-        self.end_views();
+        self.end_views(Some(now));
         Parked(Arc::clone(self))
     }
 
     /// Ends the lease on this side only.
     fn leave(&self) {
         let _turn = self.take_turn();
-        self.end_views();
+        self.end_views(None);
         self.engine.send(DriverCommand::Leave { lease: self.id });
     }
 
     fn release_unconfirmed(&self) {
-        self.end_views();
+        self.end_views(None);
         self.engine.send(DriverCommand::Release {
             lease: self.id,
             answer: None,
@@ -353,9 +353,11 @@ impl HeldLease {
     }
 
     /// Views learn of the end before the first node does; returns the reason if there was one before.
-    fn end_views(&self) -> Option<LossReason> {
+    ///
+    /// `now` is what the clock shows, if it was just read.
+    fn end_views(&self, now: Option<Instant>) -> Option<LossReason> {
         self.stage().is_over = true;
-        self.lease.take_end(LossReason::Released).before
+        self.lease.take_end_at(LossReason::Released, now).before
     }
 
     /// Asks the driver for something, unless the lease was given up.
@@ -574,7 +576,7 @@ mod tests {
 
     fn park(holding: HeldLease) -> Parked {
         assert!(holding.fits_another(Instant::ORIGIN), "it is valid");
-        Arc::new(holding).park()
+        Arc::new(holding).park(Instant::ORIGIN)
     }
 
     // Shows: T1.11.
@@ -602,7 +604,7 @@ mod tests {
         let (holding, mut commands, clock) = HeldLease::for_tests();
         assert!(holding.fits_another(clock.now()));
         holding.lease.end(LossReason::Revoked);
-        let parked = Arc::new(holding).park();
+        let parked = Arc::new(holding).park(clock.now());
         assert!(parked.take_over(subject(), clock).is_none());
         let command = commands.try_recv();
         assert!(
@@ -617,7 +619,7 @@ mod tests {
         let (holding, _commands, clock) = HeldLease::for_tests();
         assert!(holding.fits_another(clock.now()));
         holding.lease.extend_to(clock.now() + 3 * TTL);
-        let parked = Arc::new(holding).park();
+        let parked = Arc::new(holding).park(clock.now());
         let next = parked.take_over(subject(), clock).unwrap();
         assert_eq!(next.lease().remaining(), 3 * TTL);
     }

@@ -251,11 +251,16 @@ impl Lease {
 
     /// Ends the lease, as [`end`](Self::end) does, but notifies no task before the result is dropped.
     pub(crate) fn take_end(&self, reason: LossReason) -> LeaseEnd {
+        self.take_end_at(reason, None)
+    }
+
+    /// Does the same, at `now` if the clock was just read.
+    pub(crate) fn take_end_at(&self, reason: LossReason, now: Option<Instant>) -> LeaseEnd {
         if reason != LossReason::Released {
             // The first reason stays.
             let _ = self.shared.fate.set(reason);
         }
-        let mut validity = self.look();
+        let mut validity = self.look_at(|| now.unwrap_or_else(|| self.shared.clock.now()));
         let before = validity.over;
         let reason = *validity.over.get_or_insert(reason);
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
