@@ -14,7 +14,6 @@ use tracing::Span;
 use super::{DriverCommand, NotWon, handle::EngineHandle};
 use crate::{
     ExtendError, Lease, LossReason, Mode, ReleaseError,
-    clock::Clock,
     lease::{Kept, LeaseRequest, Telling},
     queue::Turn,
 };
@@ -313,7 +312,7 @@ impl HeldLease {
     /// The lease is to be released, and then the turn to be dropped, if the holder has it.
     fn pass_on(self: &Arc<Self>) -> Result<(), Option<Turn<Parked>>> {
         let turn = self.take_turn().ok_or(None)?;
-        let fairness = self.lease.subject().terms.fairness;
+        let fairness = self.lease.subject().site.terms.fairness;
         let next = turn.pass_on(fairness, |now| self.fits_another(now), |now| self.park(now));
         next.map(drop).map_err(Some)
     }
@@ -326,7 +325,7 @@ impl HeldLease {
 
     /// Returns what the next holder may have of the lease, which is valid up to `deadline`.
     fn to_hand_over(&self, deadline: Instant) -> Option<ParkedLease> {
-        ParkedLease::new(self.tokens, self.lease.subject().terms, deadline)
+        ParkedLease::new(self.tokens, self.lease.subject().site.terms, deadline)
     }
 
     /// Ends this holder's lease and keeps it for the next holder in this process.
@@ -407,7 +406,7 @@ pub(crate) struct Parked(Arc<HeldLease>);
 
 impl Parked {
     /// Returns the lease, for a caller that asks for it on the same terms, if enough of it is left.
-    pub(crate) fn take_over(self, subject: LeaseRequest, clock: Clock) -> Option<HeldLease> {
+    pub(crate) fn take_over(self, subject: LeaseRequest) -> Option<HeldLease> {
         let before = &self.0;
         let (id, engine) = (before.id, &before.engine);
         // It has a loss, whichever holder the driver tells of it.
@@ -418,7 +417,7 @@ impl Parked {
         // An extension may have been confirmed since it was parked.
         let deadline = before.lease.valid_until();
         let parked = before.to_hand_over(deadline)?;
-        let tokens = parked.take_over(&subject.terms, clock.now())?;
+        let tokens = parked.take_over(&subject.site.terms, subject.site.clock.now())?;
         let next = before.lease.handed_over(subject, deadline, tokens.first());
         if engine.hand_overs().resume(id, next.clone()) {
             engine.send(DriverCommand::SeeHandOvers);
@@ -449,6 +448,7 @@ mod fixtures {
     use tokio::sync::mpsc::UnboundedReceiver;
 
     use super::*;
+    use crate::clock::Clock;
 
     pub(super) const TTL: Duration = Duration::from_secs(1);
 
@@ -461,14 +461,14 @@ mod fixtures {
             let (engine, commands) = EngineHandle::new(Duration::ZERO);
             let tokens = TokenBlock::new(1, 3).unwrap();
             let deadline = clock.now() + TTL;
-            let lease = Lease::new(0, subject(), clock, deadline, None, tokens.first());
+            let lease = Lease::new(subject(clock), deadline, None, tokens.first());
             let held = Self::new(7, lease, engine, tokens);
             (held, commands, clock)
         }
     }
 
-    pub(super) fn subject() -> LeaseRequest {
-        LeaseRequest::for_tests(TTL)
+    pub(super) fn subject(clock: Clock) -> LeaseRequest {
+        LeaseRequest::for_tests(TTL, clock)
     }
 }
 
@@ -584,12 +584,12 @@ mod tests {
     async fn a_hand_over_wakes_the_driver_only_if_it_has_seen_the_lease_parked() {
         let (holding, mut commands, clock) = HeldLease::for_tests();
         let parked = park(holding);
-        let holding = parked.take_over(subject(), clock).unwrap();
+        let holding = parked.take_over(subject(clock)).unwrap();
         assert!(commands.is_empty());
 
         let parked = park(holding);
         assert_eq!(parked.0.engine.hand_overs().take().len(), 1);
-        let holding = parked.take_over(subject(), clock).unwrap();
+        let holding = parked.take_over(subject(clock)).unwrap();
         let command = commands.try_recv();
         assert!(
             matches!(command, Ok(DriverCommand::SeeHandOvers)),
@@ -605,7 +605,7 @@ mod tests {
         assert!(holding.fits_another(clock.now()));
         holding.lease.end(LossReason::Revoked);
         let parked = Arc::new(holding).park(clock.now());
-        assert!(parked.take_over(subject(), clock).is_none());
+        assert!(parked.take_over(subject(clock)).is_none());
         let command = commands.try_recv();
         assert!(
             matches!(command, Ok(DriverCommand::Release { lease: 7, .. })),
@@ -620,7 +620,7 @@ mod tests {
         assert!(holding.fits_another(clock.now()));
         holding.lease.extend_to(clock.now() + 3 * TTL);
         let parked = Arc::new(holding).park(clock.now());
-        let next = parked.take_over(subject(), clock).unwrap();
+        let next = parked.take_over(subject(clock)).unwrap();
         assert_eq!(next.lease().remaining(), 3 * TTL);
     }
 }
