@@ -35,8 +35,8 @@ pub(crate) struct HeldLease {
     stays: AtomicBool,
     /// Its span, which ends with it; in a box, because most programs have no use for spans.
     span: OnceLock<Box<Span>>,
-    /// What ends it, and must know the lease that takes its place.
-    scope: OnceLock<Weak<dyn Scoped>>,
+    /// What ends it, and must know the lease that takes its place; in a box, as few leases have one.
+    scope: OnceLock<Box<Weak<dyn Scoped>>>,
 }
 
 /// How far a held lease has come.
@@ -120,7 +120,7 @@ impl HeldLease {
     /// Says what ends it.
     pub(crate) fn ends_with(&self, scope: Weak<dyn Scoped>) {
         // The first stays.
-        let _ = self.scope.set(scope);
+        let _ = self.scope.set(Box::new(scope));
     }
 
     /// Goes on in this span, unless it has one already: of a lease that others join, the first guard's stays.
@@ -206,7 +206,7 @@ impl HeldLease {
         let Some(scope) = self.scope.get() else {
             return;
         };
-        held.ends_with(Weak::clone(scope));
+        held.ends_with((**scope).clone());
         match scope.upgrade() {
             Some(scope) => scope.add_held(held),
             // It has ended meanwhile.

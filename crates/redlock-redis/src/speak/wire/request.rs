@@ -191,7 +191,7 @@ fn operation(request: &Request, to: &mut Encoded) {
                 to.args.push_number(slots.count().into());
             }
             if let LockMode::Upgrade { of } = mode {
-                to.push_owner(*of);
+                to.push_owner(of.with_label_of(owner));
             }
         }
         Request::Job { verb, .. } => jobs::operation(verb, to),

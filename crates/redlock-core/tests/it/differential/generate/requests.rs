@@ -91,7 +91,7 @@ impl Few {
         let mode = match random.below(3) {
             _ if !random.percent(self.shared) => LockMode::Exclusive,
             0 => LockMode::Upgrade {
-                of: cast::owner(random.index(self.owners)),
+                of: cast::owner(random.index(self.owners)).secret(),
             },
             _ => LockMode::Shared,
         };
