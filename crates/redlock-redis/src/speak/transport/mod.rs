@@ -101,6 +101,15 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
+    /// Has the present runtime wake the tasks that wait for answers; returns whether it does.
+    pub(crate) fn move_here(&self) -> bool {
+        match self {
+            Self::Own(pipe) => pipe.move_here(),
+            // Its task is on the runtime in which it was made.
+            Self::Pooled(_) => false,
+        }
+    }
+
     /// Sends a command, and returns the server's answer; an error that it sent is an error here too.
     ///
     /// Commands take effect in the order in which their futures were first polled.

@@ -1,3 +1,5 @@
+#[cfg(unix)]
+use std::os::fd::AsFd;
 use std::{
     collections::VecDeque,
     io,
@@ -7,7 +9,10 @@ use std::{
 };
 
 use deadpool_redis::redis::{RedisError, RedisResult, Value};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
 use super::{
     WireCommand,
@@ -23,9 +28,41 @@ use super::{
 pub(crate) struct Pipe(Arc<Mutex<PipeState>>);
 
 /// A connection to a server.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send {
+    /// Registers it with the present runtime, instead of the one that it was registered with.
+    ///
+    /// # Errors
+    ///
+    /// It stays where it is.
+    fn move_here(self: Pin<&mut Self>) -> io::Result<()>;
+}
 
-impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
+/// Registers the socket under another descriptor, so that a failure leaves the stream as it is.
+#[cfg(unix)]
+macro_rules! moves {
+    ($stream:ty, $socket:ty) => {
+        impl Stream for $stream {
+            fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+                let stream = self.get_mut();
+                let socket: $socket = stream.as_fd().try_clone_to_owned()?.into();
+                *stream = Self::from_std(socket)?;
+                Ok(())
+            }
+        }
+    };
+}
+
+#[cfg(unix)]
+moves!(TcpStream, std::net::TcpStream);
+#[cfg(unix)]
+moves!(tokio::net::UnixStream, std::os::unix::net::UnixStream);
+
+#[cfg(not(unix))]
+impl Stream for TcpStream {
+    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
 
 struct PipeState {
     stream: Pin<Box<dyn Stream>>,
@@ -86,7 +123,7 @@ impl Pipe {
 
     /// Sends a command, whose place in the order it takes when it is first polled, and waits for the answer.
     ///
-    /// It is written when it is polled next, or dropped.
+    /// It is written at once, as far as the system takes it.
     ///
     /// # Cancel safety
     ///
@@ -99,6 +136,17 @@ impl Pipe {
             command,
             place: None,
         }
+    }
+
+    /// Has the present runtime wake the tasks that wait for answers; returns whether it does.
+    ///
+    /// They must be polled again after that.
+    pub(super) fn move_here(&self) -> bool {
+        let mut state = self.state();
+        let moved = state.stream.as_mut().move_here().is_ok();
+        // What the runtime before has seen of the stream, this one has not.
+        state.waiting.set_due();
+        moved
     }
 
     fn state(&self) -> MutexGuard<'_, PipeState> {
@@ -120,15 +168,14 @@ impl<C: WireCommand> Future for Asking<'_, C> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let pipe = self.pipe;
         let mut state = pipe.state();
-        let Some(place) = self.place else {
-            if let Some(error) = &state.broken {
-                return Poll::Ready(Err(error.clone()));
+        let place = match (self.place, &state.broken) {
+            (Some(place), _) => place,
+            (None, Some(error)) => return Poll::Ready(Err(error.clone())),
+            (None, None) => {
+                let place = state.add(self.command);
+                self.place = Some(place);
+                place
             }
-            self.place = Some(state.add(self.command));
-            drop(state);
-            // It is written when this is polled next, with all that others add until then.
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
         };
         let mut woken = ToWake::default();
         if !state.is_answered(place) {

@@ -12,7 +12,9 @@ use std::{
 
 use deadpool_redis::redis::{RedisResult, Value};
 use futures_util::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+
+use super::super::pipe::Stream;
 
 /// A connection that takes all that is sent, and whose end is read by a function.
 pub(super) struct Read<F>(pub(super) F);
@@ -45,6 +47,21 @@ impl<F: Unpin> AsyncWrite for Read<F> {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<F> Stream for Read<F>
+where
+    Self: AsyncRead + AsyncWrite + Send,
+{
+    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for DuplexStream {
+    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+        Ok(())
     }
 }
 
