@@ -201,7 +201,7 @@ impl<C> Drop for Asking<'_, C> {
         let Some(place) = self.place else { return };
         let mut state = self.pipe.state();
         state.leave(place);
-        // It may have been the only one to write what was added.
+        // It may have been the only one to write what the system did not take at once.
         let woken = state.move_on();
         drop(state);
         woken.wake();

@@ -1,5 +1,7 @@
 //! Commands over a connection of ours, with a server that is the other end of a pipe in memory.
 
+#[cfg(unix)]
+mod moves;
 mod streams;
 
 use std::{
@@ -122,7 +124,6 @@ fn an_answer_without_end_ends_the_connection_before_it_takes_memory() {
         let command = echo("a");
         let mut asking = pin!(pipe.ask(&command));
         let cx = &mut Context::from_waker(Waker::noop());
-        assert!(asking.as_mut().poll(cx).is_pending());
         let looked = (0..5).find_map(|_| match asking.as_mut().poll(cx) {
             Poll::Ready(answer) => Some(answer),
             Poll::Pending => None,
@@ -272,6 +273,22 @@ async fn what_does_not_fit_of_a_command_that_is_given_up_is_sent_before_the_next
     };
     let (answer, ()) = soon(join(pipe.ask(&next), serve)).await;
     assert_eq!(answer, said("next"));
+}
+
+#[tokio::test]
+async fn a_command_is_sent_at_its_first_poll_which_wakes_no_task() {
+    let (pipe, mut server) = connected();
+    let command = echo("a");
+    let mut asking = pin!(pipe.ask(&command));
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let polled = asking.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    assert_eq!(soon(read_echo(&mut server)).await, "a");
+    assert_eq!(bell.0.load(Ordering::Relaxed), 0);
+    say(&mut server, "a").await;
+    assert_eq!(bell.0.load(Ordering::Relaxed), 1);
+    assert_eq!(soon(asking).await, said("a"));
 }
 
 #[tokio::test]
