@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    WireCommand,
+    Answered, WireCommand, is_error,
     resp::{self, Parsed},
     wakers::{StreamWakers, ToWake},
 };
@@ -97,7 +97,7 @@ struct BlockPlace {
 /// What there is of one command.
 enum AnswerPlace {
     Open,
-    Answered(RedisResult<Value>),
+    Answered(RedisResult<Answered>),
     /// No caller waits for the answer any more, which still comes.
     Left,
     /// The answer was taken.
@@ -163,7 +163,7 @@ pub(super) struct Asking<'a, C> {
 }
 
 impl<C: WireCommand> Future for Asking<'_, C> {
-    type Output = RedisResult<Value>;
+    type Output = RedisResult<Answered>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let pipe = self.pipe;
@@ -289,34 +289,45 @@ impl PipeState {
         }
         let mut at = 0;
         self.least = loop {
-            let (mut answer, length) = match resp::answer(&self.input[at..self.received])? {
+            let is_waited_for =
+                |place: &&mut AnswerPlace| matches!(place, AnswerPlace::Open | AnswerPlace::Left);
+            let rest = &self.input[at..self.received];
+            let mut places = self.places.iter_mut().zip(self.first..);
+            let place = places.find(|(place, _)| is_waited_for(place));
+            let number = place.as_ref().map(|(_, number)| *number);
+            let block = self.blocks.front_mut();
+            let mut block = block.filter(|block| Some(block.number) == number);
+            if let Some(block) = &mut block
+                && block.before > 0
+                && let Some(length) = resp::status(rest)
+            {
+                // As a rule, it says that a command waits for those behind it.
+                block.before -= 1;
+                at += length;
+                continue;
+            }
+            let (answer, length) = match resp::answer(rest)? {
                 Parsed::Whole(answer, length) => (answer, length),
                 Parsed::Partial(least) if least > LONGEST_ANSWER => return Err(too_long()),
                 Parsed::Partial(least) => break least,
             };
             at += length;
-            let is_waited_for =
-                |place: &&mut AnswerPlace| matches!(place, AnswerPlace::Open | AnswerPlace::Left);
-            let mut places = self.places.iter_mut().zip(self.first..);
-            let place = places.find(|(place, _)| is_waited_for(place));
             // A server that sends an answer without a request is about to hang up.
-            let (place, number) = place.ok_or_else(hung_up)?;
-            if let Some(block) = self.blocks.front_mut()
-                && block.number == number
-            {
+            let (place, _) = place.ok_or_else(hung_up)?;
+            let mut cause = None;
+            if let Some(block) = block {
                 if block.before > 0 {
                     block.before -= 1;
-                    if block.cause.is_none() && matches!(answer, Value::ServerError(_)) {
+                    if block.cause.is_none() && is_error(&answer) {
                         block.cause = Some(answer);
                     }
                     continue;
                 }
-                let cause = self.blocks.pop_front().and_then(|block| block.cause);
-                answer = Value::Array(cause.into_iter().chain([answer]).collect());
+                cause = self.blocks.pop_front().and_then(|block| block.cause);
             }
             *place = match place {
                 AnswerPlace::Left => AnswerPlace::Over,
-                _ => AnswerPlace::Answered(Ok(answer)),
+                _ => AnswerPlace::Answered(Ok(Answered { answer, cause })),
             };
         };
         self.input.copy_within(at..self.received, 0);
@@ -349,7 +360,7 @@ impl PipeState {
         matches!(self.place(number), Some(AnswerPlace::Answered(_)))
     }
 
-    fn take(&mut self, number: u64) -> Option<RedisResult<Value>> {
+    fn take(&mut self, number: u64) -> Option<RedisResult<Answered>> {
         let place = self.place(number)?;
         let AnswerPlace::Answered(_) = place else {
             return None;

@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use self::streams::{Bell, Dropper, Read};
-use super::{super::error::call_error, Direct, Pipe};
+use super::{super::error::call_error, Answered, Direct, Pipe};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -41,8 +41,13 @@ fn echo(text: &str) -> Cmd {
     cmd
 }
 
-fn said(text: &str) -> RedisResult<Value> {
-    Ok(Value::BulkString(text.as_bytes().to_vec()))
+fn said(text: &str) -> RedisResult<Answered> {
+    Ok(alone(Value::BulkString(text.as_bytes().to_vec())))
+}
+
+fn alone(answer: Value) -> Answered {
+    let cause = None;
+    Answered { answer, cause }
 }
 
 /// Reads an `ECHO`, and returns what is to be said.
@@ -354,7 +359,7 @@ async fn what_nobody_asked_for_ends_the_connection() {
         server.write_all(b"+one\r\n+too many\r\n").await.unwrap();
     };
     let (first, ()) = soon(join(pipe.ask(&command), serve)).await;
-    assert_eq!(first, Ok(Value::SimpleString("one".to_owned())));
+    assert_eq!(first, Ok(alone(Value::SimpleString("one".to_owned()))));
     assert!(soon(pipe.ask(&command)).await.is_err());
 }
 

@@ -15,7 +15,7 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-use super::{Pipe, SOON, echo, soon};
+use super::{Pipe, SOON, alone, echo, soon};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -43,10 +43,6 @@ async fn connect(address: SocketAddr) -> Pipe {
     Pipe::new(Box::pin(stream))
 }
 
-fn ok() -> Value {
-    Value::Okay
-}
-
 #[test]
 fn a_call_on_its_way_goes_on_in_another_runtime_wherever_it_is() {
     // One that the system takes at once, and one of which it takes a part.
@@ -63,10 +59,10 @@ fn a_call_on_its_way_goes_on_in_another_runtime_wherever_it_is() {
                 assert!(pipe.move_here());
                 soon(asking).await
             });
-            assert_eq!(answer, Ok(ok()));
+            assert_eq!(answer, Ok(alone(Value::Okay)));
             // The first runtime is not driven while the second one waits.
             let answer = second.block_on(soon(pipe.ask(&command)));
-            assert_eq!(answer, Ok(ok()), "{length} bytes");
+            assert_eq!(answer, Ok(alone(Value::Okay)), "{length} bytes");
             drop(first);
         }
     }
@@ -82,5 +78,8 @@ fn a_connection_stays_where_it_is_if_a_runtime_has_no_sockets() {
         second.block_on(async { pipe.move_here() })
     }));
     assert!(moved.is_err());
-    assert_eq!(first.block_on(soon(pipe.ask(&command))), Ok(ok()));
+    assert_eq!(
+        first.block_on(soon(pipe.ask(&command))),
+        Ok(alone(Value::Okay))
+    );
 }
