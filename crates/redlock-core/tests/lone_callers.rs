@@ -24,6 +24,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::of(3)
+    }
+
+    fn of(count: usize) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         eventually("the threads of earlier clients have ended", || {
@@ -31,7 +35,7 @@ impl World {
         });
         let binary = ServerBinary::find().expect("this test needs a server");
         let servers =
-            ServerSet::start(&binary, 3, &ServerOptions::default()).expect("the servers start");
+            ServerSet::start(&binary, count, &ServerOptions::default()).expect("the servers start");
         Self {
             servers,
             _alone: alone,
@@ -183,6 +187,23 @@ fn the_runtime_of_a_lone_caller_drives() {
         runtime.block_on(task).unwrap();
         runtime.block_on(redlock.close());
     }
+}
+
+#[test]
+fn a_pair_of_a_lone_caller_allocates_at_most_130_times() {
+    let world = World::of(5);
+    let runtime = current_thread();
+    let redlock = runtime.block_on(built(world.builder()));
+    runtime.block_on(lend(&redlock));
+    // Of this thread, which drives.
+    let count = |()| allocation_counter::measure(|| runtime.block_on(pair(&redlock))).count_total;
+    let mut counts: Vec<u64> = [(); 101].map(count).into();
+    counts.sort_unstable();
+    let median = counts[counts.len() / 2];
+    assert!(
+        (50..=MOST_ALLOCATIONS).contains(&median),
+        "{median} allocations"
+    );
 }
 
 #[test]
@@ -404,3 +425,6 @@ const TTL: Duration = Duration::from_secs(2);
 
 /// How many pairs are measured.
 const PAIRS: u32 = 50;
+
+/// Metrics count each call.
+const MOST_ALLOCATIONS: u64 = if cfg!(feature = "metrics") { 160 } else { 130 };

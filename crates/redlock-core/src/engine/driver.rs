@@ -152,11 +152,13 @@ impl Driver {
     pub(super) fn move_here(&mut self, seat: Seat) -> bool {
         self.seat = seat;
         self.lone_turns = 0;
-        let mut has_moved = true;
         for link in &mut self.links {
-            has_moved &= link.move_here();
+            // The thread takes what it can: the others are there already.
+            if !link.move_here() && seat == Seat::Runtime {
+                return false;
+            }
         }
-        has_moved
+        true
     }
 
     /// Returns whether something is there to be heard, or is due.
