@@ -17,6 +17,7 @@ mod handle;
 mod held;
 mod link;
 mod log;
+mod owner;
 mod subscription;
 mod tasks;
 

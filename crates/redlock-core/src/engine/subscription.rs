@@ -71,6 +71,11 @@ impl Subscription {
         is_time
     }
 
+    /// Returns whether a connection for messages is being made.
+    pub(super) const fn is_subscribing(&self) -> bool {
+        matches!(self.phase, Phase::Subscribing(_))
+    }
+
     /// Ends, and returns what must be dropped; it begins again if the node is to be heard.
     pub(super) fn end(&mut self) -> impl Sized {
         std::mem::take(&mut self.phase)

@@ -81,6 +81,8 @@ impl OwnerId {
 
     /// Writes that form behind a text.
     pub fn write(self, text: &mut String) {
+        let label = self.label.map_or(0, |label| 1 + label.as_str().len());
+        text.reserve(2 * self.secret.len() + label);
         self.write_secret(text);
         if let Some(label) = self.label {
             text.push(' ');
