@@ -14,8 +14,8 @@ use std::{
 
 use tokio::select;
 
+pub use self::request::Mode;
 use self::state::LeaseShared;
-pub use self::state::Mode;
 pub(crate) use self::{
     request::{CallSite, CallSites, LeaseRequest, OwnLabel, class_of},
     state::{Kept, Telling},

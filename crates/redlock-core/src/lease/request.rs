@@ -5,8 +5,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redlock_proto::{HolderLabel, LeaseTerms, Ticket};
 use tokio::sync::watch;
 
-use super::Mode;
 use crate::{Guarantee, ResourceKeys, clock::Clock, meter::LockMeter};
+
+/// The mode of a lease: exclusive, or shared with other readers.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a holder has the resource alone, or does not"
+)]
+pub enum Mode {
+    /// No other holder has the resource at the same time: a writer.
+    #[default]
+    Exclusive,
+    /// Other holders may share the resource: a reader.
+    Shared,
+}
+
+impl From<Mode> for redlock_proto::LockMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Exclusive => Self::Exclusive,
+            Mode::Shared => Self::Shared,
+        }
+    }
+}
 
 /// What a lease is on, and the terms on which it is asked for.
 #[derive(Clone, Debug)]

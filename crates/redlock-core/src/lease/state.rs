@@ -12,34 +12,14 @@ use std::{
 use redlock_proto::{Instant, Ticket};
 use tokio::sync::Notify;
 
-use super::{Lease, LeaseRequest};
+use super::{
+    Lease,
+    request::{LeaseRequest, Mode},
+};
 use crate::{
     FencingToken, LossReason,
     meter::{LockMeter, Stopwatch},
 };
-
-/// The mode of a lease: exclusive, or shared with other readers.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a holder has the resource alone, or does not"
-)]
-pub enum Mode {
-    /// No other holder has the resource at the same time: a writer.
-    #[default]
-    Exclusive,
-    /// Other holders may share the resource: a reader.
-    Shared,
-}
-
-impl From<Mode> for redlock_proto::LockMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Exclusive => Self::Exclusive,
-            Mode::Shared => Self::Shared,
-        }
-    }
-}
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
 pub(crate) trait Kept: fmt::Debug + Send + Sync {
@@ -147,7 +127,7 @@ impl Lease {
         token: FencingToken,
     ) -> Self {
         let fate = Arc::clone(self.shared.fate());
-        Self::with_fate(subject, deadline, None, token, fate.into())
+        Self::with_fate(subject, deadline, None, token, OnceLock::from(fate))
     }
 
     /// Returns the subject of the lease.
