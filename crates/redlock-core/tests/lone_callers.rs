@@ -134,7 +134,8 @@ async fn lend(redlock: &Redlock) {
 async fn assert_thread_drives(redlock: &Redlock) {
     pairs(redlock, 20).await;
     let share = share_of_thread(pairs(redlock, PAIRS)).await;
-    assert!(share > 0.4, "the thread has {share} of the CPU time");
+    // A connection of redis-rs has a task on the thread, which has less than a half of it.
+    assert!(share > 0.55, "the thread has {share} of the CPU time");
 }
 
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
