@@ -9,12 +9,15 @@ use std::{
     fs,
     sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use redlock_core::{LockGuard, NodeConfig, Redlock, RedlockBuilder};
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::Instant,
+};
 
 /// A client's servers, while no other test of this program has a client.
 struct World {
