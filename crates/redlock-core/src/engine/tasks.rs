@@ -12,12 +12,12 @@ use tokio::{
 };
 
 use super::{
-    driver::{Driver, EngineConfig},
+    driver::{Driver, EngineConfig, Seat},
     entropy::Source,
     handle::EngineHandle,
     link::{LinkState, NodeLink},
     log::Origin,
-    owner::{Seat, SharedDriver},
+    owner::SharedDriver,
 };
 use crate::names::NodeNames;
 use crate::{BuildError, node::Node, process::VirtualProcess};
