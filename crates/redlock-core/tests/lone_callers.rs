@@ -9,12 +9,15 @@ use std::{
     fs,
     sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use redlock_core::{LockGuard, NodeConfig, Redlock, RedlockBuilder};
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::Instant,
+};
 
 /// A client's servers, while no other test of this program has a client.
 struct World {
@@ -134,7 +137,8 @@ async fn lend(redlock: &Redlock) {
 async fn assert_thread_drives(redlock: &Redlock) {
     pairs(redlock, 20).await;
     let share = share_of_thread(pairs(redlock, PAIRS)).await;
-    assert!(share > 0.4, "the thread has {share} of the CPU time");
+    // A connection of redis-rs has a task on the thread, which has less than a half of it.
+    assert!(share > 0.55, "the thread has {share} of the CPU time");
 }
 
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -382,21 +386,27 @@ fn the_thread_drives_where_nodes_are_pools() {
 #[cfg(feature = "tls-rustls")]
 #[test]
 fn the_thread_drives_where_connections_have_tls() {
-    let Some(certificate) = std::env::var_os("SSL_CERT_FILE") else {
-        // The variable must be there when the process starts.
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        // The variable of TLS must be there when the process starts; a machine may have it set for its own certificates.
         let folder = tempfile::tempdir().unwrap();
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         let name = "the_thread_drives_where_connections_have_tls";
         again.args([name, "--exact", "--nocapture"]);
+        again.env(FOLDER, folder.path());
         again.env("SSL_CERT_FILE", folder.path().join("cert.pem"));
         return assert!(again.status().unwrap().success());
     };
     let _ = rustls::crypto::ring::default_provider().install_default();
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate = std::path::PathBuf::from(certificate);
-    let key = certificate.with_file_name("key.pem");
-    fs::write(&certificate, certified.cert.pem()).unwrap();
-    fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
+    let folder = std::path::PathBuf::from(folder);
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
+    // Nothing that is there is written over.
+    let write = |path: &std::path::Path, text: String| {
+        let mut file = fs::File::create_new(path).unwrap();
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    };
+    write(&certificate, certified.cert.pem());
+    write(&key, certified.signing_key.serialize_pem());
     let world = World::new();
     // The servers take connections with TLS at other ports, beside their own.
     let [certificate, key] = [&certificate, &key].map(|file| file.to_str().unwrap());
@@ -419,6 +429,10 @@ fn the_thread_drives_where_connections_have_tls() {
     block(&runtime, 2, 2 * TTL);
     assert_kept(&world, &guard, "a", 2 * TTL);
 }
+
+/// Names the folder of the certificates to the process in which the test of TLS goes on.
+#[cfg(feature = "tls-rustls")]
+const FOLDER: &str = "REDLOCK_TEST_CERTIFICATES";
 
 /// How long leases live.
 const TTL: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     AcquireCaller, DriverCommand, entropy::Source, hand_overs::HandOver, handle::WeakEngineHandle,
-    link::NodeLink, log::Origin, owner::Seat, subscription::SubscriptionEvent,
+    link::NodeLink, log::Origin, subscription::SubscriptionEvent,
 };
 use crate::names::NodeNames;
 use crate::{
@@ -72,6 +72,15 @@ pub(super) struct Driver {
     enough_turns: u32,
     /// Whether a lease was asked for that is too short to wait until the thread takes the driver back.
     is_hasty: bool,
+}
+
+/// Where a task runs that can drive.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Seat {
+    /// On the client's thread, or on the only runtime that there is.
+    Thread,
+    /// On the runtime in which the client was built.
+    Runtime,
 }
 
 /// What is to be counted of a lease.

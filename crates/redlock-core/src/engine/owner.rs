@@ -20,7 +20,10 @@ use futures_util::task::AtomicWaker;
 use redlock_proto::{Instant, Now};
 use tokio::{task::yield_now, time::sleep};
 
-use super::{alarm::Alarm, driver::Driver};
+use super::{
+    alarm::Alarm,
+    driver::{Driver, Seat},
+};
 
 /// A driver that one of two tasks drives.
 pub(super) struct SharedDriver {
@@ -32,15 +35,6 @@ pub(super) struct SharedDriver {
     tasks: [AtomicWaker; 2],
     /// The process of both.
     process: u32,
-}
-
-/// Where a task runs that can drive.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Seat {
-    /// On the client's thread, or on the only runtime that there is.
-    Thread,
-    /// On the runtime in which the client was built.
-    Runtime,
 }
 
 /// The thread's task drives, and may lend the driver to the runtime's.

@@ -12,12 +12,12 @@ use tokio::{
 };
 
 use super::{
-    driver::{Driver, EngineConfig},
+    driver::{Driver, EngineConfig, Seat},
     entropy::Source,
     handle::EngineHandle,
     link::{LinkState, NodeLink},
     log::Origin,
-    owner::{Seat, SharedDriver},
+    owner::SharedDriver,
 };
 use crate::names::NodeNames;
 use crate::{BuildError, node::Node, process::VirtualProcess};
@@ -25,7 +25,8 @@ use crate::{BuildError, node::Node, process::VirtualProcess};
 /// Where the driver runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Placement {
-    /// On a thread of its own, so that work which blocks a runtime's thread cannot delay a renewal.
+    /// On a thread of its own, so that work which blocks a runtime's thread cannot delay a renewal; for a lone caller on
+    /// the runtime of this call.
     OwnThread,
     /// On the caller's runtime, for tests with paused time; it stands still with this process.
     Runtime(Handle, VirtualProcess),
@@ -65,6 +66,7 @@ pub(crate) fn start(
             (state, &rung),
         ));
     }
+    // Some runtimes refuse connections, which they say by a panic.
     let is_lent = matches!(placement, Placement::OwnThread) && cfg!(panic = "unwind");
     let driver = Driver::new(
         config,
