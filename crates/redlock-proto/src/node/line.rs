@@ -36,7 +36,7 @@ pub struct InLine {
 
 impl InLine {
     /// For how long a caller asks again soon without being told that it is the first, in microseconds.
-    pub(crate) const YOUNG_MICROS: u64 = 2_000_000;
+    pub(crate) const YOUNG_MICROS: u64 = 1_000_000;
 
     /// Returns the time for which it gets the key, in milliseconds, in which nodes count.
     pub fn grant_ms(&self) -> u64 {

@@ -58,7 +58,7 @@ local function line_up(node, place, waits, count_at, owner, entry, gives)
   if passed and waiting[1] then
     -- It may not ask soon.
     local came, client, round = string.match(waiting[1], '^%d+ (%d+) (%x+) %d+ %d+ (0%d+) ')
-    if came and node.micros > came + 2000000 then
+    if came and node.micros > came + 1000000 then
       local message = string.format('%s 0 %.0f %s', round, node.micros, node.run)
       try('PUBLISH', sub(KEYS[1], 1, -5) .. 'wake:' .. client, message)
     end

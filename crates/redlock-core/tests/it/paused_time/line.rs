@@ -179,7 +179,7 @@ async fn a_client_listens_until_its_callers_have_not_waited_for_a_minute() {
     }
 }
 
-// Shows: R9.7.
+// Shows: R9.8.
 #[tokio::test(start_paused = true)]
 async fn only_the_first_in_line_asks_while_its_client_gives_signs_of_life() {
     let nodes = faulty(3);

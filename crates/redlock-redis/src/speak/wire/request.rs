@@ -185,7 +185,7 @@ fn operation(request: &Request, to: &mut Encoded) {
                 to.args
                     .push_number(line.grant_ms())
                     .push_number(block.max(1).into())
-                    .push(&line.round_to_wire())
+                    .push(line.round_to_wire())
                     .push_number(line.stay_ms());
             }
             if let Some(slots) = slots {
