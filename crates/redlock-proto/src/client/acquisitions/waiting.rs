@@ -70,7 +70,12 @@ impl Acquisitions {
                 now.clock,
                 bits,
             ) {
-                RetryDecision::RetryAt(at) => at.max(least),
+                RetryDecision::RetryAt(at) if holds => at.max(least),
+                // Many callers that do not hear of their turns must not keep nodes from all else.
+                RetryDecision::RetryAt(at) => {
+                    let in_turn = started + in_turn.min(AFTER_ANOTHER);
+                    at.max(least).max(in_turn)
+                }
                 RetryDecision::GiveUp => wait_until,
             }
         } else {
@@ -496,7 +501,7 @@ const ALL_TOLD: Duration = Duration::from_millis(100);
 const YOUNG: Duration = Duration::from_micros(InLine::YOUNG_MICROS);
 /// The time between two callers of a client that ask again, if more than 250 wait: each asks and gives its last owner back.
 ///
-/// With more than a thousand, each asks once a second, because nodes give the key for a second from then.
+/// Where the client does not hear of turns, each asks once a second at least, because its entry would end.
 const BETWEEN_BEATS: Duration = Duration::from_millis(1);
 /// Nodes count in whole milliseconds.
 const A_LITTLE: Duration = Duration::from_millis(2);
