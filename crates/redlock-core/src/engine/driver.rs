@@ -290,8 +290,8 @@ impl Driver {
         while let Some(event) = self.links[node].poll_message() {
             is_news = true;
             match event {
-                SubscriptionEvent::Begins => self.client.on_listening(node, true),
-                SubscriptionEvent::Ends(_) => self.client.on_listening(node, false),
+                SubscriptionEvent::Begins => self.client.on_listening(node, true, self.now()),
+                SubscriptionEvent::Ends(_) => self.client.on_listening(node, false, self.now()),
                 SubscriptionEvent::Gift(gift) => self.client.on_gift(node, gift, self.now()),
             }
         }

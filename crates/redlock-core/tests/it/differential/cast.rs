@@ -16,7 +16,9 @@ pub(crate) const OWNERS: usize = 4;
 pub(crate) const SHARDS: usize = 3;
 pub(crate) const SPACES: usize = 8;
 /// The clients whose callers wait in line.
-pub(crate) const CLIENTS: u64 = 3;
+pub(crate) const CLIENTS: u64 = 4;
+/// The first of them, which hear messages.
+pub(crate) const SUBSCRIBERS: u64 = 3;
 
 /// The prefix of each keyspace's own keys.
 pub(crate) const PREFIXES: [&str; SPACES] = [
@@ -124,6 +126,7 @@ pub(crate) fn in_line(place: Place, round: usize) -> InLine {
         grant: place.grant,
         stay: place.stay,
         at_once: false,
+        signs: place.signs,
     }
 }
 
