@@ -1,7 +1,7 @@
 //! The console of a lock: what its nodes know, for an operator, as a page, as JSON, and as the source of `redlock top`.
 
 mod access;
-pub(crate) mod page;
+mod page;
 pub mod snapshot;
 
 pub use self::{access::Access, snapshot::Snapshot};
