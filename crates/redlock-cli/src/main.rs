@@ -12,12 +12,10 @@ mod guide;
 mod jobs;
 mod keys;
 mod leader;
-mod lookup;
 mod namespaces;
 mod nodes;
 mod operator;
 mod output;
-mod probe;
 mod ready;
 mod roll;
 mod run;
@@ -32,6 +30,7 @@ use std::{
 };
 
 use clap::{CommandFactory, FromArgMatches};
+use redlock_console::look::{lookup, probe};
 use tokio::{runtime::Runtime, select};
 
 use crate::{

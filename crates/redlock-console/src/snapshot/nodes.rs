@@ -122,3 +122,13 @@ pub enum Severity {
     /// It does not work, or is not safe.
     Failure,
 }
+
+impl Severity {
+    /// Returns a failure if it is one, or else a warning.
+    pub(crate) const fn failure_if(is_failure: bool) -> Self {
+        match is_failure {
+            true => Self::Failure,
+            false => Self::Warning,
+        }
+    }
+}

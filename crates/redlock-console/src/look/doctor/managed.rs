@@ -8,7 +8,7 @@ use super::{
     facts::{Facts, known},
     finding::Findings,
 };
-use crate::probe::ProbedNode;
+use crate::look::probe::ProbedNode;
 
 /// A service, how its hosts are named, and what matters most to a lock there.
 struct Service {

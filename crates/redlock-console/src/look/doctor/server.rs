@@ -9,7 +9,7 @@ use super::{
     finding::{Findings, Severity},
     lines::unknown_commands,
 };
-use crate::{clock::rounded, connection::NodeSettings, probe::ProbedNode};
+use crate::look::{clock::rounded, probe::ProbedNode, settings::NodeSettings};
 
 /// A server that was examined, and the findings.
 struct Examined<'a> {

@@ -14,37 +14,38 @@ use super::{
     finding::Findings,
     lines::{RightsForLines, command_of, is_unknown_command},
 };
-use crate::{
+use crate::look::{
     clock,
-    connection::NodeSettings,
     probe::{self, Info, NodeProbe, ProbedNode, Timings, WallClockReading, words},
+    settings::NodeSettings,
 };
 
 /// What a node has said of itself.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
-    pub(super) info: Info,
+#[non_exhaustive]
+pub struct Facts {
+    pub info: Info,
     /// How long a `PING` took.
-    pub(super) round_trip: Timings,
+    pub round_trip: Timings,
     /// How long a small script took.
-    pub(super) script: Timings,
-    pub(super) clock: Option<ClockFacts>,
-    pub(super) rights: Rights,
+    pub script: Timings,
+    pub clock: Option<ClockFacts>,
+    pub rights: Rights,
     /// Its `appendfsync`, if it lets that be asked.
-    pub(super) syncs: Option<String>,
+    pub syncs: Option<String>,
     /// Its `save`, empty without snapshots, if it lets that be asked.
-    pub(super) saves: Option<String>,
+    pub saves: Option<String>,
     /// Its `repl-backlog-ttl` in seconds, if it lets that be asked.
-    pub(super) backlog_ttl: Option<u64>,
+    pub backlog_ttl: Option<u64>,
     /// The longest of its last slow commands, and how long ago it was.
-    pub(super) slowest: Option<(Duration, Duration)>,
+    pub slowest: Option<(Duration, Duration)>,
     /// What its user may not ask.
-    pub(super) unverified: Vec<&'static str>,
+    pub unverified: Vec<&'static str>,
 }
 
 impl Facts {
     /// Returns how long the server has run.
-    pub(super) fn up(&self) -> Option<Duration> {
+    pub fn up(&self) -> Option<Duration> {
         let seconds = self.info.number("uptime_in_seconds");
         seconds.map(Duration::from_secs)
     }
@@ -52,19 +53,20 @@ impl Facts {
 
 /// A node's clock, beside that of this machine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClockFacts {
+#[non_exhaustive]
+pub struct ClockFacts {
     /// By how many seconds it is ahead of this machine's.
-    pub(super) ahead: f64,
+    pub ahead: f64,
     /// By how many parts of one it is faster than this machine's.
-    pub(super) rate_error: f64,
+    pub rate_error: f64,
     /// By how much that may be wrong.
-    pub(super) uncertainty: f64,
+    pub uncertainty: f64,
 }
 
 /// Asks all nodes at once, and returns the facts of each; `None` for a node that did not answer everything.
 ///
 /// Adds a finding for each such node.
-pub(super) async fn gather(
+pub async fn gather(
     places: &mut [ProbedNode],
     settings: &NodeSettings,
     findings: &mut Findings,
@@ -208,7 +210,7 @@ async fn slow_commands(probe: &mut NodeProbe) -> Option<Vec<(Duration, Duration)
 }
 
 /// Returns the nodes that were asked, with what they said.
-pub(super) fn known<'a>(
+pub fn known<'a>(
     places: &'a [ProbedNode],
     facts: &'a [Option<Facts>],
 ) -> impl Iterator<Item = (&'a ProbedNode, &'a Facts)> {
@@ -218,19 +220,20 @@ pub(super) fn known<'a>(
 
 /// What a user may not do, and what the node refuses.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rights {
+#[non_exhaustive]
+pub struct Rights {
     /// In the words of `ACL SETUSER`.
-    pub(super) missing: Vec<String>,
+    pub missing: Vec<String>,
     /// Those without which clients call the node by the script only.
-    pub(super) missing_for_transactions: Vec<&'static str>,
+    pub missing_for_transactions: Vec<&'static str>,
     /// The commands for that which the server does not know.
-    pub(super) unknown_for_transactions: Vec<String>,
+    pub unknown_for_transactions: Vec<String>,
     /// Those with which callers hear of their turn.
-    pub(super) for_lines: RightsForLines,
+    pub for_lines: RightsForLines,
     /// Whether it may not use the namespace's keys.
-    pub(super) lacks_keys: bool,
+    pub lacks_keys: bool,
     /// The code with which the node refuses to write.
-    pub(super) refuses_writes: Option<String>,
+    pub refuses_writes: Option<String>,
 }
 
 /// Tries every right; nothing is left behind, and what a lost connection leaves there ends by itself.

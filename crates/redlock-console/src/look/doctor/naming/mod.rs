@@ -14,11 +14,11 @@ use redlock_proto::{InformantId, Mark, Roll};
 use serde_json::{Value, json};
 
 use super::finding::{Findings, Severity};
-use crate::{connection::NodeSettings, probe::ProbedNode};
+use crate::look::{probe::ProbedNode, settings::NodeSettings};
 
 /// What is known of those that name the server of one node.
 #[derive(Clone, Debug)]
-pub(super) struct Naming {
+pub struct Naming {
     report: NamingReport,
     /// The roll of the mark of the server, if that can be read.
     roll: Option<Roll>,
@@ -63,13 +63,13 @@ pub(super) fn check(places: &[ProbedNode], namings: &[Option<Naming>], findings:
 
 impl Naming {
     /// Returns the address of the server that a majority names.
-    pub(super) fn server(&self) -> Option<&str> {
+    pub fn server(&self) -> Option<&str> {
         let (server, _) = self.report.majority.as_ref()?;
         Some(server)
     }
 
     /// Returns how many of them the mark counts, and how many of these answer, in a line.
-    pub(super) fn line(&self) -> Option<String> {
+    pub fn line(&self) -> Option<String> {
         let count = self.roll.as_ref()?.count();
         let whom = self.whom();
         let (answering, listed) = (self.answers().count(), self.listed());
@@ -78,7 +78,7 @@ impl Naming {
         ))
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({
             "counted": self.roll.as_ref().map(Roll::count),
             "asked": self.report.informants.len(),

@@ -8,6 +8,7 @@
 mod answers;
 
 use std::{
+    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -23,40 +24,48 @@ use redlock_core::{
     },
 };
 
-pub(crate) use self::answers::{Info, Timings, median};
-use crate::{clock, connection::NodeSettings};
+pub use self::answers::{Info, Timings, median};
+use crate::look::{clock, settings::NodeSettings};
 
 /// A connection to one node.
-#[derive(Clone)]
-pub(crate) struct NodeProbe {
+#[derive(Clone, Debug)]
+pub struct NodeProbe {
     connection: MultiplexedConnection,
     /// Why the first command without an answer had none.
     unanswered: Option<String>,
 }
 
 /// A node, and a connection to it if there is one.
-pub(crate) struct ProbedNode {
+#[non_exhaustive]
+pub struct ProbedNode {
     /// The node's address, without credentials.
-    pub(crate) name: Arc<str>,
+    pub name: Arc<str>,
     /// Whether Sentinels or a Cluster name its server, and promote another when that fails.
-    pub(crate) follows_failovers: bool,
+    pub follows_failovers: bool,
     /// The names of resources there.
-    pub(crate) keys: NodeKeys,
+    pub keys: NodeKeys,
     /// How the command connects to it.
-    pub(crate) info: Option<ConnectionInfo>,
+    pub info: Option<ConnectionInfo>,
     /// The connection, or why there is none.
-    pub(crate) probe: Result<NodeProbe, String>,
+    pub probe: Result<NodeProbe, String>,
+}
+
+/// It shows the name alone: the rest has credentials.
+impl fmt::Debug for ProbedNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProbedNode").field(&self.name).finish()
+    }
 }
 
 impl ProbedNode {
     /// Returns the database in which clients keep their keys.
-    pub(crate) fn database(&self) -> i64 {
+    pub fn database(&self) -> i64 {
         let info = self.info.as_ref();
         info.map_or(0, |info| info.redis_settings().db())
     }
 
     /// Subscribes to a channel over a connection that ends with that; an error of the node's is its answer.
-    pub(crate) async fn subscribe(&self, channel: &str) -> RedisResult<()> {
+    pub async fn subscribe(&self, channel: &str) -> RedisResult<()> {
         let Some(info) = self.info.clone() else {
             return Ok(());
         };
@@ -69,13 +78,13 @@ impl ProbedNode {
 }
 
 /// Connects to all nodes at once, in their order.
-pub(crate) async fn connect(settings: &NodeSettings) -> Vec<ProbedNode> {
+pub async fn connect(settings: &NodeSettings) -> Vec<ProbedNode> {
     let places = settings.config.nodes.iter().enumerate();
     join_all(places.map(|(index, node)| place(settings, index, node))).await
 }
 
 /// Connects to one node; `None` if there is no such node.
-pub(crate) async fn connect_to(settings: &NodeSettings, node: usize) -> Option<ProbedNode> {
+pub async fn connect_to(settings: &NodeSettings, node: usize) -> Option<ProbedNode> {
     let config = settings.config.nodes.get(node)?;
     Some(place(settings, node, config).await)
 }
@@ -118,7 +127,7 @@ impl NodeProbe {
     }
 
     /// Sends a command, and returns what the node answers.
-    pub(crate) async fn ask(&mut self, command: &Cmd) -> RedisResult<Value> {
+    pub async fn ask(&mut self, command: &Cmd) -> RedisResult<Value> {
         let answer = self.connection.req_packed_command(command).await;
         let answer = answer.and_then(Value::extract_error);
         if let Err(error) = &answer
@@ -131,12 +140,12 @@ impl NodeProbe {
     }
 
     /// Returns why a command had no answer, if one had none; an error of the node's is an answer.
-    pub(crate) fn unanswered(&self) -> Option<&str> {
+    pub fn unanswered(&self) -> Option<&str> {
         self.unanswered.as_deref()
     }
 
     /// Sends a command again and again, and returns how long each answer took.
-    pub(crate) async fn measure(&mut self, command: &Cmd) -> Timings {
+    pub async fn measure(&mut self, command: &Cmd) -> Timings {
         let mut times = Vec::new();
         let begun = clock::now();
         while times.len() < MEASUREMENTS && begun.elapsed() < LONGEST_MEASUREMENT {
@@ -150,11 +159,7 @@ impl NodeProbe {
     }
 
     /// Returns the names of the keys that a pattern matches; the words of an error name the verb that scans.
-    pub(crate) async fn keys(
-        &mut self,
-        pattern: String,
-        verb: &str,
-    ) -> Result<Vec<String>, String> {
+    pub async fn keys(&mut self, pattern: String, verb: &str) -> Result<Vec<String>, String> {
         let refused = |error: RedisError| match error.code() {
             Some("NOPERM") => may_not_scan(verb),
             _ => words(&error),
@@ -171,7 +176,7 @@ impl NodeProbe {
     }
 
     /// Returns what `INFO` says.
-    pub(crate) async fn info(&mut self) -> RedisResult<Info> {
+    pub async fn info(&mut self) -> RedisResult<Info> {
         match self.ask(&cmd("INFO")).await? {
             Value::BulkString(text) => Ok(Info::read(&String::from_utf8_lossy(&text))),
             // In another version of the protocol.
@@ -180,8 +185,19 @@ impl NodeProbe {
         }
     }
 
+    /// Returns what `INFO` says, and what the node's clock showed then.
+    pub async fn info_at(&mut self) -> RedisResult<(Info, Option<WallClockReading>)> {
+        let asked = clock::now();
+        let info = self.info().await?;
+        let shown = info.number("server_time_usec");
+        Ok((
+            info,
+            shown.map(|micros| WallClockReading::of(micros, asked)),
+        ))
+    }
+
     /// Reads the node's clock several times, and returns the reading whose moment is known best.
-    pub(crate) async fn read_clock(&mut self, times: usize) -> Option<WallClockReading> {
+    pub async fn read_clock(&mut self, times: usize) -> Option<WallClockReading> {
         // `TIME` is a right of its own; every client may ask for `INFO`.
         let mut command = cmd("INFO");
         command.arg("server");
@@ -189,19 +205,13 @@ impl NodeProbe {
         for _ in 0..times {
             let asked = clock::now();
             let answer = self.ask(&command).await.ok()?;
-            let half = asked.elapsed() / 2;
             let text: String = from_redis_value(answer).ok()?;
             let micros = text
                 .lines()
                 .find_map(|line| line.strip_prefix("server_time_usec:"));
             let micros: f64 = micros?.trim().parse().ok()?;
-            let reading = WallClockReading {
-                shown: micros / 1e6,
-                at: asked + half,
-                give_or_take: half,
-                wall: clock::wall() - half,
-            };
-            if best.is_none_or(|best| half < best.give_or_take) {
+            let reading = WallClockReading::of(micros, asked);
+            if best.is_none_or(|best| reading.give_or_take < best.give_or_take) {
                 best = Some(reading);
             }
         }
@@ -211,26 +221,37 @@ impl NodeProbe {
 
 /// What a node's wall clock showed, and when.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WallClockReading {
+pub struct WallClockReading {
     /// In seconds since 1970.
-    pub(crate) shown: f64,
-    pub(crate) at: Instant,
+    pub shown: f64,
+    pub at: Instant,
     /// By how much that may be wrong.
-    pub(crate) give_or_take: Duration,
+    pub give_or_take: Duration,
     /// What this machine's clock showed then.
     wall: Duration,
 }
 
 impl WallClockReading {
+    /// Returns the reading of a clock that was asked for at `asked`, and whose answer has come just now.
+    fn of(micros: f64, asked: Instant) -> Self {
+        let half = asked.elapsed() / 2;
+        Self {
+            shown: micros / 1e6,
+            at: asked + half,
+            give_or_take: half,
+            wall: clock::wall() - half,
+        }
+    }
+
     /// Returns by how many seconds it was ahead of this machine's.
-    pub(crate) fn ahead(&self) -> f64 {
+    pub fn ahead(&self) -> f64 {
         self.shown - self.wall.as_secs_f64()
     }
 }
 
 /// A look at the names of all keys of one node, a part at a time.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub struct Scan {
     pattern: Option<String>,
     /// Where the next part begins; `None` after the last one.
     cursor: Option<String>,
@@ -238,7 +259,7 @@ pub(crate) struct Scan {
 
 impl Scan {
     /// Returns a look at the keys that a pattern matches, or else at all, which has not begun.
-    pub(crate) fn new(pattern: Option<String>) -> Self {
+    pub fn new(pattern: Option<String>) -> Self {
         Self {
             pattern,
             cursor: Some("0".to_owned()),
@@ -248,7 +269,7 @@ impl Scan {
     /// Returns the next keys, with `None` for a name that is no text; a key may be among them twice.
     ///
     /// Returns `None` instead of a list when the look has ended.
-    pub(crate) async fn next(
+    pub async fn next(
         &mut self,
         probe: &mut NodeProbe,
     ) -> RedisResult<Option<Vec<Option<String>>>> {
@@ -269,14 +290,14 @@ impl Scan {
 }
 
 /// Returns what to do where the user of a node may not scan.
-pub(crate) fn may_not_scan(verb: &str) -> String {
+pub fn may_not_scan(verb: &str) -> String {
     format!(
         "its user may not scan; {verb} takes +scan beside what a client needs: add +scan to its rights"
     )
 }
 
 /// Returns an error in words that repeat nothing of what the node was asked, or has said.
-pub(crate) fn words(error: &RedisError) -> String {
+pub fn words(error: &RedisError) -> String {
     match error.code() {
         Some(code) if code.bytes().all(|b| b.is_ascii_uppercase()) => format!("it says {code}"),
         Some(_) => "it answers with an error".to_owned(),

@@ -1,25 +1,20 @@
 //! `redlock doctor`: looks at everything that a lock rests on, and says what to do about it.
 
-mod facts;
-mod finding;
-mod lines;
-mod locks;
-mod managed;
-mod naming;
-mod server;
-mod set;
+use std::{collections::BTreeSet, io};
 
-use std::{cmp::Reverse, collections::BTreeSet, io};
-
+use redlock_console::{
+    look::doctor::{
+        Examination, examine,
+        facts::Facts,
+        finding::Finding,
+        locks::{Scratch, check_scratch},
+        naming::Naming,
+    },
+    snapshot::Severity,
+};
 use redlock_core::NodeReport;
 use serde_json::{Value, json};
 
-use self::{
-    facts::{Facts, known},
-    finding::{Finding, Findings, Severity},
-    locks::Scratch,
-    naming::Naming,
-};
 use crate::{
     clock::{millis, rounded},
     connection::{ConnectionArgs, NodeSettings},
@@ -54,30 +49,19 @@ pub(crate) async fn run(args: DoctorArgs, context: &CommandContext) -> CommandRe
     let mut places = probe::connect(&settings).await;
     let (client, reports) = nodes::connect(context, &settings).await?;
 
-    let mut findings = Findings::default();
     let votes = voting(&reports);
-    set::check_votes(&reports, &mut findings);
-    let facts = facts::gather(&mut places, &settings, &mut findings).await;
-    set::check(&places, &facts, votes, &settings, &mut findings);
-    managed::check(&places, &facts, &mut findings);
-    let namings = naming::gather(&places, &settings).await;
-    naming::check(&places, &namings, &mut findings);
-    for (place, facts) in known(&places, &facts) {
-        server::check(place, facts, &settings, &mut findings);
-    }
-    let clocks: Vec<_> = known(&places, &facts)
-        .filter_map(|(place, facts)| Some((&place.name, facts.clock?)))
-        .collect();
-    set::check_clocks(&clocks, settings.clock_rate_error(), &mut findings);
-    if args.deep {
-        locks::check_keys(&places, &settings, &mut findings).await;
-    }
+    let Examination {
+        mut findings,
+        facts,
+        namings,
+        ..
+    } = examine(&mut places, &reports, &settings, args.deep).await;
     let mut scratch = None;
     if let Some(client) = &client
         && votes >= settings.majority()
     {
         let other = context.client(settings.builder()).await?;
-        scratch = locks::check_scratch(client, &other, &mut findings).await;
+        scratch = check_scratch(client, &other, &mut findings).await;
     }
 
     let (status, exit) = match findings.worst() {
@@ -95,7 +79,7 @@ pub(crate) async fn run(args: DoctorArgs, context: &CommandContext) -> CommandRe
         namings,
         votes,
         scratch,
-        findings: findings.0,
+        findings: findings.worst_first(),
     };
     report.print(context.output)?;
     Ok(exit)
@@ -147,16 +131,14 @@ impl DoctorReport {
             );
             output.marked(LineMark::Good, &line)?;
         }
-        let mut findings: Vec<&Finding> = self.findings.iter().collect();
-        findings.sort_by_key(|finding| (Reverse(finding.level), finding.node.is_some()));
-        let mut findings = findings.into_iter().peekable();
+        let mut findings = self.findings.iter().peekable();
         while let Some(finding) = findings.next() {
             let found = match &finding.node {
                 Some(node) => format!("{} {}", self.name_of(node), finding.found),
                 None => finding.found.clone(),
             };
             let line = format!("{found} [{}]", finding.check);
-            output.marked(finding.level.mark(), &line)?;
+            output.marked(mark_of(finding.level), &line)?;
             // What is to be done about several nodes is said once.
             let next = findings.peek();
             if next.is_none_or(|next| next.advice != finding.advice) {
@@ -224,6 +206,14 @@ impl DoctorReport {
             "end_to_end": end_to_end,
             "findings": self.findings,
         })
+    }
+}
+
+const fn mark_of(level: Severity) -> LineMark {
+    match level {
+        Severity::Note => LineMark::Note,
+        Severity::Warning => LineMark::Warning,
+        Severity::Failure => LineMark::Bad,
     }
 }
 

@@ -9,18 +9,14 @@ use redlock_core::{
 use uuid::Uuid;
 
 use super::finding::Findings;
-use crate::{
+use crate::look::{
     clock::{self, rounded},
-    connection::NodeSettings,
     probe::{NodeProbe, ProbedNode, Scan, Timings, words},
+    settings::NodeSettings,
 };
 
 /// Adds what the nodes' keys show.
-pub(super) async fn check_keys(
-    places: &[ProbedNode],
-    settings: &NodeSettings,
-    findings: &mut Findings,
-) {
+pub async fn check_keys(places: &[ProbedNode], settings: &NodeSettings, findings: &mut Findings) {
     for place in places {
         let Ok(probe) = &place.probe else {
             // The check of whether the node can be reached has reported it.
@@ -103,15 +99,16 @@ fn is_a_locks(key: &str) -> bool {
 
 /// How the lock did.
 #[derive(Debug)]
-pub(super) struct Scratch {
+#[non_exhaustive]
+pub struct Scratch {
     /// How long an acquire took.
-    pub(super) acquire: Timings,
+    pub acquire: Timings,
     /// The least that was left of a lease when its holder had it.
-    pub(super) least_validity: Duration,
+    pub least_validity: Duration,
 }
 
 /// Acquires, contends, extends and releases; adds what goes wrong.
-pub(super) async fn check_scratch(
+pub async fn check_scratch(
     client: &Redlock,
     other: &Redlock,
     findings: &mut Findings,

@@ -1,33 +1,36 @@
 //! The owner of a key on each node, the callers that wait there, and the deletion of the key.
 
-pub(crate) mod line;
+pub mod line;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::{
-    HolderLabel, NodeKeys, ResourceKey, Slots,
+    HolderLabel, InvalidKey, NodeKeys, ResourceKey, Slots,
     deadpool_redis::redis::{Value, cmd, from_redis_value},
 };
 use redlock_proto::{LineCaller, OwnerId};
 
-use crate::{
+use crate::look::{
     clock,
-    connection::NodeSettings,
-    exit::CommandError,
     probe::{NodeProbe, ProbedNode, words},
+    settings::NodeSettings,
 };
 
 /// What one node says of a key.
-pub(crate) struct KeyLook {
-    pub(crate) state: KeyState,
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct KeyLook {
+    /// Whether it is held there.
+    pub state: KeyState,
     /// The callers that wait in line for the key there, the first one first.
-    pub(crate) line: Vec<LineCaller>,
+    pub line: Vec<LineCaller>,
 }
 
 /// Whether a key is held at one node.
-#[derive(Clone)]
-pub(crate) enum KeyState {
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "it is free, held, or not known")]
+pub enum KeyState {
     /// The key has no owner.
     Free,
     /// This owner has the key, for this time; `None` if the key does not expire.
@@ -45,7 +48,7 @@ impl KeyLook {
     }
 
     /// Returns the owner of the key, if it has one.
-    pub(crate) const fn owner(&self) -> Option<&Owner> {
+    pub const fn owner(&self) -> Option<&Owner> {
         match &self.state {
             KeyState::Held(owner, _) => Some(owner),
             KeyState::Free | KeyState::Unknown(_) => None,
@@ -53,7 +56,7 @@ impl KeyLook {
     }
 
     /// Returns whether the node has answered.
-    pub(crate) const fn is_known(&self) -> bool {
+    pub const fn is_known(&self) -> bool {
         !matches!(self.state, KeyState::Unknown(_))
     }
 }
@@ -62,10 +65,16 @@ impl KeyLook {
 ///
 /// A client that knows it can release the key, so it is never shown.
 #[derive(Clone)]
-pub(crate) struct Owner {
+pub struct Owner {
     value: Vec<u8>,
     /// The owners that share the key, if it is shared.
     shared: Option<SharedValue>,
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Owner").field(&self.holder()).finish()
+    }
 }
 
 /// What the value of a shared key says.
@@ -88,7 +97,7 @@ impl Owner {
     /// Returns the labels of the holders, for output.
     ///
     /// `None` if the key is exclusive and its holder has no label.
-    pub(crate) fn shown(&self) -> Option<String> {
+    pub fn shown(&self) -> Option<String> {
         let label = |value: &str| HolderLabel::of_value(value).map(|label| label.to_string());
         let Some(shared) = &self.shared else {
             return label(str::from_utf8(&self.value).ok()?);
@@ -107,21 +116,26 @@ impl Owner {
         Some(format!("{count} that share it ({holders}){wish}"))
     }
 
+    /// Returns whether the key is shared.
+    pub fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Returns whether the key is shared, and a caller waits for exclusive ownership.
-    pub(crate) fn is_wished_for(&self) -> bool {
+    pub fn is_wished_for(&self) -> bool {
         let shared = self.shared.as_ref();
         shared.is_some_and(|shared| shared.is_wished_for)
     }
 
     /// Returns the holders in words, for people.
-    pub(crate) fn holder(&self) -> String {
+    pub fn holder(&self) -> String {
         self.shown().unwrap_or_else(|| UNLABELLED.to_owned())
     }
 
     /// Returns since when the owner has the key, as the time since 1970 by the owner's clock.
     ///
     /// `None` if the value has no time, as with clients of other libraries, or if the key is shared.
-    pub(crate) fn since(&self) -> Option<Duration> {
+    pub fn since(&self) -> Option<Duration> {
         let since = OwnerId::drawn_at(str::from_utf8(&self.value).ok()?)?;
         // What is far from now was not meant as a time.
         (since < clock::wall() + CLOCKS_DIFFER).then_some(since)
@@ -170,11 +184,11 @@ impl SharedValue {
 ///
 /// `ls` shows a hash for a name that is too long for a key.
 /// The name is taken for such a hash if no resource of this name is held.
-pub(crate) async fn find(
+pub async fn find(
     places: &[ProbedNode],
     settings: &NodeSettings,
     resource: &str,
-) -> Result<(Vec<String>, Vec<KeyLook>), CommandError> {
+) -> Result<(Vec<String>, Vec<KeyLook>), InvalidKey> {
     let name = settings.key(resource)?;
     let keys = places.iter().map(|place| place.keys.lock(&name));
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
@@ -192,7 +206,7 @@ pub(crate) async fn find(
 }
 
 /// Returns how many slots a resource has, as the most nodes remember it; `None` if no node remembers any.
-pub(crate) async fn slots(places: &[ProbedNode], resource: &ResourceKey) -> Option<usize> {
+pub async fn slots(places: &[ProbedNode], resource: &ResourceKey) -> Option<usize> {
     let counts = places.iter().map(async |place| {
         let key = place.keys.slots(resource);
         let answer = place.probe.clone().ok()?.ask(cmd("MGET").arg(key)).await;
@@ -221,7 +235,7 @@ async fn ask(places: &[ProbedNode], keys: &[String]) -> Vec<KeyLook> {
 /// Adds to each node's value of a shared key the owners that the other nodes name.
 ///
 /// A node knows only the owners to which it granted the key, and each owner has a majority of its own.
-pub(crate) fn unite(said: &mut [KeyLook]) {
+pub fn unite(said: &mut [KeyLook]) {
     let mut shared: Vec<&mut SharedValue> = said
         .iter_mut()
         .filter_map(|said| match &mut said.state {
@@ -241,7 +255,7 @@ pub(crate) fn unite(said: &mut [KeyLook]) {
 }
 
 /// Returns what a node says of a key, by what every client's user may do.
-pub(crate) async fn look(probe: &mut NodeProbe, keys: &NodeKeys, key: &str) -> KeyLook {
+pub async fn look(probe: &mut NodeProbe, keys: &NodeKeys, key: &str) -> KeyLook {
     let mut script = cmd("EVAL");
     script.arg(READ).arg(2).arg(key).arg(keys.line(key));
     let parts = match probe.ask(&script).await {
@@ -285,11 +299,7 @@ fn state(value: &Value, left: i64) -> Option<KeyState> {
 }
 
 /// Deletes a key if this owner still has it; returns whether it was so.
-pub(crate) async fn take_away(
-    probe: &mut NodeProbe,
-    key: &str,
-    owner: &Owner,
-) -> Result<bool, String> {
+pub async fn take_away(probe: &mut NodeProbe, key: &str, owner: &Owner) -> Result<bool, String> {
     let mut script = cmd("EVAL");
     script.arg(DELETE).arg(1).arg(key).arg(&owner.value);
     match probe.ask(&script).await {

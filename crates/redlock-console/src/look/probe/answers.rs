@@ -4,14 +4,14 @@ use std::{collections::HashMap, str::FromStr, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::clock::millis;
+use crate::look::clock::millis;
 
 /// What `INFO` says: fields by their names.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Info(HashMap<String, String>);
+pub struct Info(HashMap<String, String>);
 
 impl Info {
-    pub(super) fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         let fields = text.lines().filter_map(|line| {
             let (name, value) = line.split_once(':')?;
             Some((name.to_owned(), value.trim().to_owned()))
@@ -20,17 +20,17 @@ impl Info {
     }
 
     /// Returns a field as text; nothing if it is not there.
-    pub(crate) fn text(&self, name: &str) -> &str {
+    pub fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 
     /// Returns a field that is a number.
-    pub(crate) fn number<N: FromStr>(&self, name: &str) -> Option<N> {
+    pub fn number<N: FromStr>(&self, name: &str) -> Option<N> {
         self.0.get(name)?.parse().ok()
     }
 
     /// Returns the version of the server, by the name under which it goes.
-    pub(crate) fn version(&self) -> String {
+    pub fn version(&self) -> String {
         match (self.text("valkey_version"), self.text("redis_version")) {
             ("", "") => "version unknown".to_owned(),
             ("", redis) => format!("redis {redis}"),
@@ -39,13 +39,13 @@ impl Info {
     }
 
     /// Returns the number of keys in a database.
-    pub(crate) fn keys_in(&self, database: i64) -> u64 {
+    pub fn keys_in(&self, database: i64) -> u64 {
         let value = self.0.get(&format!("db{database}"));
         value.and_then(|value| keys(value)).unwrap_or(0)
     }
 
     /// Returns the number of keys in all databases but this one.
-    pub(crate) fn keys_elsewhere(&self, database: i64) -> u64 {
+    pub fn keys_elsewhere(&self, database: i64) -> u64 {
         let own = format!("db{database}");
         let databases = self.0.iter().filter(|(name, _)| {
             let number = name.strip_prefix("db").map(str::parse::<u32>);
@@ -62,36 +62,36 @@ fn keys(value: &str) -> Option<u64> {
 
 /// How long something took, several times.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Timings(
+pub struct Timings(
     // invariant: in ascending order
     Vec<Duration>,
 );
 
 impl Timings {
-    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
+    pub fn new(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         Self(times)
     }
 
     /// Returns the time within which this share of them was done, from 0 to 100 per cent; zero if there is none.
-    pub(crate) fn percentile(&self, percent: usize) -> Duration {
+    pub fn percentile(&self, percent: usize) -> Duration {
         let last = self.0.len().saturating_sub(1);
         let at = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
         self.0.get(at.min(last)).copied().unwrap_or_default()
     }
 
     /// Returns these and others together.
-    pub(crate) fn and(self, others: Self) -> Self {
+    pub fn and(self, others: Self) -> Self {
         Self::new([self.0, others.0].concat())
     }
 
     /// Returns how many there are.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
     /// Returns some of them in milliseconds, for programs.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({
             "p50": millis(self.percentile(50)),
             "p99": millis(self.percentile(99)),
@@ -101,7 +101,7 @@ impl Timings {
 }
 
 /// Returns the median of values; of an even number, the greater of the two in the middle.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

@@ -11,10 +11,10 @@ use super::{
     finding::{Findings, Severity},
     server::is_local,
 };
-use crate::{
+use crate::look::{
     clock::rounded,
-    connection::NodeSettings,
     probe::{ProbedNode, median},
+    settings::NodeSettings,
 };
 
 /// Adds what is wrong with the nodes together.

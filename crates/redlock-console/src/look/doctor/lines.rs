@@ -5,14 +5,14 @@ use redlock_core::{
     node::RedisNode,
 };
 
-use crate::{
-    connection::NodeSettings,
+use crate::look::{
     probe::{NodeProbe, ProbedNode},
+    settings::NodeSettings,
 };
 
 /// The obstacles to hearing of a caller's turn.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RightsForLines {
+pub struct RightsForLines {
     /// The rights that the user lacks, in the words of `ACL SETUSER`.
     missing: Vec<String>,
     /// The commands that the server does not know.
@@ -21,11 +21,7 @@ pub(super) struct RightsForLines {
 
 impl RightsForLines {
     /// Tries the commands, on a channel of no client.
-    pub(super) async fn of(
-        probe: &mut NodeProbe,
-        place: &ProbedNode,
-        settings: &NodeSettings,
-    ) -> Self {
+    pub async fn of(probe: &mut NodeProbe, place: &ProbedNode, settings: &NodeSettings) -> Self {
         let channel = place.keys.channel(u64::MAX);
         let mut obstacles = Self::default();
         let (mut is_barred, mut may_use_channel) = (false, false);
@@ -61,7 +57,7 @@ impl RightsForLines {
     }
 
     /// Returns what there is to say of a server, and what to do about it.
-    pub(super) fn finding(&self, user: &str) -> Option<(String, String)> {
+    pub fn finding(&self, user: &str) -> Option<(String, String)> {
         let Self { missing, unknown } = self;
         if !unknown.is_empty() {
             return Some(unknown_commands(unknown, TURNS));
