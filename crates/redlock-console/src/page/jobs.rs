@@ -115,7 +115,7 @@ fn state(html: &mut Html, job: &JobSnapshot, now: u64) {
     }
 }
 
-/// Says by whom a job is paused, why, and until when.
+/// Adds the operator that paused a job, the end of the pause, and the reason.
 fn paused(html: &mut Html, pause: &PauseSnapshot, now: u64) {
     if let Some(by) = &pause.by {
         html.text("by ");

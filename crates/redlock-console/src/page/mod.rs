@@ -18,7 +18,7 @@ use crate::{
     snapshot::{JobSnapshot, KeyDetail, KeyKind},
 };
 
-/// What a page shows of a snapshot, and to whom.
+/// What a page shows of a snapshot, and what its reader may do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     /// What the reader may do: buttons are on the page with [`Access::Operate`] only, and the server decides again.
