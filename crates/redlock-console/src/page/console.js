@@ -33,7 +33,7 @@ function moment(at) {
 function count(time) {
   const at = Date.parse(time.dateTime);
   let words = moment(at);
-  if (time.className === "left") words = at > now() ? span(at - now()) : "due";
+  if (time.className === "left") words = at > now() ? span(at - now()) : "now";
   if (time.className === "since") words = span(now() - at);
   if (time.textContent !== words) time.textContent = words;
 }

@@ -60,7 +60,7 @@ pub(crate) fn render(snapshot: &Snapshot, view: &View) -> String {
 }
 
 /// Returns the sections of the page with everything, each with its `id`, in their order.
-fn sections(snapshot: &Snapshot, view: &View) -> [(&'static str, Html); 7] {
+pub(crate) fn sections(snapshot: &Snapshot, view: &View) -> [(&'static str, Html); 7] {
     let section = |name, add: &dyn Fn(&mut Html)| {
         let mut html = Html::default();
         add(&mut html);
