@@ -222,6 +222,13 @@ impl Tab {
         text(&shown)
     }
 
+    /// Returns what the tab shows as HTML, also if scripts are forbidden.
+    pub fn html(&self) -> String {
+        let root = self.call("DOM.getDocument", &json!({"depth": 0}));
+        let node = json!({"nodeId": root["root"]["nodeId"]});
+        text(&self.call("DOM.getOuterHTML", &node)["outerHTML"])
+    }
+
     /// Clicks at the middle of an element, as a mouse does, once it is there.
     ///
     /// # Panics

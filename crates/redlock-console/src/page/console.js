@@ -50,7 +50,10 @@ function countAll(within) {
 }
 
 setInterval(() => {
-  if (!document.hidden) all("time.left, time.since").forEach(count);
+  if (document.hidden) return;
+  all("time.left, time.since").forEach(count);
+  // A machine that slept, or a network that lost the connection, tells nobody of it.
+  if (stream && Date.now() - heard > SILENCE) begin();
 }, 1000);
 
 // Newer HTML in the place of older, without a loss of what the reader has opened, selected and focused.
@@ -144,9 +147,13 @@ function looked(at) {
 
 const live = find("#live");
 const hasStream = Boolean(find("#keys"));
+/** How long the server is silent at most, in milliseconds: the nodes' section comes each ten seconds. */
+const SILENCE = 45_000;
 let stream;
+let heard = 0;
 let timer;
 let failures = 0;
+let begun = 0;
 
 function say(isLive, words) {
   live.className = isLive ? "on" : "off";
@@ -155,7 +162,9 @@ function say(isLive, words) {
 
 function begin() {
   end();
+  begun += 1;
   if (document.hidden) return;
+  heard = Date.now();
   if (!hasStream) {
     look();
     return;
@@ -164,6 +173,7 @@ function begin() {
   stream.onmessage = ({ data }) => {
     const { at_ms: at, html } = JSON.parse(data);
     failures = 0;
+    heard = Date.now();
     say(true, "live");
     looked(at);
     for (const section of parsed(Object.values(html).join("")).querySelectorAll("body > section")) put(section);
@@ -181,14 +191,22 @@ function failed(isOver) {
   failures += 1;
   say(false, failures < 3 ? "connecting again" : "the console does not answer: this is what it said last");
   // The browser itself tries again after a break, but not after an answer that is no stream.
-  if (isOver) timer = setTimeout(begin, Math.min(30, 2 ** failures) * 1000);
+  if (!isOver) return;
+  timer = setTimeout(begin, Math.min(30, 2 ** failures) * 1000);
+  if (hasStream) fetch("snapshot", { method: "HEAD" }).then(judged, () => {});
+}
+
+function judged(answer) {
+  if (answer.status === 401 || answer.status === 403) say(false, "you have no access any more: load the page again");
 }
 
 async function look() {
+  const mine = begun;
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-    if (!answer.ok) throw new Error(answer.statusText);
+    if (!answer.ok) throw answer;
     const page = parsed(await answer.text());
+    if (mine !== begun) return;
     failures = 0;
     say(true, "live");
     looked(Number(page.body.dataset.at));
@@ -196,8 +214,10 @@ async function look() {
     countAll(fresh);
     align(find("main"), fresh);
     timer = setTimeout(begin, 1000);
-  } catch {
+  } catch (error) {
+    if (mine !== begun) return;
     failed(true);
+    if (error instanceof Response) judged(error);
   }
 }
 
@@ -262,6 +282,24 @@ function subjectOf(button) {
   return new URL(link?.href ?? location.href).searchParams.get("name");
 }
 
+/** The name of the operator, which this browser remembers if it may. */
+const operator = {
+  get() {
+    try {
+      return localStorage.getItem("by") ?? "";
+    } catch {
+      return "";
+    }
+  },
+  set(name) {
+    try {
+      localStorage.setItem("by", name);
+    } catch {
+      // It is asked for again.
+    }
+  },
+};
+
 function hidden(form, name, value) {
   const input = document.createElement("input");
   Object.assign(input, { type: "hidden", name, value });
@@ -270,14 +308,19 @@ function hidden(form, name, value) {
 
 function ask(button) {
   const verb = button.dataset.do;
-  dialog.replaceChildren(find(`#do-${verb}`).content.cloneNode(true));
+  const template = find(`#do-${verb}`);
+  // The page is from before its reader was allowed to operate.
+  if (!template) {
+    location.reload();
+    return;
+  }
+  dialog.replaceChildren(template.content.cloneNode(true));
   const form = find("form", dialog);
   const subject = subjectOf(button);
   find(".subject", form).textContent = button.dataset.tick ? `${subject}, ${moment(Date.parse(button.dataset.tick))}` : subject;
   hidden(form, verb === "release" ? "key" : "job", subject);
   if (button.dataset.tick) hidden(form, "tick", button.dataset.tick);
-  const by = find("[name=by]", form);
-  if (by) by.value = localStorage.getItem("by") ?? "";
+  find("[name=by]", form).value = operator.get();
   find(".leaves", form).addEventListener("click", () => dialog.close());
   find(".counts", form)?.addEventListener("click", () => counted(form));
   form.addEventListener("submit", (event) => {
@@ -311,7 +354,7 @@ async function counted(form) {
 async function act(form) {
   const [does, outcome] = [find(".does", form), find(".outcome", form)];
   const said = fields(form);
-  if (said.has("by")) localStorage.setItem("by", said.get("by"));
+  if (said.has("by")) operator.set(said.get("by"));
   does.disabled = true;
   outcome.className = "outcome";
   outcome.textContent = "…";
@@ -334,6 +377,11 @@ async function act(form) {
     leave.focus();
   }
 }
+
+// The bar of a row knows the place of its run only; from here on it is called by its tick.
+const place = /^#run-(\d+)$/.exec(location.hash);
+const run = place && all("#runs tbody tr")[place[1]];
+if (run) location.replace(`#${run.id}`);
 
 countAll(document);
 find("#looked")?.append(` in ${zone}`);

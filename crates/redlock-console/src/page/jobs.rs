@@ -3,7 +3,7 @@
 use super::{
     View,
     html::{Html, InAddress},
-    picture::{RunColour, Window, in_words, runs_in_words},
+    picture::{RunColour, Window, in_words, run_id, runs_in_words},
     time::{Shown, as_ms, parsed, span},
 };
 use crate::{
@@ -270,8 +270,8 @@ pub(super) fn page(html: &mut Html, job: &JobSnapshot, view: &View, now: u64) {
             }
             super::head(html, &head);
             html.element("tbody", &[], |html| {
-                for (number, run) in job.runs.iter().enumerate() {
-                    run_row(html, number, run, view, now);
+                for run in &job.runs {
+                    run_row(html, run, view, now);
                 }
             });
         });
@@ -348,8 +348,8 @@ fn facts(html: &mut Html, job: &JobSnapshot, now: u64) {
     }
 }
 
-fn run_row(html: &mut Html, number: usize, run: &RunSnapshot, view: &View, now: u64) {
-    let id = format!("run-{number}");
+fn run_row(html: &mut Html, run: &RunSnapshot, view: &View, now: u64) {
+    let id = run_id(run);
     let colour = RunColour::of(run);
     html.element("tr", &[("id", &id)], |html| {
         html.element("th", &[("scope", &"row")], |html| {

@@ -339,7 +339,8 @@ mod tests {
         let page = render_job(&snapshot().jobs[0], 1_795_971_600_000, &View::default());
         assert!(page.contains("the ledger does not answer"), "{page}");
         assert!(
-            page.contains("href=\"#run-1\"") && page.contains("id=\"run-1\""),
+            page.contains("href=\"#run-1795914000000-1\"")
+                && page.contains("id=\"run-1795914000000-1\""),
             "{page}"
         );
     }

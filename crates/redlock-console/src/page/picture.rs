@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::{
     html::{Attributes, Html},
-    time::{as_ms, span},
+    time::{as_ms, parsed, span},
 };
 use crate::snapshot::{MarginStep, RunSnapshot};
 
@@ -157,7 +157,7 @@ impl Html {
         self.element("svg", attributes, |html| {
             for (place, run) in runs.iter().rev().enumerate() {
                 let height = HIGH / f64::from(STRIP) * bar(run, longest);
-                let link = format!("#run-{}", runs.len() - 1 - place);
+                let link = format!("#{}", run_id(run));
                 html.element("a", &[("href", &link)], |html| {
                     html.leaf("title", &[], in_words(run));
                     let attributes: Attributes<'_> = &[
@@ -335,6 +335,17 @@ impl Html {
             }
         });
     }
+}
+
+/// Returns the `id` of what is said of a run: the same while newer runs come.
+pub(super) fn run_id(run: &RunSnapshot) -> String {
+    let tick = parsed(&run.tick).unwrap_or_default();
+    let by = match (run.by_hand, run.backfill) {
+        (_, true) => "-backfill",
+        (true, false) => "-by-hand",
+        (false, false) => "",
+    };
+    format!("run-{tick:.0}-{}{by}", run.attempt)
 }
 
 /// Returns a run in a line.
