@@ -1,0 +1,68 @@
+//! The pictures of the documents, and the page at each size and in both colours.
+
+use std::{fs, path::PathBuf};
+
+use redlock_cron::{BoxError, Run, SingletonJob, pause_with, Action};
+use redlock_tests::{Browser, Look};
+
+use crate::kit::{Console, SECOND, hourly, named, scheduler, voting, waiting};
+
+/// The pictures are kept here if this is set, such as to `docs/pictures`; otherwise they are only checked.
+const FOLDER: &str = "REDLOCK_PICTURES";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
+    let mut nodes = voting(5).await;
+    let web = named(&nodes, "order@web-7").await;
+    let lease = web.acquire("order:7").await.unwrap();
+    let report = web.acquire("report:2026-11").await.unwrap();
+    let leads = named(&nodes, "pod-3").await;
+    let leads = leads.acquire("importer").await.unwrap();
+    let callers = waiting(&nodes, "order:7", &["order@web-8", "order@web-9", "order@web-3"]).await;
+    let candidates = waiting(&nodes, "importer", &["pod-4", "pod-5"]).await;
+    let mut count = 0;
+    let settles = SingletonJob::every("settle", SECOND, move |_: Run| {
+        count += 1;
+        let number = count;
+        async move {
+            tokio::time::sleep(SECOND / 20 * (number % 7)).await;
+            match number % 5 {
+                0 => Err::<(), BoxError>("the ledger does not answer".into()),
+                _ => Ok(()),
+            }
+        }
+    });
+    let all = vec![settles.remember_errors(), hourly("reconcile"), hourly("close-day"), hourly("send-invoices")];
+    let jobs = scheduler(&nodes, "pod-7", all).await;
+    let action = Action::by("alice").reason("the ledger moves to another server");
+    pause_with(&web, "billing", "close-day", &action).await.unwrap();
+    let console = Console::start(&nodes, &["--operate", "--election", "importer"]);
+    let browser = Browser::start();
+    let tab = browser.tab();
+    tab.open(&console.url);
+    tab.wait_for_text("billing/settle");
+    tab.wait_for("document.querySelectorAll('#nodes .spark').length == 5");
+    nodes.kill(4..5);
+    tab.wait_for_text("4 of 5 nodes vote");
+    tab.wait_for("document.querySelector('#jobs .strip')?.viewBox.baseVal.width >= 60");
+    let folder = std::env::var_os(FOLDER).map(PathBuf::from);
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = folder.as_deref().unwrap_or(temporary.path());
+    for (name, width, height, dark) in [
+        ("wide-light", 1_280, 1_450, false),
+        ("wide-dark", 1_280, 1_450, true),
+        ("narrow-light", 360, 1_600, false),
+        ("narrow-dark", 360, 1_600, true),
+    ] {
+        tab.look(Look { width, height, dark });
+        let wider = tab.value("document.documentElement.scrollWidth - innerWidth");
+        assert_eq!(wider, 0, "{name}: the page is wider than the screen");
+        let file = folder.join(format!("console-{name}.png"));
+        tab.picture(&file);
+        let size = fs::metadata(&file).unwrap().len();
+        assert!((10_000..=150_000).contains(&size), "{name} has {size} bytes");
+    }
+    assert_eq!(tab.complaints(), [""; 0]);
+    drop((callers, candidates, lease, report, leads));
+    jobs.shutdown(SECOND).await.unwrap();
+}
