@@ -2,6 +2,26 @@
 
 mod escape;
 
+/// HTML.
+#[derive(Debug)]
+pub(crate) struct Html(String);
+
+impl Html {
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// Returns the sections.
+pub(crate) fn sections(snapshot: &Snapshot, _view: &View) -> [(&'static str, Html); 1] {
+    [("verdict", Html(snapshot.verdict.sentence.clone()))]
+}
+
+/// Returns the page of a job.
+pub(crate) fn render_job(job: &crate::snapshot::JobSnapshot, _at: u64, _view: &View) -> String {
+    framed(&job.job, "")
+}
+
 use std::fmt::Write;
 
 pub(crate) use self::escape::Text;
