@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::join_all;
 use redlock_console::{
-    look::keys::{claims, list},
+    look::keys::{claims, list, release as release_key},
     snapshot::KeySnapshot,
 };
 use serde_json::json;
@@ -175,17 +175,8 @@ pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> Comm
         ));
     }
 
-    let mut released = 0;
-    for ((place, key), said) in places.iter().zip(&keys).zip(&said) {
-        let (Some(owner), Ok(probe)) = (said.owner(), &place.probe) else {
-            continue;
-        };
-        let node = &place.name;
-        let done = lookup::take_away(&mut probe.clone(), key, owner).await;
-        released += usize::from(matches!(done, Ok(true)));
-        if output.is_json() {
-            continue;
-        }
+    let done = release_key(&places, &keys, &said, settings.majority()).await;
+    for (node, done) in done.nodes.iter().filter(|_| !output.is_json()) {
         match done {
             Ok(true) => output.marked(LineMark::Good, &format!("{node} released"))?,
             Ok(false) => {
@@ -195,6 +186,7 @@ pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> Comm
             Err(why) => output.marked(LineMark::Bad, &format!("{node} {why}"))?,
         }
     }
+    let released = done.count();
     if released > 0 {
         let what = ("release", &*args.key);
         args.operator.log_at(&settings, what, context).await;
@@ -202,6 +194,5 @@ pub(crate) async fn release(args: ReleaseArgs, context: &CommandContext) -> Comm
     if output.is_json() {
         output.json(&told(released))?;
     }
-    let kept = claims.iter().map(|(_, nodes, _)| nodes).sum::<usize>() - released;
-    Ok(Exit::of_quorum(kept + unknown < settings.majority()))
+    Ok(Exit::of_quorum(done.is_free))
 }

@@ -128,14 +128,7 @@ async fn until_taken<T>(
 ///
 /// A user that mistypes a name must not believe that something was done, or wait for a job that there is not.
 async fn known(client: &Redlock, job: &JobName) -> Result<JobMemory, CommandError> {
-    let memory = remembered(client, job).await?;
-    if memory.is_known() && !memory.is_remembered() {
-        return Err(CommandError::wrong(format!(
-            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and a scheduler \
-             makes its jobs known when it starts"
-        )));
-    }
-    Ok(memory)
+    look::known(client, job).await.map_err(CommandError::wrong)
 }
 
 /// Returns whether a job never ran and is not paused, as far as nodes have answered.

@@ -48,7 +48,7 @@ async fn a_page_follows_a_line_that_grows_a_node_that_dies_and_a_job_that_fails(
     // A click at a bar leads to what is said of its run.
     tab.click("#jobs a[href='job?name=billing/reconcile'] ~ *, #jobs a.runs[href^='job?name=billing/reconcile'] svg");
     tab.wait_for_text("the ledger does not answer");
-    tab.wait_for("/^#run-\\\d{13}-1$/.test(location.hash) && document.querySelector('tr:target')");
+    tab.wait_for("/^#run-\\d{13}-1$/.test(location.hash) && document.querySelector('tr:target')");
 
     drop(callers);
     jobs.shutdown(SECOND).await.unwrap();

@@ -135,6 +135,24 @@ pub async fn remembered(client: &Redlock, job: &JobName) -> Result<JobMemory, Se
     inspect(client, &job.namespace, &job.name).await
 }
 
+/// Returns what the nodes remember of a job that an operator has named.
+///
+/// # Errors
+///
+/// That is nothing, in words: an operator that mistypes a name must not believe that something was done.
+pub async fn known(client: &Redlock, job: &JobName) -> Result<JobMemory, String> {
+    let memory = remembered(client, job)
+        .await
+        .map_err(|error| error.to_string())?;
+    if memory.is_known() && !memory.is_remembered() {
+        return Err(format!(
+            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and a scheduler \
+             makes its jobs known when it starts"
+        ));
+    }
+    Ok(memory)
+}
+
 /// Returns whether the lock of a job is held.
 pub fn is_locked(memory: &JobMemory) -> bool {
     memory.free_in().is_some_and(|left| !left.is_zero())

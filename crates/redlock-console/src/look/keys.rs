@@ -122,6 +122,55 @@ async fn on_node(place: &ProbedNode, prefix: &str) -> Result<Vec<(String, KeyLoo
     Ok(found)
 }
 
+/// What has become of a key that was taken away from its holder.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Released {
+    /// The holders before, in words.
+    pub holders: Vec<String>,
+    /// Each node on which the key had a holder, and whether it was deleted there, or why that is not known.
+    pub nodes: Vec<(Arc<str>, Result<bool, String>)>,
+    /// How many nodes did not say whether they have the key.
+    pub unknown: usize,
+    /// Whether no majority can have the key any more.
+    pub is_free: bool,
+}
+
+impl Released {
+    /// Returns on how many nodes it was deleted.
+    pub fn count(&self) -> usize {
+        let deleted = |(_, done): &&(Arc<str>, _)| matches!(done, Ok(true));
+        self.nodes.iter().filter(deleted).count()
+    }
+}
+
+/// Deletes a key where it still has the owner that was found there.
+pub async fn release(
+    places: &[ProbedNode],
+    keys: &[String],
+    said: &[KeyLook],
+    majority: usize,
+) -> Released {
+    let claims = claims(said);
+    let unknown = said.iter().filter(|said| !said.is_known()).count();
+    let held = claims.iter().map(|(_, nodes, _)| nodes).sum::<usize>();
+    let holders = claims.iter().map(|(owner, ..)| owner.holder());
+    let mut released = Released {
+        holders: holders.collect(),
+        nodes: Vec::new(),
+        unknown,
+        is_free: false,
+    };
+    for ((place, key), said) in places.iter().zip(keys).zip(said) {
+        if let (Some(owner), Ok(probe)) = (said.owner(), &place.probe) {
+            let done = lookup::take_away(&mut probe.clone(), key, owner).await;
+            released.nodes.push((Arc::clone(&place.name), done));
+        }
+    }
+    released.is_free = held - released.count() + unknown < majority;
+    released
+}
+
 /// Returns each owner of the key, on how many nodes it has the key, and for how long on the one where it lasts longest;
 /// `None` if for ever.
 pub fn claims(said: &[KeyLook]) -> Vec<(&Owner, usize, Option<Duration>)> {

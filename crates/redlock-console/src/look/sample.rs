@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use redlock_core::{NodeReport, Redlock, deadpool_redis::redis::cmd};
+use redlock_core::{InvalidKey, NodeReport, Redlock, deadpool_redis::redis::cmd};
 use redlock_cron::{JobMemory, LoggedAction, SingletonScheduler, actions, chrono::Utc};
 use tokio::task::JoinSet;
 
@@ -15,7 +15,7 @@ use super::{
     doctor::{examine, finding::Finding},
     history::History,
     jobs::{self, JobName},
-    keys::{self, HeldKey},
+    keys::{self, HeldKey, Released},
     lookup::{self, Owner},
     nodes::{ready_in, settled, votes, why_not},
     probe::{self, Info, ProbedNode, WallClockReading, median},
@@ -39,6 +39,8 @@ pub struct Sampler {
     /// The jobs and the actions as they were at the last look at them, and when that was.
     slow: SlowParts,
     slow_seen: Option<Instant>,
+    /// Whether something was done to them since.
+    slow_due: bool,
     /// By key, the owner at the last look, and how often the key has changed hands.
     seen: HashMap<String, (Owner, u64)>,
     /// The examination that goes on.
@@ -104,6 +106,7 @@ impl Sampler {
             places: Vec::new(),
             slow: SlowParts::default(),
             slow_seen: None,
+            slow_due: false,
             seen: HashMap::new(),
             doctor: JoinSet::new(),
             doctor_seen: None,
@@ -184,7 +187,7 @@ impl Sampler {
     /// # Errors
     ///
     /// The name is not valid.
-    pub async fn look_at(&mut self, name: &str) -> Result<KeyDetail, redlock_core::InvalidKey> {
+    pub async fn look_at(&mut self, name: &str) -> Result<KeyDetail, InvalidKey> {
         self.settings.key(name)?;
         self.connect().await;
         let (_, said) = lookup::find(&self.places, &self.settings, name).await?;
@@ -207,6 +210,24 @@ impl Sampler {
             nodes: status.answers(),
             timeline: self.history.timeline(name, held.as_ref(), majority, at),
         })
+    }
+
+    /// Takes a key away from its holder, although that may still work.
+    ///
+    /// # Errors
+    ///
+    /// The name is not valid.
+    pub async fn release(&mut self, name: &str) -> Result<Released, InvalidKey> {
+        self.settings.key(name)?;
+        self.connect().await;
+        let (keys, said) = lookup::find(&self.places, &self.settings, name).await?;
+        let majority = self.settings.majority();
+        Ok(keys::release(&self.places, &keys, &said, majority).await)
+    }
+
+    /// Lets the next look ask for jobs and actions.
+    pub fn look_at_jobs_again(&mut self) {
+        self.slow_due = true;
     }
 
     /// Connects to the nodes to which it has no connection, and to those whose server others name.
@@ -334,7 +355,7 @@ impl Sampler {
     async fn look_at_slow_parts(&mut self) {
         let now = clock::now();
         let is_due = |at: Instant| now.duration_since(at) >= SLOW_EVERY;
-        if self.slow_seen.is_none_or(is_due) {
+        if std::mem::take(&mut self.slow_due) || self.slow_seen.is_none_or(is_due) {
             self.slow_seen = Some(now);
             match jobs::list(&self.client, &self.places, &self.settings).await {
                 Ok(listed) => {
