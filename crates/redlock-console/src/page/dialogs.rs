@@ -158,7 +158,7 @@ fn confirmation(html: &mut Html, action: &Action) {
                         &[("type", &"checkbox"), ("name", name), ("value", &"true")],
                     );
                     html.text(label);
-                })
+                });
             }
             Field::Count => html.element("p", &[("class", &"count")], |html| {
                 html.leaf(

@@ -49,7 +49,7 @@ fn row(html: &mut Html, job: &JobSnapshot, view: &View, now: u64) {
     let address = format!("job?name={}", InAddress(&job.job));
     html.element("tr", &[], |html| {
         html.element("th", &[("scope", &"row")], |html| {
-            html.leaf("a", &[("href", &address)], &job.job)
+            html.leaf("a", &[("href", &address)], &job.job);
         });
         html.element("td", &[], |html| state(html, job, now));
         html.leaf("td", &[("class", &"words")], schedule(job));
@@ -57,7 +57,7 @@ fn row(html: &mut Html, job: &JobSnapshot, view: &View, now: u64) {
         html.element("td", &[], |html| {
             let runs = format!("{address}#runs");
             html.element("a", &[("href", &runs), ("class", &"runs")], |html| {
-                html.strip(&job.runs)
+                html.strip(&job.runs);
             });
             let failed = job
                 .runs
@@ -250,7 +250,7 @@ pub(super) fn page(html: &mut Html, job: &JobSnapshot, view: &View, now: u64) {
     });
     html.element("section", &[("id", &"runs")], |html| {
         html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#runs")], "Last runs")
+            html.leaf("a", &[("href", &"#runs")], "Last runs");
         });
         if job.runs.is_empty() {
             return html.leaf("p", &[("class", &"dim")], "No run is remembered.");
@@ -277,7 +277,7 @@ pub(super) fn page(html: &mut Html, job: &JobSnapshot, view: &View, now: u64) {
         });
     });
     html.element("section", &[("id", &"ticks")], |html| {
-        calendar(html, std::slice::from_ref(job), as_ms(now))
+        calendar(html, std::slice::from_ref(job), as_ms(now));
     });
 }
 
@@ -353,7 +353,7 @@ fn run_row(html: &mut Html, run: &RunSnapshot, view: &View, now: u64) {
     let colour = RunColour::of(run);
     html.element("tr", &[("id", &id)], |html| {
         html.element("th", &[("scope", &"row")], |html| {
-            html.written(&run.tick, Shown::At, now)
+            html.written(&run.tick, Shown::At, now);
         });
         html.element("td", &[], |html| {
             let pill = format!("pill {}", colour.class());

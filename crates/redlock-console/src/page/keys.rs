@@ -189,7 +189,7 @@ fn facts(html: &mut Html, key: &KeySnapshot, now: u64) {
     };
     fact("Kind", &|html| html.text(called(key.kind)));
     fact("Holder", &|html| {
-        html.text(key.holder.as_deref().unwrap_or("without a label"))
+        html.text(key.holder.as_deref().unwrap_or("without a label"));
     });
     if let Some(since) = key.held_since_ms {
         fact("Held since", &|html| {
@@ -210,7 +210,7 @@ fn facts(html: &mut Html, key: &KeySnapshot, now: u64) {
         html.text(format_args!(
             "{} times while somebody looked",
             key.changed_hands
-        ))
+        ));
     });
 }
 
@@ -254,7 +254,7 @@ fn timeline(html: &mut Html, detail: &KeyDetail) {
                 "a",
                 &[("href", &"#timeline")],
                 "Its life since somebody looked",
-            )
+            );
         });
         let Some(oldest) = detail.timeline.last() else {
             return html.leaf(

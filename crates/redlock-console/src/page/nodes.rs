@@ -34,12 +34,12 @@ pub(super) fn verdict(html: &mut Html, verdict: &Verdict) {
 pub(super) fn findings(html: &mut Html, snapshot: &Snapshot) {
     html.element("section", &[("id", &"findings")], |html| {
         html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#findings")], "Findings")
+            html.leaf("a", &[("href", &"#findings")], "Findings");
         });
         match (snapshot.findings_at_ms, snapshot.findings.is_empty()) {
             (None, _) => html.leaf("p", &[("class", &"dim")], "The doctor has not looked yet."),
             (Some(_), true) => {
-                html.leaf("p", &[("class", &"dim")], "The doctor has found nothing.")
+                html.leaf("p", &[("class", &"dim")], "The doctor has found nothing.");
             }
             (Some(_), false) => {}
         }
@@ -70,7 +70,7 @@ pub(super) fn nodes(html: &mut Html, snapshot: &Snapshot) {
     let (now, verdict) = (snapshot.at_ms, &snapshot.verdict);
     html.element("section", &[("id", &"nodes")], |html| {
         html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#nodes")], "Nodes")
+            html.leaf("a", &[("href", &"#nodes")], "Nodes");
         });
         html.element("table", &[], |html| {
             super::head(
@@ -156,7 +156,7 @@ fn row(html: &mut Html, node: &NodeSnapshot, now: u64) {
     for why in [&node.why, &node.keys_unknown].into_iter().flatten() {
         let wide: Attributes<'_> = &[("colspan", &"7")];
         html.element("tr", &[("class", &"why")], |html| {
-            html.leaf("td", wide, why)
+            html.leaf("td", wide, why);
         });
     }
 }

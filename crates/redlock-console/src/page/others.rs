@@ -15,7 +15,7 @@ use crate::{
 pub(super) fn elections(html: &mut Html, snapshot: &Snapshot) {
     html.element("section", &[("id", &"elections")], |html| {
         html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#elections")], "Elections")
+            html.leaf("a", &[("href", &"#elections")], "Elections");
         });
         if snapshot.elections.is_empty() {
             let words = "None is named: redlock console --election NAME, or Console::elections.";
@@ -64,7 +64,7 @@ fn row(html: &mut Html, election: &ElectionSnapshot, now: u64) {
             None => html.text("–"),
         });
         html.element("td", &[], |html| {
-            line(html, election.candidates.as_ref(), now)
+            line(html, election.candidates.as_ref(), now);
         });
         html.element("td", &[], |html| terms(html, election, now));
     });
@@ -136,7 +136,7 @@ fn terms(html: &mut Html, election: &ElectionSnapshot, now: u64) {
 pub(super) fn actions(html: &mut Html, snapshot: &Snapshot) {
     html.element("section", &[("id", &"actions")], |html| {
         html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#actions")], "Actions")
+            html.leaf("a", &[("href", &"#actions")], "Actions");
         });
         if let Some(why) = &snapshot.actions_unknown {
             return html.leaf("p", &[("class", &"warning")], why);

@@ -195,7 +195,7 @@ impl Html {
         let attributes: Attributes<'_> = &[
             ("class", &"margin"),
             ("width", &"100%"),
-            ("height", &(MARGIN_HIGH + 2.0 * PAD)),
+            ("height", &2.0f64.mul_add(PAD, MARGIN_HIGH)),
             ("role", &"img"),
             ("aria-label", &words),
         ];
@@ -269,7 +269,7 @@ impl Html {
             ("aria-label", &words),
         ];
         self.element("svg", attributes, |html| {
-            html.leaf("path", &[("d", &path)], "")
+            html.leaf("path", &[("d", &path)], "");
         });
     }
 
@@ -376,7 +376,7 @@ fn bar(run: &RunSnapshot, longest: f64) -> f64 {
         RunColour::Open => high / 2.0,
         RunColour::Ok | RunColour::Bad => {
             let took = run.took_ms.unwrap_or_default();
-            4.0 + (high - 4.0) * (took / longest).max(0.0).sqrt()
+            (high - 4.0).mul_add((took / longest).max(0.0).sqrt(), 4.0)
         }
     }
 }

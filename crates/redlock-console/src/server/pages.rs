@@ -110,8 +110,7 @@ pub(super) async fn snapshot(
         return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
     }
     let json = serde_json::to_string(&page.snapshot);
-    let json = json
-        .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response())?;
+    let json = json.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     let kind = [(header::CONTENT_TYPE, "application/json")];
     Ok((tag, kind, json).into_response())
 }

@@ -6,7 +6,7 @@ pub use crate::snapshot::{FindingSnapshot as Finding, Severity};
 
 /// Everything that was found.
 #[derive(Clone, Debug, Default)]
-pub struct Findings(Vec<Finding>);
+pub struct Findings(pub(super) Vec<Finding>);
 
 impl Findings {
     /// Adds what was found at a node, or in all of them together.

@@ -40,7 +40,7 @@ fn answer(naming: &mut Naming, at: usize) -> &mut InformantAnswer {
     naming.report.informants[at].answer.as_mut().unwrap()
 }
 
-fn found(naming: &Naming) -> Vec<(Severity, &'static str, String)> {
+fn found(naming: &Naming) -> Vec<(Severity, String, String)> {
     let mut findings = Findings::default();
     naming.check(&"orders@s1:26379".into(), &mut findings);
     let line = |finding: super::super::finding::Finding| {
@@ -55,7 +55,7 @@ fn one(naming: &Naming, level: Severity, check: &str, words: &[&str]) {
     let [(its, of, text)] = &*found else {
         panic!("{found:?}");
     };
-    assert_eq!((*its, *of), (level, check), "{text}");
+    assert_eq!((*its, &**of), (level, check), "{text}");
     for word in words {
         assert!(text.contains(word), "{word}: {text}");
     }
@@ -111,8 +111,8 @@ fn those_that_are_gone_are_to_be_forgotten() {
     let found = found(&naming);
     let text = |check: &str| {
         let mut found = found.iter();
-        let found = found.find(|(_, its, _)| *its == check);
-        found.map_or("", |(_, _, text)| text)
+        let found = found.find(|(_, its, _)| its == check);
+        found.map_or("", |(_, _, text)| &**text)
     };
     assert!(text("forgotten").contains("10.0.0.3:26379"), "{found:?}");
     assert!(
