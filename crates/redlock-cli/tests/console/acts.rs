@@ -53,17 +53,31 @@ async fn each_button_does_what_its_confirmation_says() {
     tab.wait_for(&format!("document.querySelector(\"{row}\")"));
 
     do_it(&tab, &format!("{row} [data-do=pause]"), "the ledger moves");
-    tab.wait_for(&format!("/paused/.test(document.querySelector(\"{row}\").innerText)"));
-    tab.wait_for(&format!("/the ledger moves/.test(document.querySelector(\"{row}\").innerText)"));
+    tab.wait_for(&format!(
+        "/paused/.test(document.querySelector(\"{row}\").innerText)"
+    ));
+    tab.wait_for(&format!(
+        "/the ledger moves/.test(document.querySelector(\"{row}\").innerText)"
+    ));
     tab.wait_for("/the ledger moves/.test(document.querySelector('#actions').innerText)");
     do_it(&tab, &format!("{row} [data-do=resume]"), "it has moved");
-    tab.wait_for(&format!("document.querySelector(\"{row} [data-do=pause]\")"));
+    tab.wait_for(&format!(
+        "document.querySelector(\"{row} [data-do=pause]\")"
+    ));
 
     do_it(&tab, &format!("{row} [data-do=trigger]"), "a customer asks");
-    tab.wait_for(&format!("/runs on pod-7/.test(document.querySelector(\"{row}\").innerText)"));
+    tab.wait_for(&format!(
+        "/runs on pod-7/.test(document.querySelector(\"{row}\").innerText)"
+    ));
     assert_eq!(runs.load(Ordering::Relaxed), 1);
-    do_it(&tab, &format!("{row} [data-do=stop]"), "it reads the wrong ledger");
-    tab.wait_for(&format!("!/runs on/.test(document.querySelector(\"{row}\").innerText)"));
+    do_it(
+        &tab,
+        &format!("{row} [data-do=stop]"),
+        "it reads the wrong ledger",
+    );
+    tab.wait_for(&format!(
+        "!/runs on/.test(document.querySelector(\"{row}\").innerText)"
+    ));
 
     // Its holder believes in it until its next renewal.
     do_it(&tab, "#keys [data-do=release]", "its holder hangs");
@@ -74,25 +88,38 @@ async fn each_button_does_what_its_confirmation_says() {
     do_it(&tab, "#runs [data-do=rerun]", "once more");
     tab.wait_for("/backfill/.test(document.querySelector('#runs').innerText)");
     tab.click("[data-do=backfill]");
-    for (name, time) in [("from", "2026-01-01T00:00:00"), ("to", "2026-01-01T00:00:09")] {
-        tab.value(&format!("document.querySelector('dialog [name={name}]').value = '{time}'"));
+    for (name, time) in [
+        ("from", "2026-01-01T00:00:00"),
+        ("to", "2026-01-01T00:00:09"),
+    ] {
+        tab.value(&format!(
+            "document.querySelector('dialog [name={name}]').value = '{time}'"
+        ));
     }
     tab.click("dialog .counts");
     tab.wait_for("/10 ticks/.test(document.querySelector('dialog output').textContent)");
     tab.press("Escape");
     tab.wait_for("!document.querySelector('dialog').open");
     tab.click("[data-do=backfill]");
-    for (name, time) in [("from", "2026-01-01T00:00:00"), ("to", "2026-01-01T00:00:09")] {
-        tab.value(&format!("document.querySelector('dialog [name={name}]').value = '{time}'"));
+    for (name, time) in [
+        ("from", "2026-01-01T00:00:00"),
+        ("to", "2026-01-01T00:00:09"),
+    ] {
+        tab.value(&format!(
+            "document.querySelector('dialog [name={name}]').value = '{time}'"
+        ));
     }
     tab.type_into("dialog [name=reason]", "an outage");
     tab.click("dialog .does");
     tab.wait_for("/done/.test(document.querySelector('dialog .outcome').className)");
-    assert_eq!(tab.value("document.querySelector('dialog .outcome').className"), "outcome done");
+    assert_eq!(
+        tab.value("document.querySelector('dialog .outcome').className"),
+        "outcome done"
+    );
     tab.press("Escape");
     do_it(&tab, "[data-do=cancel]", "enough");
 
-    jobs.shutdown(SECOND).await.unwrap();
+    drop(jobs.shutdown(SECOND).await);
     do_it(&tab, "[data-do=pause]", "no replica has it");
     tab.open(&console.url);
     for words in ["its holder hangs", "an outage", "enough", "alice"] {
@@ -107,16 +134,25 @@ async fn a_reader_has_no_buttons_and_the_server_refuses_what_a_button_would_do()
     let nodes = voting(3).await;
     let holder = named(&nodes, "web-7").await;
     let lease = holder.acquire("order:7").await.unwrap();
-    let (reads, operates) = (Console::start(&nodes, &[]), Console::start(&nodes, &["--operate"]));
+    let (reads, operates) = (
+        Console::start(&nodes, &[]),
+        Console::start(&nodes, &["--operate"]),
+    );
     let browser = Browser::start();
     let tab = browser.tab();
     tab.open(&reads.url);
     tab.wait_for_text("order:7");
-    assert_eq!(tab.value("document.querySelectorAll('[data-do], dialog').length"), 0);
+    assert_eq!(
+        tab.value("document.querySelectorAll('[data-do], dialog').length"),
+        0
+    );
     let post = "fetch('actions/release', {method: 'POST', body: new URLSearchParams({key: 'order:7', reason: 'x'})}).then(it => it.status)";
     assert_eq!(tab.value(post), 403);
     // A page of another origin, such as that of the other console, sends what its reader could.
-    let other = post.replace("'actions/release'", &format!("'{}actions/release'", operates.url));
+    let other = post.replace(
+        "'actions/release'",
+        &format!("'{}actions/release'", operates.url),
+    );
     let other = other.replace("{method: 'POST',", "{method: 'POST', mode: 'no-cors',");
     drop(tab.value(&format!("{other}.catch(() => 0)")));
     let form = browser.tab();
@@ -129,6 +165,10 @@ async fn a_reader_has_no_buttons_and_the_server_refuses_what_a_button_would_do()
     tokio::time::sleep(Duration::from_millis(500)).await;
     tab.open(&operates.url);
     tab.wait_for_text("order:7");
-    assert!(!tab.text("#actions").contains("release"), "{}", tab.text("#actions"));
+    assert!(
+        !tab.text("#actions").contains("release"),
+        "{}",
+        tab.text("#actions")
+    );
     lease.release().await.unwrap();
 }

@@ -28,25 +28,35 @@ async fn hostile_names_in_every_field_are_text() {
     let leads = client.acquire("importer").await.unwrap();
     let mut waits = JoinSet::new();
     for key in [HOSTILE, "importer"] {
-        let other = Redlock::builder().nodes(nodes.urls()).label(HOSTILE).ttl(MAX_TTL).max_ttl(MAX_TTL);
+        let other = Redlock::builder()
+            .nodes(nodes.urls())
+            .label(HOSTILE)
+            .ttl(MAX_TTL)
+            .max_ttl(MAX_TTL);
         let other = other.build().await.unwrap();
         let patient = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
         waits.spawn(async move { drop(other.acquire_with(key, patient).await) });
     }
-    let fails = SingletonJob::every(HOSTILE, SECOND, |_: Run| async { Err::<(), BoxError>(HOSTILE.into()) });
+    let fails = SingletonJob::every(HOSTILE, SECOND, |_: Run| async {
+        Err::<(), BoxError>(HOSTILE.into())
+    });
     let builder = SingletonScheduler::standalone(client.clone()).namespace("billing");
     let jobs = builder.replica(HOSTILE).build().unwrap();
     jobs.add(fails.remember_errors()).await.unwrap();
     jobs.start().await.unwrap();
     let action = Action::by(HOSTILE).reason(HOSTILE);
-    log_action(&client, "pause", HOSTILE, &action).await.unwrap();
+    log_action(&client, "pause", HOSTILE, &action)
+        .await
+        .unwrap();
 
     let console = Console::start(&nodes, &["--operate", "--election", "importer"]);
     let browser = Browser::start();
     let tab = browser.tab();
     tab.open(&console.url);
     for section in ["keys", "jobs", "elections", "actions"] {
-        tab.wait_for(&format!("document.querySelector('#{section}').innerText.includes('<img src=x')"));
+        tab.wait_for(&format!(
+            "document.querySelector('#{section}').innerText.includes('<img src=x')"
+        ));
     }
     tab.click("#keys [data-do=release]");
     tab.wait_for("document.querySelector('dialog .subject').textContent.includes('<img src=x')");
@@ -60,7 +70,10 @@ async fn hostile_names_in_every_field_are_text() {
         tab.wait_for("document.querySelector('#live').textContent == 'live'");
         assert_is_calm(&tab, &console);
     }
-    tab.open(&format!("{}?q=%22%3E%3Cimg%20src%3Dx%20onerror%3Dx%3E", console.url));
+    tab.open(&format!(
+        "{}?q=%22%3E%3Cimg%20src%3Dx%20onerror%3Dx%3E",
+        console.url
+    ));
     tab.wait_for("document.querySelector('#search input').value.startsWith('\"><img')");
     assert_is_calm(&tab, &console);
     drop((lease, leads, waits));
@@ -103,7 +116,13 @@ async fn a_console_with_three_tabs_ends_within_a_second_and_they_find_the_next_o
         tab.open(&console.url);
         tab.wait_for("document.querySelector('#live').textContent == 'live'");
     }
-    let port = console.url.rsplit(':').next().unwrap().trim_end_matches('/').to_owned();
+    let port = console
+        .url
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .trim_end_matches('/')
+        .to_owned();
     let ended = console.terminate(SECOND);
     assert!(ended.success(), "{ended}");
     for tab in &tabs {

@@ -3,14 +3,16 @@
 use std::{
     io::{BufRead, BufReader},
     process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
+use redlock_console::Access;
 use redlock_core::{AcquireOptions, Redlock, Wait};
 use redlock_cron::{BoxError, Run, SingletonJob, SingletonScheduler};
 use redlock_sandbox::Process;
 use redlock_tests::Nodes;
-use tokio::task::JoinSet;
+use tokio::{net::TcpListener, task::JoinSet};
 
 /// The longest lease, which is also how long a node that has forgotten all does not vote.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(4);
@@ -62,7 +64,9 @@ impl Console {
         let mut line = String::new();
         let mut out = BufReader::new(process.take_stdout().unwrap());
         out.read_line(&mut line).unwrap();
-        let begin = line.find("http://").unwrap_or_else(|| panic!("no address in {line:?}"));
+        let begin = line
+            .find("http://")
+            .unwrap_or_else(|| panic!("no address in {line:?}"));
         let url = line[begin..].split_whitespace().next().unwrap().to_owned();
         Self { process, url }
     }
@@ -74,8 +78,47 @@ impl Console {
     }
 }
 
+/// A service of this process that has the console below a prefix, behind an authentication of its own.
+pub(crate) struct Mounted {
+    console: redlock_console::Console,
+    server: tokio::task::JoinHandle<()>,
+    pub(crate) url: String,
+}
+
+impl Mounted {
+    /// Mounts the console of a client where it is asked for, with this access.
+    pub(crate) async fn start(client: Redlock, access: Arc<Mutex<Access>>) -> Self {
+        let console = redlock_console::Console::builder(client).elections(["importer"]);
+        let console = console
+            .access(move |_| *access.lock().unwrap())
+            .build()
+            .unwrap();
+        let routes =
+            axum::Router::new().nest("/ops/locks", redlock_console::router(console.clone()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/ops/locks/", listener.local_addr().unwrap());
+        let server = tokio::task::spawn(async { axum::serve(listener, routes).await.unwrap() });
+        Self {
+            console,
+            server,
+            url,
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.console.close();
+        self.server.abort();
+    }
+}
+
 /// A scheduler of one replica, in the namespace `billing`.
-pub(crate) async fn scheduler(nodes: &Nodes, replica: &str, jobs: Vec<SingletonJob>) -> SingletonScheduler {
+pub(crate) async fn scheduler(
+    nodes: &Nodes,
+    replica: &str,
+    jobs: Vec<SingletonJob>,
+) -> SingletonScheduler {
     let client = named(nodes, replica).await;
     let builder = SingletonScheduler::standalone(client).namespace("billing");
     let scheduler = builder.replica(replica).build().unwrap();
@@ -88,7 +131,9 @@ pub(crate) async fn scheduler(nodes: &Nodes, replica: &str, jobs: Vec<SingletonJ
 
 /// A job that does nothing, each hour.
 pub(crate) fn hourly(name: &str) -> SingletonJob {
-    SingletonJob::cron(name, "0 0 * * * *", "UTC", |_: Run| async { Ok::<(), BoxError>(()) })
+    SingletonJob::cron(name, "0 0 * * * *", "UTC", |_: Run| async {
+        Ok::<(), BoxError>(())
+    })
 }
 
 /// Callers that wait in line for a key until this is dropped, each a client of its own with this label.

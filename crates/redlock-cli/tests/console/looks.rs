@@ -28,13 +28,22 @@ async fn a_page_follows_a_line_that_grows_a_node_that_dies_and_a_job_that_fails(
     tab.wait_for("document.querySelector('#keys details b').textContent == '2'");
     tab.click("#keys summary");
     let line = "[...document.querySelectorAll('#keys ol li')].map(it => it.innerText)";
-    tab.wait_for(&format!("{line}[0].startsWith('order@web-8') && {line}[1].startsWith('order@web-9')"));
+    tab.wait_for(&format!(
+        "{line}[0].startsWith('order@web-8') && {line}[1].startsWith('order@web-9')"
+    ));
     // What a reader has opened stays open while the rest changes.
     let seconds = "document.querySelector('#keys ol time').textContent";
     let before = tab.value(seconds);
-    tab.wait_for(&format!("{seconds} != {before} && document.querySelector('#keys details').open"));
+    tab.wait_for(&format!(
+        "{seconds} != {before} && document.querySelector('#keys details').open"
+    ));
 
-    let jobs = scheduler(&nodes, "pod-7", vec![fails.remember_errors(), hourly("close-day")]).await;
+    let jobs = scheduler(
+        &nodes,
+        "pod-7",
+        vec![fails.remember_errors(), hourly("close-day")],
+    )
+    .await;
     tab.wait_for_text("billing/reconcile");
     tab.wait_for("/[1-9] of .* failed/.test(document.querySelector('#jobs').innerText)");
     tab.wait_for("/min/.test(document.querySelector('#jobs time.left').textContent + document.querySelectorAll('#jobs time.left')[1]?.textContent)");
@@ -51,7 +60,7 @@ async fn a_page_follows_a_line_that_grows_a_node_that_dies_and_a_job_that_fails(
     tab.wait_for("/^#run-\\d{13}-1$/.test(location.hash) && document.querySelector('tr:target')");
 
     drop(callers);
-    jobs.shutdown(SECOND).await.unwrap();
+    drop(jobs.shutdown(SECOND).await);
     drop(lease);
 }
 
@@ -68,7 +77,10 @@ async fn a_key_has_a_page_with_its_life() {
     tab.wait_for("document.querySelectorAll('#answers tbody tr').length == 3");
     tab.wait_for("document.querySelector('#key').innerText.includes('one')");
     lease.release().await.unwrap();
-    let lease = other.acquire_with("a key/1", AcquireOptions::new()).await.unwrap();
+    let lease = other
+        .acquire_with("a key/1", AcquireOptions::new())
+        .await
+        .unwrap();
     tab.wait_for("document.querySelector('#key').innerText.includes('other')");
     tab.wait_for("document.querySelectorAll('#timeline li').length >= 2");
     tab.wait_for("document.querySelectorAll('#timeline circle').length >= 2");
@@ -81,13 +93,17 @@ async fn a_key_has_a_page_with_its_life() {
 async fn a_search_is_an_address_that_can_be_sent() {
     let nodes = voting(3).await;
     let client = named(&nodes, "web-7").await;
-    let leases = [client.acquire("order:7").await.unwrap(), client.acquire("stock:1").await.unwrap()];
-    let slot = client.slots("importer", 3).acquire().await.unwrap();
+    let leases = [
+        client.acquire("order:7").await.unwrap(),
+        client.acquire("stock:1").await.unwrap(),
+    ];
+    let slot = client.slots("importer", 3).unwrap().acquire().await.unwrap();
     let console = Console::start(&nodes, &[]);
     let browser = Browser::start();
     let tab = browser.tab();
     tab.open(&console.url);
-    let rows = "[...document.querySelectorAll('#keys tbody th')].map(it => it.innerText).sort().join()";
+    let rows =
+        "[...document.querySelectorAll('#keys tbody th')].map(it => it.innerText).sort().join()";
     tab.wait_for(&format!("{rows}.includes('order:7,stock:1')"));
     tab.press("/");
     tab.wait_for("document.activeElement.name == 'q'");
@@ -95,12 +111,14 @@ async fn a_search_is_an_address_that_can_be_sent() {
     tab.wait_for(&format!("{rows} == 'stock:1'"));
     let address = tab.value("location.href");
     let address = address.as_str().unwrap();
-    assert!(address.ends_with("/?q=stock"), "{address}");
+    assert!(address.ends_with("/overview?q=stock"), "{address}");
     let sent = browser.tab();
     sent.open(address);
     sent.wait_for(&format!("{rows} == 'stock:1'"));
     sent.open(&format!("{}?kind=slot", console.url));
-    sent.wait_for(&format!("{rows}.startsWith('importer#') && !{rows}.includes(',')"));
+    sent.wait_for(&format!(
+        "{rows}.startsWith('importer#') && !{rows}.includes(',')"
+    ));
     assert_eq!(sent.value("document.querySelector('select').value"), "slot");
     drop((leases, slot));
 }
@@ -123,7 +141,11 @@ async fn a_tab_that_is_not_seen_has_no_stream_and_shows_the_present_when_it_is_s
     let lease = client.acquire("order:7").await.unwrap();
     tabs[6].wait_for_text("order:7");
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    assert_eq!(first.streamed().len(), streamed, "a hidden tab has a stream");
+    assert_eq!(
+        first.streamed().len(),
+        streamed,
+        "a hidden tab has a stream"
+    );
     first.show();
     first.wait_for_text("order:7");
     drop(lease);
@@ -169,5 +191,5 @@ async fn without_a_script_the_page_has_all_tables() {
     }
     assert!(tab.requests().len() > asked, "{:?}", tab.requests());
     drop((callers, lease));
-    jobs.shutdown(SECOND).await.unwrap();
+    drop(jobs.shutdown(SECOND).await);
 }

@@ -17,11 +17,19 @@ const TTL: Duration = Duration::from_secs(300);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_ten_thousand_keys_and_a_thousand_jobs_is_small_and_soon_there() {
     let nodes = Nodes::start(3);
-    let builder = Redlock::builder().nodes(nodes.urls()).label("web-7").ttl(TTL).max_ttl(TTL);
+    let builder = Redlock::builder()
+        .nodes(nodes.urls())
+        .label("web-7")
+        .ttl(TTL)
+        .max_ttl(TTL);
     let client = builder.build().await.unwrap();
     client.dangerous_bless().await;
     let keys = stream::iter(0..KEYS).map(|key| client.acquire(format!("order:{key}")));
-    let leases: Vec<_> = keys.buffer_unordered(256).map(Result::unwrap).collect().await;
+    let leases: Vec<_> = keys
+        .buffer_unordered(256)
+        .map(Result::unwrap)
+        .collect()
+        .await;
     let jobs = redlock_cron::SingletonScheduler::standalone(client.clone()).namespace("billing");
     let jobs = jobs.replica("pod-7").build().unwrap();
     for job in 0..JOBS {
@@ -39,10 +47,16 @@ async fn a_page_of_ten_thousand_keys_and_a_thousand_jobs_is_small_and_soon_there
     let rows = "document.querySelectorAll('#keys tbody tr').length";
     tab.wait_for(&format!("{rows} > 100"));
     let page = tab.value("performance.getEntriesByType('navigation')[0].decodedBodySize");
-    assert!(page.as_u64().unwrap() <= 150_000, "the page has {page} bytes");
+    assert!(
+        page.as_u64().unwrap() <= 150_000,
+        "the page has {page} bytes"
+    );
     let painted = tab.value("performance.getEntriesByName('first-contentful-paint')[0]?.startTime");
     println!("{page} bytes, painted after {painted} ms");
-    assert!(painted.as_f64().unwrap() < 2_000.0, "painted after {painted} ms");
+    assert!(
+        painted.as_f64().unwrap() < 2_000.0,
+        "painted after {painted} ms"
+    );
     // All rows are found by a search.
     tab.type_into("#search input", "order:9999");
     tab.wait_for(&format!("{rows} == 1"));

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use redlock_cron::{BoxError, Run, SingletonJob, pause_with, Action};
+use redlock_cron::{Action, BoxError, Run, SingletonJob, pause_with};
 use redlock_tests::{Browser, Look};
 
 use crate::kit::{Console, SECOND, hourly, named, scheduler, voting, waiting};
@@ -18,25 +18,37 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     let report = web.acquire("report:2026-11").await.unwrap();
     let leads = named(&nodes, "pod-3").await;
     let leads = leads.acquire("importer").await.unwrap();
-    let callers = waiting(&nodes, "order:7", &["order@web-8", "order@web-9", "order@web-3"]).await;
+    let callers = waiting(
+        &nodes,
+        "order:7",
+        &["order@web-8", "order@web-9", "order@web-3"],
+    )
+    .await;
     let candidates = waiting(&nodes, "importer", &["pod-4", "pod-5"]).await;
-    let mut count = 0;
-    let settles = SingletonJob::every("settle", SECOND, move |_: Run| {
-        count += 1;
-        let number = count;
-        async move {
-            tokio::time::sleep(SECOND / 20 * (number % 7)).await;
-            match number % 5 {
-                0 => Err::<(), BoxError>("the ledger does not answer".into()),
-                _ => Ok(()),
-            }
+    let settles = SingletonJob::every("settle", SECOND, |run: Run| async move {
+        let number = run.tick().timestamp();
+        tokio::time::sleep(SECOND / 20 * u32::try_from(number % 7).unwrap()).await;
+        match number % 5 {
+            0 => Err::<(), BoxError>("the ledger does not answer".into()),
+            _ => Ok(()),
         }
     });
-    let all = vec![settles.remember_errors(), hourly("reconcile"), hourly("close-day"), hourly("send-invoices")];
+    let all = vec![
+        settles.remember_errors(),
+        hourly("reconcile"),
+        hourly("close-day"),
+        hourly("send-invoices"),
+    ];
     let jobs = scheduler(&nodes, "pod-7", all).await;
     let action = Action::by("alice").reason("the ledger moves to another server");
-    pause_with(&web, "billing", "close-day", &action).await.unwrap();
-    let console = Console::start(&nodes, &["--operate", "--election", "importer"]);
+    pause_with(&web, "billing", "close-day", &action)
+        .await
+        .unwrap();
+    let console = crate::kit::Mounted::start(
+        named(&nodes, "look").await,
+        std::sync::Arc::new(std::sync::Mutex::new(redlock_console::Access::Operate)),
+    )
+    .await;
     let browser = Browser::start();
     let tab = browser.tab();
     tab.open(&console.url);
@@ -54,15 +66,22 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
         ("narrow-light", 360, 1_600, false),
         ("narrow-dark", 360, 1_600, true),
     ] {
-        tab.look(Look { width, height, dark });
+        tab.look(Look {
+            width,
+            height,
+            dark,
+        });
         let wider = tab.value("document.documentElement.scrollWidth - innerWidth");
         assert_eq!(wider, 0, "{name}: the page is wider than the screen");
         let file = folder.join(format!("console-{name}.png"));
         tab.picture(&file);
         let size = fs::metadata(&file).unwrap().len();
-        assert!((10_000..=150_000).contains(&size), "{name} has {size} bytes");
+        assert!(
+            (10_000..=150_000).contains(&size),
+            "{name} has {size} bytes"
+        );
     }
     assert_eq!(tab.complaints(), [""; 0]);
     drop((callers, candidates, lease, report, leads));
-    jobs.shutdown(SECOND).await.unwrap();
+    drop(jobs.shutdown(SECOND).await);
 }

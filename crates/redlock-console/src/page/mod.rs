@@ -121,7 +121,7 @@ pub(crate) fn render_outcome(outcome: &Outcome, view: &View) -> String {
                 html.leaf("p", &[], &outcome.message);
             },
         );
-        html.leaf("a", &[("href", &"../")], "Back to the page");
+        html.leaf("a", &[("href", &"../overview")], "Back to the page");
     })
 }
 
@@ -188,7 +188,7 @@ impl Frame<'_> {
             "To the content",
         );
         html.element("header", &[], |html| {
-            let home = format!("{}./", self.root);
+            let home = format!("{}overview", self.root);
             html.leaf("a", &[("class", &"brand"), ("href", &home)], "redlock");
             if let Some(namespace) = self.namespace {
                 html.element("span", &[("class", &"namespace")], |html| {

@@ -20,11 +20,11 @@ use crate::{Access, Console};
 /// Returns the routes of a console, to be mounted where one likes, as with `.nest("/ops/locks", …)`.
 ///
 /// All links are relative, so the page works under any prefix, also behind a proxy that takes the prefix away.
-/// The page itself is at the prefix with a slash at its end, to which a request without the slash is sent on.
+/// The prefix itself, with a slash at its end or without, leads to the page.
 ///
 /// | route | answers |
 /// |---|---|
-/// | `GET ./` | the page, complete without a script |
+/// | `GET ./overview` | the page, complete without a script; `GET ./` leads to it |
 /// | `GET ./key?name=`, `GET ./job?name=` | the page of one key, of one job |
 /// | `GET ./snapshot` | the [`Snapshot`](crate::Snapshot) as JSON, with an `ETag` that stays the same while only times pass |
 /// | `GET ./events` | a stream of the sections that have changed, at most one event a second |
@@ -37,7 +37,8 @@ use crate::{Access, Console};
 pub fn router(console: Console) -> Router {
     let csrf = console.0.csrf.clone();
     Router::new()
-        .route("/", get(pages::all))
+        .route("/", get(pages::begin))
+        .route("/overview", get(pages::overview))
         .route("/key", get(pages::key))
         .route("/job", get(pages::job))
         .route("/snapshot", get(pages::snapshot))

@@ -39,25 +39,32 @@ impl Search {
     }
 }
 
+/// Leads from where the console is mounted to the page with everything.
+///
+/// That page has an address of its own, because a router that is nested at `/ops/locks` is not asked for `/ops/locks/`, and
+/// relative links lead elsewhere without the slash.
+pub(super) async fn begin(OriginalUri(uri): OriginalUri) -> Redirect {
+    let folder = uri.path().rsplit('/').next().unwrap_or_default();
+    let folder = if folder.is_empty() {
+        String::new()
+    } else {
+        format!("{folder}/")
+    };
+    let query = uri
+        .query()
+        .map_or_else(String::new, |query| format!("?{query}"));
+    Redirect::temporary(&format!("{folder}overview{query}"))
+}
+
 /// The page with everything.
-pub(super) async fn all(
+pub(super) async fn overview(
     State(console): State<Console>,
-    OriginalUri(uri): OriginalUri,
     Extension(access): Extension<Access>,
     Query(search): Query<Search>,
-) -> Result<Response, Refused> {
-    // Relative links lead elsewhere without the slash.
-    if let Some((_, last)) = uri.path().rsplit_once('/')
-        && !last.is_empty()
-    {
-        let query = uri
-            .query()
-            .map_or_else(String::new, |query| format!("?{query}"));
-        return Ok(Redirect::permanent(&format!("{last}/{query}")).into_response());
-    }
+) -> Result<Html<String>, Refused> {
     let filter = search.filter(access)?;
     let page = console.0.hub.look().await.page(&filter);
-    Ok(Html(page::render(&page.snapshot, &page.view)).into_response())
+    Ok(Html(page::render(&page.snapshot, &page.view)))
 }
 
 /// The page of one key.
