@@ -32,13 +32,13 @@ pub(crate) struct Gate {
 /// The token, of which only a hash is kept.
 struct Token {
     hash: [u8; 32],
-    /// The value of the cookie: whoever reads it does not know the token.
+    /// The value of the cookie, from which the token cannot be computed.
     cookie: String,
 }
 
 /// A gate with what it answers with.
 #[derive(Clone)]
-struct Guarded {
+struct GuardedPage {
     gate: Arc<Gate>,
     base: Arc<str>,
 }
@@ -59,7 +59,7 @@ impl Gate {
     pub(crate) fn around(self, base: &str, routes: Router) -> Router {
         let gate = Arc::new(self);
         let base = base.into();
-        routes.layer(from_fn_with_state(Guarded { gate, base }, pass))
+        routes.layer(from_fn_with_state(GuardedPage { gate, base }, pass))
     }
 
     /// Returns whether the name of the host in a request is one of this machine, or of an origin that was given.
@@ -161,8 +161,8 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Passes a request on, or says what it lacks.
-async fn pass(State(guarded): State<Guarded>, request: Request, next: Next) -> Response {
-    let Guarded { gate, base } = &guarded;
+async fn pass(State(guarded): State<GuardedPage>, request: Request, next: Next) -> Response {
+    let GuardedPage { gate, base } = &guarded;
     let Some(token) = &gate.token else {
         let host = request
             .headers()
