@@ -102,15 +102,32 @@ pub(crate) fn exit_without_majority(silent: &[(Arc<str>, String)], verb: &str) -
 
 /// Says that no key is held, and whether the nodes know the namespace at all; `None` if none of them answers.
 async fn nothing(places: &[ProbedNode], settings: &NodeSettings) -> Option<String> {
+    let names = known_namespaces(places).await?;
+    let namespace = settings.namespace();
+    let held = || format!("no such key is held in the namespace {namespace}");
+    Some(unknown(&names, settings).unwrap_or_else(held))
+}
+
+/// Says that the nodes do not know the namespace; `None` if one does, or if none of them answers.
+pub(crate) async fn unknown_namespace(
+    places: &[ProbedNode],
+    settings: &NodeSettings,
+) -> Option<String> {
+    unknown(&known_namespaces(places).await?, settings)
+}
+
+/// Returns the namespaces that the nodes know; `None` if none of them answers.
+async fn known_namespaces(places: &[ProbedNode]) -> Option<BTreeSet<String>> {
     let marks = places.iter().map(|place| namespaces::on_node(place, "ls"));
     let marks: Vec<_> = join_all(marks).await.into_iter().flatten().collect();
-    if marks.is_empty() {
-        return None;
-    }
-    let names: BTreeSet<String> = marks.into_iter().flat_map(BTreeMap::into_keys).collect();
+    let names = || marks.iter().flat_map(BTreeMap::keys).cloned().collect();
+    (!marks.is_empty()).then(names)
+}
+
+fn unknown(names: &BTreeSet<String>, settings: &NodeSettings) -> Option<String> {
     let (namespace, mark) = (settings.namespace(), settings.mark());
     if names.iter().any(|name| namespaces::mark_of(name) == mark) {
-        return Some(format!("no such key is held in the namespace {namespace}"));
+        return None;
     }
     let names: Vec<_> = names.iter().map(|name| printable(name)).collect();
     let known = match names.is_empty() {

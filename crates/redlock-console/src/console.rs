@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use http::request::Parts;
 use redlock_core::Redlock;
@@ -213,6 +213,3 @@ const MOST_RUNS: usize = 20;
 const MOST_CALLERS: usize = 20;
 /// How many elections are looked at.
 const MOST_ELECTIONS: usize = 20;
-
-/// The least time between two looks.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);

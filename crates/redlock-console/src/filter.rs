@@ -179,7 +179,7 @@ fn fitting(snapshot: &mut Snapshot, view: &View) -> Vec<Section> {
 /// Returns a number for each section that stays the same while only times pass.
 fn states(snapshot: &Snapshot) -> [(&'static str, u64); 7] {
     let Snapshot { at_ms, .. } = *snapshot;
-    // What only moves a little is shown anew every ten seconds.
+    // What only moves a little is shown again every ten seconds.
     let moving = at_ms / 10_000;
     let verdict = &snapshot.verdict;
     let nodes: Vec<_> = snapshot.nodes.iter().map(still_node).collect();

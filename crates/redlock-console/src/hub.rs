@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex as Shortly, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use redlock_core::{InvalidKey, Redlock};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    console::LOOK_EVERY,
     filter::{Filter, Page},
     look::{
         jobs::{InvalidJobName, JobName, remembered},
@@ -160,3 +160,5 @@ fn shortly<T>(mutex: &Shortly<T>) -> MutexGuard<'_, T> {
 
 /// The most pages of a look, and of keys and jobs of a second, that are kept for further viewers.
 const MOST_PAGES: usize = 16;
+/// The least time between two looks.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -68,7 +68,7 @@ pub struct HeldKey {
 impl HeldKey {
     /// Returns what nodes say of a key together; `None` if none has it.
     ///
-    /// `has_majority` says whether so many nodes have answered that the line is known.
+    /// `has_majority` says whether enough nodes have answered to know the line.
     pub fn of(key: String, said: &[KeyLook], majority: usize, has_majority: bool) -> Option<Self> {
         let owned = said.iter().filter_map(|said| match &said.state {
             KeyState::Held(owner, left) => Some((owner, *left)),
@@ -216,7 +216,7 @@ impl KeySnapshot {
 }
 
 impl HeldKey {
-    /// Returns why it is held, and when it ends if nobody does anything.
+    /// Returns why it is held, and when it ends without a renewal or a release.
     fn why(&self, job: Option<(&str, &str)>, nodes: usize) -> String {
         let holder = match job {
             Some((namespace, name)) => format!(

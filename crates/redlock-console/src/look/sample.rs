@@ -130,7 +130,7 @@ impl Sampler {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the look up; the next one begins anew.
+    /// Dropping the future gives the look up; the next one starts over.
     pub async fn look(&mut self) -> Snapshot {
         self.connect().await;
         let reports = match self.slow_seen {

@@ -208,7 +208,7 @@ fn window(jobs: &[JobSnapshot], now: f64) -> f64 {
     left.sort_by(f64::total_cmp);
     let most = left
         .get(left.len() * 4 / 5)
-        .or(left.last())
+        .or_else(|| left.last())
         .copied()
         .unwrap_or_default();
     let reaches = |minutes: &f64| minutes * 60_000.0 >= most;

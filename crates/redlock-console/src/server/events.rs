@@ -22,8 +22,8 @@ use tokio::{
 use super::pages::{Refused, Search};
 use crate::{
     Access, Console,
-    console::LOOK_EVERY,
     filter::{Filter, Page},
+    hub::LOOK_EVERY,
 };
 
 /// Streams the sections of the page: all of them at first, and then those that have changed.

@@ -1,4 +1,4 @@
-//! One key as each node has it, and its life from the moment on at which somebody looks at it.
+//! One key as each node has it, and its life from the moment on at which its page was opened.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct KeyDetail {
     pub key: Option<KeySnapshot>,
     /// What each node says, in the order of the configuration.
     pub nodes: Vec<KeyAnswer>,
-    /// What was seen of its life since somebody looked at it, the newest first: 100 events at the most.
+    /// What was seen of its life since its page was opened, the newest first: 100 events at the most.
     pub timeline: Vec<KeyEvent>,
 }
 

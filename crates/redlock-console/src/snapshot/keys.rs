@@ -26,7 +26,7 @@ pub struct KeySnapshot {
     pub exclusive_awaited: bool,
     /// How often it was found with another holder than at the look before.
     pub changed_hands: u64,
-    /// Why it is held, and when it ends if nobody does anything, in a sentence or two.
+    /// Why it is held, and when it ends without a renewal or a release, in a sentence or two.
     pub why: String,
 }
 
@@ -86,7 +86,7 @@ pub struct ElectionSnapshot {
     pub remaining_ms: Option<f64>,
     /// The candidates in line; `None` if too few nodes have answered.
     pub candidates: Option<LineSnapshot>,
-    /// The terms of the last day that somebody saw, the newest first: 50 at the most.
+    /// The terms of the last day that a look saw, the newest first: 50 at the most.
     pub terms: Vec<TermSnapshot>,
 }
 

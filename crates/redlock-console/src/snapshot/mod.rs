@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub nodes: Vec<NodeSnapshot>,
     /// The number of nodes that voted, at each moment of the last hour at which it changed, the oldest first.
     ///
-    /// It covers the time in which somebody looked, and is empty in the output of a single look.
+    /// It covers the time in which a viewer looked, and is empty in the output of a single look.
     pub margin: Vec<MarginStep>,
     /// The keys that are held, the most contended first: the longest line, then the longest wait, then the longest hold.
     ///

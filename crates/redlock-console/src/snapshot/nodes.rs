@@ -54,7 +54,7 @@ pub struct NodeSnapshot {
     pub ready_in_ms: Option<f64>,
     /// How long it took to answer at this look; `None` if it did not.
     pub round_trip_ms: Option<f64>,
-    /// How long it took to answer in the last hour, as far as somebody looked.
+    /// How long it took to answer in the last hour, as far as a viewer looked.
     pub round_trips: RoundTrips,
     /// By how much its clock is ahead of the one in the middle of the nodes'; `None` if it did not tell.
     pub clock_ahead_ms: Option<f64>,
@@ -80,7 +80,7 @@ pub struct RoundTrips {
     pub p50_ms: Option<f64>,
     /// The time within which nearly all of the last sixty answers came; `None` if there was none.
     pub p99_ms: Option<f64>,
-    /// The longest of each minute in which somebody looked, the oldest first; `None` for a minute without an answer.
+    /// The longest of each minute in which a viewer looked, the oldest first; `None` for a minute without an answer.
     pub by_minute_ms: Vec<Option<f64>>,
 }
 
@@ -90,7 +90,7 @@ pub struct RoundTrips {
 pub struct MarginStep {
     /// The moment of the look that found it.
     pub at_ms: u64,
-    /// The number of nodes that voted; `None` from the end of a look until the begin of the next, when nobody looked.
+    /// The number of nodes that voted; `None` from the end of a look until the begin of the next, a time without viewers.
     pub votes: Option<usize>,
 }
 

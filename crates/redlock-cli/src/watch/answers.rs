@@ -1,6 +1,6 @@
-//! The answers of `watch` over HTTP, and limits: no client keeps `watch` from its nodes, or another client from an answer.
+//! The answers of `watch` over HTTP.
 
-use std::{collections::VecDeque, convert::Infallible, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Router,
@@ -9,24 +9,14 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use redlock_core::NodeReport;
-use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch::Receiver,
-    task::{AbortHandle, JoinSet},
-    time::{sleep, timeout},
-};
+use tokio::{net::TcpListener, sync::watch::Receiver, time::sleep};
 
 use crate::{
     connection::NodeSettings,
+    http,
     nodes::{have_quorum, standing, votes},
     ready::find,
 };
@@ -55,6 +45,7 @@ pub(super) async fn serve(
     reports: Receiver<Vec<NodeReport>>,
     settings: NodeSettings,
     metrics: PrometheusHandle,
+    console: Router,
 ) -> Infallible {
     let upkeep = metrics.clone();
     let state = HttpState {
@@ -66,9 +57,10 @@ pub(super) async fn serve(
         .route("/", get(all))
         .route("/metrics", get(metrics_text))
         .route("/ready/{node}", get(ready))
-        .with_state(state);
+        .with_state(state)
+        .nest("/console", console);
     tokio::select! {
-        never = accept(listener, routes) => never,
+        never = http::serve(listener, routes) => never,
         never = keep_small(&upkeep) => never,
     }
 }
@@ -115,75 +107,6 @@ async fn keep_small(metrics: &PrometheusHandle) -> Infallible {
     }
 }
 
-async fn accept(listener: &TcpListener, routes: Router) -> Infallible {
-    let mut open = Connections::default();
-    let most = most();
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                open.make_room(most).await;
-                open.add(stream, routes.clone());
-            }
-            // The client has gone, or this process has no file descriptor left.
-            Err(_) => {
-                open.make_room(most / 2).await;
-                sleep(PAUSE).await;
-            }
-        }
-    }
-}
-
-/// The open connections, all of which end with this value.
-#[derive(Default)]
-struct Connections {
-    tasks: JoinSet<()>,
-    /// The oldest one first.
-    handles: VecDeque<AbortHandle>,
-}
-
-impl Connections {
-    /// Closes the oldest connections until there are fewer than `most`: an answer takes a moment, so the oldest one is idle.
-    async fn make_room(&mut self, most: usize) {
-        while self.tasks.try_join_next().is_some() {}
-        self.handles.retain(|handle| !handle.is_finished());
-        while self.tasks.len() >= most.max(1) {
-            if let Some(oldest) = self.handles.pop_front() {
-                oldest.abort();
-            }
-            // Its file descriptor is closed then.
-            drop(self.tasks.join_next().await);
-        }
-    }
-
-    fn add(&mut self, stream: TcpStream, routes: Router) {
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER)
-            .keep_alive(false)
-            .max_buf_size(LONGEST_HEADER)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
-        // A client may have gone, or sent what is no request.
-        let answered = async { drop(timeout(LONGEST, connection).await) };
-        self.handles.push_back(self.tasks.spawn(answered));
-    }
-}
-
-/// Returns how many connections may be open: the other file descriptors are for the nodes.
-fn most() -> usize {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(limit / 4).unwrap_or(MOST).clamp(1, MOST)
-}
-
-/// More probes at a time are not needed, however many machines ask.
-const MOST: usize = 64;
-/// How long a client may take to send the head of its request.
-const HEADER: Duration = Duration::from_secs(5);
-/// The longest head of a request, in bytes.
-const LONGEST_HEADER: usize = 16 * 1_024;
-/// How long a connection may take with its answer.
-const LONGEST: Duration = Duration::from_secs(10);
-/// How long no connection is accepted after an error.
-const PAUSE: Duration = Duration::from_millis(50);
 /// In seconds; the alerts ask for the one that ends at a second.
 const BUCKETS: [f64; 14] = [
     0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
