@@ -73,7 +73,8 @@ pub(crate) async fn run(args: ConsoleArgs, context: &CommandContext) -> CommandR
     let page = gate.around(base, page);
     let routes = match base {
         "" => page,
-        _ => Router::new().nest(base, page),
+        // As a service, it is asked for the prefix with a slash at its end, too.
+        _ => Router::new().nest_service(base, page),
     };
     let (listener, address) = http::listen(args.listen).await?;
     let url = format!("http://{address}{base}/");

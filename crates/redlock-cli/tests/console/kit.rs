@@ -96,7 +96,7 @@ impl Mounted {
         let routes =
             axum::Router::new().nest("/ops/locks", redlock_console::router(console.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/ops/locks/", listener.local_addr().unwrap());
+        let url = format!("http://{}/ops/locks", listener.local_addr().unwrap());
         let server = tokio::task::spawn(async { axum::serve(listener, routes).await.unwrap() });
         Self {
             console,

@@ -97,7 +97,12 @@ async fn a_search_is_an_address_that_can_be_sent() {
         client.acquire("order:7").await.unwrap(),
         client.acquire("stock:1").await.unwrap(),
     ];
-    let slot = client.slots("importer", 3).unwrap().acquire().await.unwrap();
+    let slot = client
+        .slots("importer", 3)
+        .unwrap()
+        .acquire()
+        .await
+        .unwrap();
     let console = Console::start(&nodes, &[]);
     let browser = Browser::start();
     let tab = browser.tab();
