@@ -44,27 +44,23 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     pause_with(&web, "billing", "close-day", &action)
         .await
         .unwrap();
-    let console = crate::kit::Mounted::start(
-        named(&nodes, "look").await,
-        std::sync::Arc::new(std::sync::Mutex::new(redlock_console::Access::Operate)),
-    )
-    .await;
+    nodes.kill(4..5);
+    let console = Console::start(&nodes, &["--operate", "--election", "importer"]);
     let browser = Browser::start();
     let tab = browser.tab();
     tab.open(&console.url);
     tab.wait_for_text("billing/settle");
-    tab.wait_for("document.querySelectorAll('#nodes .spark').length == 5");
-    nodes.kill(4..5);
+    tab.wait_for("document.querySelectorAll('#nodes .spark').length == 4");
     tab.wait_for_text("4 of 5 nodes vote");
     tab.wait_for("document.querySelector('#jobs .strip')?.viewBox.baseVal.width >= 60");
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let temporary = tempfile::tempdir().unwrap();
     let folder = folder.as_deref().unwrap_or(temporary.path());
     for (name, width, height, dark) in [
-        ("wide-light", 1_280, 1_450, false),
-        ("wide-dark", 1_280, 1_450, true),
-        ("narrow-light", 360, 1_600, false),
-        ("narrow-dark", 360, 1_600, true),
+        ("wide-light", 1_280, 1_080, false),
+        ("wide-dark", 1_280, 1_080, true),
+        ("narrow-light", 360, 1_400, false),
+        ("narrow-dark", 360, 1_400, true),
     ] {
         tab.look(Look {
             width,
