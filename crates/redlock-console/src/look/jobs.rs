@@ -110,9 +110,9 @@ pub async fn list(
         let memory = remembered(client, &job).await.ok()?;
         Some((job.to_string(), memory))
     });
-    let jobs = stream::iter(jobs).buffered(AT_ONCE);
+    let jobs: Vec<_> = stream::iter(jobs).buffered(AT_ONCE).collect().await;
     Ok(JobList {
-        jobs: jobs.filter_map(async |job| job).collect().await,
+        jobs: jobs.into_iter().flatten().collect(),
         has_nameless,
         silent,
     })
