@@ -128,6 +128,7 @@ impl Browser {
         for domain in ["Page", "Runtime", "Network", "Log"] {
             tab.call(&format!("{domain}.enable"), &json!({}));
         }
+        tab.call("Page.setLifecycleEventsEnabled", &json!({"enabled": true}));
         tab
     }
 }
@@ -156,11 +157,13 @@ impl Tab {
     ///
     /// If it cannot be.
     pub fn open(&self, url: &str) {
-        let before = self.events("Page.loadEventFired").len();
         let opened = self.call("Page.navigate", &json!({"url": url}));
         assert!(opened["errorText"].is_null(), "{url}: {opened}");
         self.until("the page is loaded", || {
-            self.events("Page.loadEventFired").len() > before
+            let ended = self.events("Page.lifecycleEvent");
+            let is_it =
+                |event: &Value| event["name"] == "load" && event["loaderId"] == opened["loaderId"];
+            ended.iter().any(is_it)
         });
     }
 
@@ -238,8 +241,8 @@ impl Tab {
         let name = json!(selector);
         self.wait_for(&format!("document.querySelector({name})"));
         let place = self.value(&format!(
-            "(() => {{ const it = document.querySelector({name}); it.scrollIntoView({{block: 'center'}}); \
-             const box = it.getBoundingClientRect(); \
+            "(() => {{ const it = document.querySelector({name}); it.scrollIntoView({{block: 'center', behavior: 'instant'}}); \
+             const box = it.getClientRects()[0]; \
              const [x, y] = [box.x + box.width / 2, box.y + box.height / 2]; \
              const hit = document.elementFromPoint(x, y); \
              return {{x, y, hit: it.contains(hit) ? null : String(hit?.outerHTML).slice(0, 200)}}; }})()"

@@ -265,13 +265,13 @@ fn still_line(line: &LineSnapshot) -> LineSnapshot {
     line
 }
 
-/// Returns when a time ends, in steps of five seconds, so that a lease that is renewed changes now and then.
+/// Returns when a time ends, to the second: a lease that is not renewed does not change.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a moment of this century is exact"
 )]
 fn end(at_ms: u64, left_ms: Option<f64>) -> Option<f64> {
-    left_ms.map(|left| ((at_ms as f64 + left) / 5_000.0).floor())
+    left_ms.map(|left| ((at_ms as f64 + left) / 1_000.0).round())
 }
 
 fn digest(value: &impl Serialize) -> u64 {

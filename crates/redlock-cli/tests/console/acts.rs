@@ -17,6 +17,10 @@ use crate::kit::{Console, SECOND, hourly, named, scheduler, voting};
 fn do_it(tab: &Tab, button: &str, reason: &str) -> String {
     tab.click(button);
     tab.wait_for("document.querySelector('dialog').open");
+    // The browser remembers it for the next time.
+    if tab.value("document.querySelector('dialog [name=by]').value") == "" {
+        tab.type_into("dialog [name=by]", "alice");
+    }
     tab.type_into("dialog [name=reason]", reason);
     tab.click("dialog .does");
     tab.wait_for("/done/.test(document.querySelector('dialog .outcome').className)");
@@ -41,7 +45,9 @@ async fn each_button_does_what_its_confirmation_says() {
             Ok::<(), BoxError>(())
         }
     });
-    let each = SingletonJob::every("each", SECOND, |_: Run| async { Ok::<(), BoxError>(()) });
+    let each = SingletonJob::every("each", 4 * SECOND, |_: Run| async {
+        Ok::<(), BoxError>(())
+    });
     let jobs = scheduler(&nodes, "pod-7", vec![long, each, hourly("hourly")]).await;
     let holder = named(&nodes, "web-7").await;
     let lease = holder.acquire("order:7").await.unwrap();
@@ -90,7 +96,7 @@ async fn each_button_does_what_its_confirmation_says() {
     tab.click("[data-do=backfill]");
     for (name, time) in [
         ("from", "2026-01-01T00:00:00"),
-        ("to", "2026-01-01T00:00:09"),
+        ("to", "2026-01-01T00:00:39"),
     ] {
         tab.value(&format!(
             "document.querySelector('dialog [name={name}]').value = '{time}'"
@@ -103,7 +109,7 @@ async fn each_button_does_what_its_confirmation_says() {
     tab.click("[data-do=backfill]");
     for (name, time) in [
         ("from", "2026-01-01T00:00:00"),
-        ("to", "2026-01-01T00:00:09"),
+        ("to", "2026-01-01T00:00:39"),
     ] {
         tab.value(&format!(
             "document.querySelector('dialog [name={name}]').value = '{time}'"

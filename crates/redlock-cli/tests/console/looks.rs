@@ -49,7 +49,7 @@ async fn a_page_follows_a_line_that_grows_a_node_that_dies_and_a_job_that_fails(
     tab.wait_for("/min/.test(document.querySelector('#jobs time.left').textContent + document.querySelectorAll('#jobs time.left')[1]?.textContent)");
 
     nodes.kill(2..3);
-    tab.wait_for_text("2 of 3 nodes vote; 2 are needed.");
+    tab.wait_for_text("2 of 3 nodes vote; 2 are needed: if one more fails, nothing can be locked.");
     tab.wait_for("document.title.startsWith('2 of 3 vote')");
     tab.wait_for("document.querySelectorAll('#nodes .pill.bad').length == 1");
     assert_eq!(tab.complaints(), [""; 0]);

@@ -44,33 +44,35 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     pause_with(&web, "billing", "close-day", &action)
         .await
         .unwrap();
-    let console = crate::kit::Mounted::start(
-        named(&nodes, "look").await,
-        std::sync::Arc::new(std::sync::Mutex::new(redlock_console::Access::Operate)),
-    )
-    .await;
+    nodes.kill(4..5);
+    let console = Console::start(&nodes, &["--operate", "--election", "importer"]);
     let browser = Browser::start();
     let tab = browser.tab();
     tab.open(&console.url);
     tab.wait_for_text("billing/settle");
-    tab.wait_for("document.querySelectorAll('#nodes .spark').length == 5");
-    nodes.kill(4..5);
+    tab.wait_for("document.querySelectorAll('#nodes .spark').length == 4");
     tab.wait_for_text("4 of 5 nodes vote");
     tab.wait_for("document.querySelector('#jobs .strip')?.viewBox.baseVal.width >= 60");
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let temporary = tempfile::tempdir().unwrap();
     let folder = folder.as_deref().unwrap_or(temporary.path());
-    for (name, width, height, dark) in [
-        ("wide-light", 1_280, 1_450, false),
-        ("wide-dark", 1_280, 1_450, true),
-        ("narrow-light", 360, 1_600, false),
-        ("narrow-dark", 360, 1_600, true),
+    for (name, part, width, height, dark) in [
+        ("wide-light", "main", 1_280, 1_080, false),
+        ("jobs-light", "jobs", 1_280, 700, false),
+        ("wide-dark", "main", 1_280, 1_080, true),
+        ("jobs-dark", "jobs", 1_280, 900, true),
+        ("middle-dark", "keys", 800, 1_000, true),
+        ("narrow-light", "main", 360, 1_200, false),
+        ("narrow-dark", "keys", 360, 1_200, true),
     ] {
         tab.look(Look {
             width,
             height,
             dark,
         });
+        tab.value(&format!(
+            "document.getElementById('{part}').scrollIntoView({{behavior: 'instant'}})"
+        ));
         let wider = tab.value("document.documentElement.scrollWidth - innerWidth");
         assert_eq!(wider, 0, "{name}: the page is wider than the screen");
         let file = folder.join(format!("console-{name}.png"));

@@ -153,7 +153,8 @@ fn row(html: &mut Html, node: &NodeSnapshot, now: u64) {
             }
         });
     });
-    for why in [&node.why, &node.keys_unknown].into_iter().flatten() {
+    // A node that does not answer says nothing of its keys either.
+    if let Some(why) = node.why.as_ref().or(node.keys_unknown.as_ref()) {
         let wide: Attributes<'_> = &[("colspan", &"7")];
         html.element("tr", &[("class", &"why")], |html| {
             html.leaf("td", wide, why);

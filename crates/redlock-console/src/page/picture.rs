@@ -143,13 +143,14 @@ impl Html {
 
     /// Adds the same for the page of a job, each bar a link to what is said of its run.
     pub(super) fn large_strip(&mut self, runs: &[RunSnapshot]) {
-        const WIDE: usize = 22;
         const HIGH: f64 = 70.0;
         let longest = longest(runs);
         let words = runs_in_words(runs);
+        // A few bars are as wide as if there were more.
+        let unit = 100.0 / as_f64(runs.len().max(FEW));
         let attributes: Attributes<'_> = &[
-            ("class", &"strip large"),
-            ("width", &(runs.len() * WIDE)),
+            ("class", &"strip"),
+            ("width", &"100%"),
             ("height", &HIGH),
             ("role", &"group"),
             ("aria-label", &words),
@@ -157,34 +158,38 @@ impl Html {
         self.element("svg", attributes, |html| {
             for (place, run) in runs.iter().rev().enumerate() {
                 let height = HIGH / f64::from(STRIP) * bar(run, longest);
-                let link = format!("#{}", run_id(run));
-                html.element("a", &[("href", &link)], |html| {
-                    html.leaf("title", &[], in_words(run));
-                    let attributes: Attributes<'_> = &[
-                        ("class", &RunColour::of(run).class()),
-                        ("x", &(place * WIDE)),
-                        ("y", &format_args!("{:.1}", HIGH - height)),
-                        ("width", &(WIDE - 2)),
-                        ("height", &format_args!("{height:.1}")),
-                    ];
-                    html.leaf("rect", attributes, "");
-                    // All of its column can be clicked.
-                    let column: Attributes<'_> = &[
-                        ("class", &"column"),
-                        ("x", &(place * WIDE)),
-                        ("width", &WIDE),
-                        ("height", &HIGH),
-                    ];
-                    html.leaf("rect", column, "");
-                });
+                let x = Percent(unit * as_f64(place));
+                html.element(
+                    "a",
+                    &[("href", &format_args!("#{}", run_id(run)))],
+                    |html| {
+                        html.leaf("title", &[], in_words(run));
+                        // All of its column can be clicked.
+                        for (class, width, height) in [
+                            (RunColour::of(run).class(), unit * 0.85, height),
+                            ("column", unit, HIGH),
+                        ] {
+                            let attributes: Attributes<'_> = &[
+                                ("class", &class),
+                                ("x", &x),
+                                ("y", &format_args!("{:.1}", HIGH - height)),
+                                ("width", &Percent(width)),
+                                ("height", &format_args!("{height:.1}")),
+                            ];
+                            html.leaf("rect", attributes, "");
+                        }
+                    },
+                );
             }
         });
     }
 
     /// Adds the number of votes of the last hour as steps, with the number that is needed.
     pub(super) fn margin(&mut self, steps: &[MarginStep], nodes: usize, majority: usize, now: f64) {
+        let first = steps.first().map_or(now, |step| as_ms(step.at_ms));
+        // At least two minutes, so that the first look is not all there is.
         let window = Window {
-            from_ms: now - HOUR_MS,
+            from_ms: first.clamp(now - HOUR_MS, now - 120_000.0),
             to_ms: now,
         };
         let unit = MARGIN_HIGH / as_f64(nodes.max(1));
@@ -235,7 +240,11 @@ impl Html {
             }
         });
         self.element("p", &[("class", &"axis")], |html| {
-            html.leaf("span", &[], "1 h ago");
+            html.leaf(
+                "span",
+                &[],
+                format_args!("{} ago", span(now - window.from_ms)),
+            );
             html.leaf("span", &[], "now");
         });
     }
@@ -389,6 +398,9 @@ const fn as_f64(count: usize) -> f64 {
 /// The height of a strip, and the width of one of its bars with the gap beside it.
 const STRIP: u16 = 22;
 const BAR: usize = 6;
+
+/// The least number of bars for which the large strip has room.
+const FEW: usize = 40;
 
 const MARGIN_HIGH: f64 = 70.0;
 const PAD: f64 = 2.0;

@@ -24,12 +24,12 @@ impl Html {
     /// `now` is when the server looked, for the words that stand there until the script counts.
     pub(super) fn moment(&mut self, at_ms: f64, shown: Shown, now: u64) {
         let Some(at) = instant(at_ms) else { return };
-        let (class, words) = match shown {
-            Shown::At => ("at", date(at, now)),
-            Shown::Left => ("left", span(at_ms - as_ms(now))),
-            Shown::Since => ("since", span(as_ms(now) - at_ms)),
+        let (class, words, digits) = match shown {
+            Shown::At => ("at", date(at, now), SecondsFormat::Secs),
+            Shown::Left => ("left", span(at_ms - as_ms(now)), SecondsFormat::AutoSi),
+            Shown::Since => ("since", span(as_ms(now) - at_ms), SecondsFormat::Secs),
         };
-        let written = at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+        let written = at.to_rfc3339_opts(digits, true);
         self.leaf("time", &[("class", &class), ("datetime", &written)], words);
     }
 
