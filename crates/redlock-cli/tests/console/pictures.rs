@@ -7,7 +7,7 @@ use redlock_tests::{Browser, Look};
 
 use crate::kit::{Console, SECOND, hourly, named, scheduler, voting, waiting};
 
-/// The pictures are kept here if this is set, such as to `docs/pictures`; otherwise they are only checked.
+/// The variable with the folder in which the pictures of docs/console.md are kept; without it, they are only checked.
 const FOLDER: &str = "REDLOCK_PICTURES";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,17 +53,17 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     tab.wait_for("document.querySelectorAll('#nodes .spark').length == 4");
     tab.wait_for_text("4 of 5 nodes vote");
     tab.wait_for("document.querySelector('#jobs .strip')?.viewBox.baseVal.width >= 60");
-    let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let temporary = tempfile::tempdir().unwrap();
-    let folder = folder.as_deref().unwrap_or(temporary.path());
-    for (name, part, width, height, dark) in [
-        ("wide-light", "main", 1_280, 1_080, false),
-        ("jobs-light", "jobs", 1_280, 700, false),
-        ("wide-dark", "main", 1_280, 1_080, true),
-        ("jobs-dark", "jobs", 1_280, 900, true),
-        ("middle-dark", "keys", 800, 1_000, true),
-        ("narrow-light", "main", 360, 1_200, false),
-        ("narrow-dark", "keys", 360, 1_200, true),
+    let kept = std::env::var_os(FOLDER).map(PathBuf::from);
+    let kept = kept.as_deref().unwrap_or(temporary.path());
+    let others = temporary.path();
+    for (name, folder, part, width, height, dark) in [
+        ("wide-light", kept, "main", 1_280, 1_080, false),
+        ("jobs-light", kept, "jobs", 1_280, 700, false),
+        ("narrow-dark", kept, "keys", 360, 1_200, true),
+        ("wide-dark", others, "main", 1_280, 1_080, true),
+        ("middle-dark", others, "keys", 800, 1_000, true),
+        ("narrow-light", others, "main", 360, 1_200, false),
     ] {
         tab.look(Look {
             width,
