@@ -55,7 +55,7 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     tab.wait_for("document.querySelector('#jobs .strip')?.viewBox.baseVal.width >= 60");
     let temporary = tempfile::tempdir().unwrap();
     let kept = std::env::var_os(FOLDER).map(PathBuf::from);
-    let kept = kept.as_deref().unwrap_or(temporary.path());
+    let kept = kept.as_deref().unwrap_or_else(|| temporary.path());
     let others = temporary.path();
     for (name, folder, part, width, height, dark) in [
         ("wide-light", kept, "main", 1_280, 1_080, false),
@@ -75,6 +75,8 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
         ));
         let wider = tab.value("document.documentElement.scrollWidth - innerWidth");
         assert_eq!(wider, 0, "{name}: the page is wider than the screen");
+        let faint = tab.value(FAINT);
+        assert_eq!(faint, serde_json::json!([]), "{name}: too little contrast");
         let file = folder.join(format!("console-{name}.png"));
         tab.picture(&file);
         let size = fs::metadata(&file).unwrap().len();
@@ -87,3 +89,26 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     drop((callers, candidates, lease, report, leads));
     drop(jobs.shutdown(SECOND).await);
 }
+
+/// An expression for the texts whose colour has less contrast to what is behind it than 4.5, which readers of weak sight need.
+const FAINT: &str = r"(() => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const light = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    const part = (byte) => { const c = byte / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+    const [r, g, b] = canvas.getImageData(0, 0, 1, 1).data;
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const faint = [];
+  for (const it of document.querySelectorAll('body *')) {
+    const words = [...it.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!words || !it.checkVisibility() || it.closest('svg, template, noscript')) continue;
+    const behind = [];
+    for (let at = it; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+    const [one, other] = [light(behind), light([...behind, getComputedStyle(it).color])];
+    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (contrast < 4.5) faint.push(`${it.nodeName} ${it.className} ${it.textContent.slice(0, 30)} ${contrast.toFixed(2)}`);
+  }
+  return faint;
+})()";
