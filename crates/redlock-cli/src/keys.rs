@@ -55,7 +55,7 @@ pub(crate) struct ReleaseArgs {
 pub(crate) async fn ls(args: ListArgs, context: &CommandContext) -> CommandResult {
     let settings = args.connection.settings().await?;
     let places = probe::connect(&settings).await;
-    let (keys, silent) = list(&places, &settings, &args.prefix).await;
+    let (keys, silent) = list(&places, &settings, &args.prefix, usize::MAX).await;
     let output = context.output;
     let majority = settings.majority();
     if output.is_json() {

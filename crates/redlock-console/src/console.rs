@@ -74,6 +74,7 @@ pub struct ConsoleError {
 impl Console {
     /// Starts to describe the console of a client.
     ///
+    /// It looks at the first 50,000 keys of each node and the first 5,000 jobs, by name.
     /// It connects to the client's nodes beside the client, with the same settings.
     /// Of a node that only the client can connect to (a pool, a node in memory), it shows the vote, and no keys.
     /// The user of each node needs `+scan` beside what the client needs; without it, the page says so.
@@ -81,6 +82,8 @@ impl Console {
         ConsoleBuilder {
             client,
             options: SamplerOptions {
+                most_keys: MOST_KEYS,
+                most_jobs: MOST_JOBS,
                 most_runs: MOST_RUNS,
                 most_callers: MOST_CALLERS,
                 ..SamplerOptions::default()
@@ -207,6 +210,10 @@ impl fmt::Display for ConsoleError {
 
 impl std::error::Error for ConsoleError {}
 
+/// How many keys of each node are looked at, so that a server with very many takes no more memory.
+const MOST_KEYS: usize = 50_000;
+/// How many jobs are looked at.
+const MOST_JOBS: usize = 5_000;
 /// How many runs of each job the page has: the page of one job has all.
 const MOST_RUNS: usize = 20;
 /// How many callers of each line the page has.

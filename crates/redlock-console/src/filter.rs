@@ -6,12 +6,12 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
     Access,
     page::{self, View},
-    snapshot::{JobSnapshot, KeyKind, KeySnapshot, LineSnapshot, NodeSnapshot, Snapshot},
+    snapshot::{JobSnapshot, KeyKind, KeySnapshot, Snapshot},
 };
 
 /// A filter of keys and jobs, and what the viewer may do.
@@ -165,11 +165,10 @@ fn fitting(snapshot: &mut Snapshot, view: &View) -> Vec<Section> {
             }
         }
         if fits {
-            let states = states(snapshot);
             let sections = sections.into_iter().map(|(name, html)| Section {
                 name,
                 html,
-                state: state_of(name, &states),
+                state: state(name, snapshot),
             });
             return sections.collect();
         }
@@ -177,122 +176,42 @@ fn fitting(snapshot: &mut Snapshot, view: &View) -> Vec<Section> {
 }
 
 /// Returns a number for each section that stays the same while only times pass.
-fn states(snapshot: &Snapshot) -> [(&'static str, u64); 7] {
+fn state(name: &str, snapshot: &Snapshot) -> u64 {
     let Snapshot { at_ms, .. } = *snapshot;
-    // What only moves a little is shown again every ten seconds.
-    let moving = at_ms / 10_000;
-    let verdict = &snapshot.verdict;
-    let nodes: Vec<_> = snapshot.nodes.iter().map(still_node).collect();
-    let keys: Vec<_> = snapshot
-        .keys
-        .iter()
-        .map(|key| still_key(key, at_ms))
-        .collect();
-    let elections = snapshot.elections.iter().map(|election| {
-        let mut election = election.clone();
-        election.remaining_ms = end(at_ms, election.remaining_ms);
-        election.candidates = election.candidates.as_ref().map(still_line);
-        election
-    });
-    let jobs = snapshot.jobs.iter().map(|job| {
-        let mut job = job.clone();
-        job.locked_ms = job.locked_ms.map(|left| f64::from(u8::from(left > 0.0)));
-        job
-    });
     let is_off = snapshot.ahead_ms.is_some_and(|ahead| ahead.abs() >= 100.0);
-    [
-        (
-            "verdict",
-            digest(&(verdict.state, verdict.votes, verdict.nodes, is_off)),
-        ),
-        (
-            "findings",
-            digest(&(&snapshot.findings, snapshot.findings_at_ms)),
-        ),
-        ("nodes", digest(&(nodes, &snapshot.margin, moving))),
-        ("keys", digest(&(keys, snapshot.keys_total))),
-        (
-            "jobs",
-            digest(&(
-                jobs.collect::<Vec<_>>(),
-                snapshot.jobs_total,
-                &snapshot.jobs_unknown,
-            )),
-        ),
-        ("elections", digest(&elections.collect::<Vec<_>>())),
-        (
-            "actions",
-            digest(&(&snapshot.actions, &snapshot.actions_unknown)),
-        ),
-    ]
+    let verdict = &snapshot.verdict;
+    let mut value = match name {
+        "verdict" => json!([verdict.state, verdict.votes, verdict.nodes, is_off]),
+        "findings" => json!([snapshot.findings, snapshot.findings_at_ms]),
+        // What moves a little is shown again every ten seconds, and the end of a lease every five.
+        "nodes" => json!([snapshot.nodes, snapshot.margin, at_ms / 10_000]),
+        "keys" if snapshot.keys.is_empty() => json!(snapshot.keys_total),
+        "keys" => json!([snapshot.keys, snapshot.keys_total, at_ms / 5_000]),
+        "jobs" => json!([snapshot.jobs, snapshot.jobs_total, snapshot.jobs_unknown]),
+        "elections" => json!([snapshot.elections, at_ms / 5_000]),
+        _ => json!([snapshot.actions, snapshot.actions_unknown]),
+    };
+    still(&mut value);
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    hasher.finish()
 }
 
-fn state_of(name: &str, states: &[(&'static str, u64)]) -> u64 {
-    let state = states.iter().find(|(its, _)| *its == name);
-    state.map_or(0, |(_, state)| *state)
-}
-
-fn still_node(node: &NodeSnapshot) -> NodeSnapshot {
-    NodeSnapshot {
-        node: node.node.clone(),
-        server: node.server.clone(),
-        votes: node.votes,
-        why: node.why.clone().filter(|_| node.ready_in_ms.is_none()),
-        ready_in_ms: node.ready_in_ms.map(|_| 0.0),
-        round_trip_ms: node.round_trip_ms.map(|_| 0.0),
-        clock_ahead_ms: node.clock_ahead_ms.map(|ahead| (ahead / 100.0).round()),
-        version: node.version.clone(),
-        keys_unknown: node.keys_unknown.clone(),
-        ..NodeSnapshot::default()
-    }
-}
-
-fn still_key(key: &KeySnapshot, at_ms: u64) -> KeySnapshot {
-    KeySnapshot {
-        line: key.line.as_ref().map(still_line),
-        remaining_ms: end(at_ms, key.remaining_ms),
-        why: String::new(),
-        ..key.clone()
-    }
-}
-
-fn still_line(line: &LineSnapshot) -> LineSnapshot {
-    let mut line = line.clone();
-    line.longest_ms = None;
-    for caller in &mut line.clients {
-        caller.waits_ms = 0.0;
-    }
-    line
-}
-
-/// Returns when a time ends, to the second: a lease that is not renewed does not change.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a moment of this century is exact"
-)]
-fn end(at_ms: u64, left_ms: Option<f64>) -> Option<f64> {
-    left_ms.map(|left| ((at_ms as f64 + left) / 1_000.0).round())
-}
-
-fn digest(value: &impl Serialize) -> u64 {
-    /// Takes text into a hash.
-    struct Sink(DefaultHasher);
-
-    impl std::io::Write for Sink {
-        fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
-            self.0.write(part);
-            Ok(part.len())
+/// Takes the values out that move with the time, and the words that have them; what is missing stays missing.
+fn still(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(still),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match MOVING.contains(&&**name) {
+                    true if value.is_null() => {}
+                    true => *value = Value::Bool(true),
+                    false => still(value),
+                }
+            }
         }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
+        _ => {}
     }
-
-    let mut sink = Sink(DefaultHasher::new());
-    // The types of a snapshot have no map with keys that are no text.
-    drop(serde_json::to_writer(&mut sink, value));
-    sink.0.finish()
 }
 
 impl fmt::Debug for Page {
@@ -302,6 +221,22 @@ impl fmt::Debug for Page {
             .finish_non_exhaustive()
     }
 }
+
+/// The fields of a snapshot that move with the time.
+const MOVING: [&str; 12] = [
+    "clock_ahead_ms",
+    "connections",
+    "locked_ms",
+    "longest_ms",
+    "memory_bytes",
+    "ready_in_ms",
+    "remaining_ms",
+    "round_trip_ms",
+    "round_trips",
+    "up_ms",
+    "waits_ms",
+    "why",
+];
 
 /// The most keys on a page.
 const MOST_KEYS: usize = 200;

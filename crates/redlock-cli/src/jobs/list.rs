@@ -26,7 +26,7 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
     let client = client(context, settings).await?;
     let places = probe::connect(settings).await;
     let output = context.output;
-    let listed = match list(&client, &places, settings).await {
+    let listed = match list(&client, &places, settings, usize::MAX).await {
         Ok(listed) => listed,
         Err(silent) => {
             tell(&silent, output)?;
@@ -84,7 +84,7 @@ pub(super) async fn beginning_with(
     context: &CommandContext,
 ) -> Result<Vec<(JobName, JobMemory)>, CommandError> {
     let places = probe::connect(settings).await;
-    let listed = list(client, &places, settings).await;
+    let listed = list(client, &places, settings, usize::MAX).await;
     let listed = match listed {
         Ok(listed) => listed,
         Err(silent) => {

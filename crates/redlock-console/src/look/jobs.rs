@@ -64,6 +64,8 @@ pub struct JobList {
     ///
     /// A job has several keys under such a name, so the number of these jobs is not known.
     pub has_nameless: bool,
+    /// How many jobs there are, of which `jobs` has the first.
+    pub total: usize,
     /// Nodes that did not list their jobs.
     pub silent: SilentNodes,
 }
@@ -74,7 +76,7 @@ pub type SilentNodes = Vec<(Arc<str>, String)>;
 /// The words for a list that no majority of the nodes gave.
 pub const TOO_FEW: &str = "too few nodes say which jobs they remember";
 
-/// Asks all nodes which jobs they remember, and what of them.
+/// Asks all nodes which jobs they remember, and what of the first `most` of them.
 ///
 /// # Errors
 ///
@@ -83,6 +85,7 @@ pub async fn list(
     client: &Redlock,
     places: &[ProbedNode],
     settings: &NodeSettings,
+    most: usize,
 ) -> Result<JobList, SilentNodes> {
     let found = join_all(places.iter().map(on_node)).await;
     let (mut jobs, mut has_nameless) = (BTreeSet::new(), false);
@@ -104,7 +107,8 @@ pub async fn list(
     if places.len() - silent.len() < settings.majority() {
         return Err(silent);
     }
-    let jobs = jobs.into_iter().map(async |(namespace, name)| {
+    let total = jobs.len();
+    let jobs = jobs.into_iter().take(most).map(async |(namespace, name)| {
         let job = JobName { namespace, name };
         // What no job can be called was not written by a scheduler.
         let memory = remembered(client, &job).await.ok()?;
@@ -114,6 +118,7 @@ pub async fn list(
     Ok(JobList {
         jobs: jobs.into_iter().flatten().collect(),
         has_nameless,
+        total,
         silent,
     })
 }
@@ -121,7 +126,9 @@ pub async fn list(
 /// Returns the resources under which a node remembers something.
 async fn on_node(place: &ProbedNode) -> Result<Vec<String>, String> {
     let mut probe = place.probe.clone()?;
-    let keys = probe.keys(place.keys.job_pattern(), "jobs").await?;
+    let keys = probe
+        .keys(place.keys.job_pattern(), "jobs", usize::MAX)
+        .await?;
     let jobs = keys.iter().filter_map(|key| place.keys.job_of(key));
     Ok(jobs.collect())
 }
@@ -229,6 +236,7 @@ impl JobSnapshot {
             }),
             next_tick: next.map(text),
             next_tick_ms: next.map(next_ms),
+            later_ticks_ms: later(memory, next),
             newest_tick: memory.watermark().map(text),
             last_success: memory.last_success().map(|run| text(run.tick())),
             locked_ms: memory.free_in().map(millis),
@@ -242,6 +250,15 @@ impl JobSnapshot {
                 .collect(),
         }
     }
+}
+
+/// Returns the ticks after the next one, as far as a reader needs to see how they go on.
+fn later(memory: &JobMemory, next: Option<DateTime<Utc>>) -> Vec<f64> {
+    let schedule = memory.registration().and_then(JobRegistration::schedule);
+    let Some((next, schedule)) = next.zip(schedule) else {
+        return Vec::new();
+    };
+    schedule.ticks_after(next).take(3).map(next_ms).collect()
 }
 
 impl JobSnapshot {

@@ -21,20 +21,37 @@ use crate::snapshot::{KeyKind, KeySnapshot};
 pub type KeyList = (Vec<HeldKey>, Vec<(Arc<str>, String)>);
 
 /// Asks all nodes at once which keys they have.
-pub async fn list(places: &[ProbedNode], settings: &NodeSettings, prefix: &str) -> KeyList {
-    let all = places.iter().map(|place| on_node(place, prefix));
+///
+/// `most` is how many keys of each node are looked at: the first by name.
+pub async fn list(
+    places: &[ProbedNode],
+    settings: &NodeSettings,
+    prefix: &str,
+    most: usize,
+) -> KeyList {
+    let all = places.iter().map(|place| on_node(place, prefix, most));
     let found = join_all(all).await;
     let mut locks: BTreeMap<String, Vec<KeyLook>> = BTreeMap::new();
     let mut silent = Vec::new();
+    // What is behind the last name of a node that has more is not known of all of them.
+    let mut last: Option<String> = None;
     for (place, found) in places.iter().zip(found) {
         match found {
-            Ok(keys) => {
+            Ok((keys, has_more)) => {
+                let own = keys.last().filter(|_| has_more);
+                last = match (last, own) {
+                    (Some(last), Some((own, _))) => Some(last.min(own.clone())),
+                    (last, own) => last.or_else(|| own.map(|(own, _)| own.clone())),
+                };
                 for (name, said) in keys {
                     locks.entry(name).or_default().push(said);
                 }
             }
             Err(why) => silent.push((Arc::clone(&place.name), why)),
         }
+    }
+    if let Some(last) = last {
+        locks.retain(|name, _| *name <= last);
     }
     for said in locks.values_mut() {
         lookup::unite(said);
@@ -100,11 +117,16 @@ impl HeldKey {
     }
 }
 
-/// Returns the resources whose keys one node has, with what it says of each.
-async fn on_node(place: &ProbedNode, prefix: &str) -> Result<Vec<(String, KeyLook)>, String> {
+/// Returns the resources whose keys one node has, with what it says of each, and whether it has more of them than `most`.
+async fn on_node(
+    place: &ProbedNode,
+    prefix: &str,
+    most: usize,
+) -> Result<(Vec<(String, KeyLook)>, bool), String> {
     let mut probe = place.probe.clone()?;
     let mut found = Vec::new();
-    let keys = probe.keys(place.keys.pattern(), "ls").await?;
+    let keys = probe.keys(place.keys.pattern(), "ls", most).await?;
+    let has_more = keys.len() >= most;
     let named = keys.into_iter().filter_map(|key| {
         let name = place.keys.resource(&key)?;
         name.starts_with(prefix).then_some((key, name))
@@ -119,7 +141,7 @@ async fn on_node(place: &ProbedNode, prefix: &str) -> Result<Vec<(String, KeyLoo
             found.push((name, said));
         }
     }
-    Ok(found)
+    Ok((found, has_more))
 }
 
 /// What has become of a key that was taken away from its holder.

@@ -17,7 +17,7 @@ use super::{
     jobs::{self, JobName},
     keys::{self, HeldKey, Released},
     lookup::{self, Owner},
-    nodes::{ready_in, settled, votes, why_not},
+    nodes::{is_open, name, ready_in, settled, votes, voting, why_not},
     probe::{self, Info, ProbedNode, WallClockReading, median},
     settings::NodeSettings,
     status::KeyStatus,
@@ -45,7 +45,8 @@ pub struct Sampler {
     seen: HashMap<String, (Owner, u64)>,
     /// The examination that goes on.
     doctor: JoinSet<Vec<Finding>>,
-    doctor_seen: Option<Instant>,
+    /// When the last one began, and how many nodes voted then.
+    doctor_seen: Option<(Instant, usize)>,
     findings: Vec<Finding>,
     findings_at: Option<Duration>,
     history: History,
@@ -61,6 +62,10 @@ pub struct SamplerOptions {
     pub elections: Vec<String>,
     /// The schedulers of this process, which know the next ticks of their jobs.
     pub schedulers: Vec<SingletonScheduler>,
+    /// How many keys of each node are looked at, the first by name; all nodes have the same ones.
+    pub most_keys: usize,
+    /// How many jobs are looked at, the first by name.
+    pub most_jobs: usize,
     /// How many of the last runs of each job are kept.
     pub most_runs: usize,
     /// How many callers of each line are kept.
@@ -73,6 +78,8 @@ impl Default for SamplerOptions {
             prefix: String::new(),
             elections: Vec::new(),
             schedulers: Vec::new(),
+            most_keys: usize::MAX,
+            most_jobs: usize::MAX,
             most_runs: usize::MAX,
             most_callers: usize::MAX,
         }
@@ -83,6 +90,7 @@ impl Default for SamplerOptions {
 #[derive(Debug, Default)]
 struct SlowParts {
     jobs: Vec<JobSnapshot>,
+    jobs_total: usize,
     /// Why they could not be looked for since then.
     jobs_unknown: Option<&'static str>,
     actions: Vec<ActionSnapshot>,
@@ -140,7 +148,8 @@ impl Sampler {
         };
         let answers = join_all(self.places.iter().map(answers_of)).await;
         self.look_at_slow_parts().await;
-        let (held, silent) = keys::list(&self.places, &self.settings, &self.options.prefix).await;
+        let (prefix, most) = (&*self.options.prefix, self.options.most_keys);
+        let (held, silent) = keys::list(&self.places, &self.settings, prefix, most).await;
         self.examine(&reports);
         let at = clock::wall();
         let silent: HashMap<_, _> = silent.into_iter().collect();
@@ -159,7 +168,7 @@ impl Sampler {
         let elections = self.elections(&reports, at).await;
         self.history.keys(&held, self.settings.majority(), at);
         let keys = self.changed(held);
-        let (keys_total, jobs_total) = (keys.len(), self.slow.jobs.len());
+        let keys_total = keys.len();
         let verdict = verdict(&reports, self.settings.majority());
         let margin = self.history.margin(verdict.votes, at);
         Snapshot {
@@ -172,7 +181,7 @@ impl Sampler {
             keys,
             keys_total,
             jobs: self.slow.jobs.clone(),
-            jobs_total,
+            jobs_total: self.slow.jobs_total,
             jobs_unknown: self.slow.jobs_unknown.map(str::to_owned),
             elections,
             findings: self.findings.clone(),
@@ -355,9 +364,9 @@ impl Sampler {
     async fn look_at_slow_parts(&mut self) {
         let now = clock::now();
         let is_due = |at: Instant| now.duration_since(at) >= SLOW_EVERY;
-        if std::mem::take(&mut self.slow_due) || self.slow_seen.is_none_or(is_due) {
-            self.slow_seen = Some(now);
-            match jobs::list(&self.client, &self.places, &self.settings).await {
+        if self.slow_due || self.slow_seen.is_none_or(is_due) {
+            let most = self.options.most_jobs;
+            match jobs::list(&self.client, &self.places, &self.settings, most).await {
                 Ok(listed) => {
                     let is_few = listed.jobs.len() <= MOST_WITH_MISSED;
                     let mut jobs = Vec::with_capacity(listed.jobs.len());
@@ -366,7 +375,8 @@ impl Sampler {
                         job.missed = if is_few { missed(memory).await } else { None };
                         jobs.push(job);
                     }
-                    (self.slow.jobs, self.slow.jobs_unknown) = (jobs, None);
+                    (self.slow.jobs, self.slow.jobs_total) = (jobs, listed.total);
+                    self.slow.jobs_unknown = None;
                 }
                 Err(_) => self.slow.jobs_unknown = Some(jobs::TOO_FEW),
             }
@@ -377,6 +387,8 @@ impl Sampler {
                 }
                 None => self.slow.actions_unknown = Some("too few nodes say what operators did"),
             }
+            // Only now: the viewer that takes the look may go away before.
+            (self.slow_seen, self.slow_due) = (Some(now), false);
         }
         self.schedule();
     }
@@ -396,16 +408,19 @@ impl Sampler {
         }
     }
 
-    /// Takes over what the doctor has found, and lets it look now and then, beside the looks.
+    /// Takes over what the doctor has found, and lets it look now and then, and soon after another number of nodes votes.
     fn examine(&mut self, reports: &[NodeReport]) {
         if let Some(found) = self.doctor.try_join_next() {
             self.findings = found.unwrap_or_default();
             self.findings_at = Some(clock::wall());
         }
-        let now = clock::now();
-        let is_due = |at: Instant| now.duration_since(at) >= DOCTOR_EVERY;
+        let (now, votes) = (clock::now(), voting(reports));
+        let is_due = |(at, of_then): (Instant, usize)| {
+            let since = now.duration_since(at);
+            since >= DOCTOR_EVERY || votes != of_then && since >= SLOW_EVERY
+        };
         if self.doctor.is_empty() && self.doctor_seen.is_none_or(is_due) {
-            self.doctor_seen = Some(now);
+            self.doctor_seen = Some((now, votes));
             let (settings, reports) = (self.settings.clone(), reports.to_vec());
             self.doctor.spawn(async move {
                 let mut places = probe::connect(&settings).await;
@@ -425,8 +440,7 @@ impl Sampler {
 /// Returns the state of the whole in a sentence.
 fn verdict(reports: &[NodeReport], majority: usize) -> Verdict {
     let nodes = reports.len();
-    let count = reports.iter().filter(|report| votes(report)).count();
-    let are_open = reports.iter().any(super::nodes::is_open);
+    let (count, are_open) = (voting(reports), reports.iter().any(is_open));
     let (state, consequence) = match count {
         _ if count < majority && are_open => (
             VerdictState::Unknown,
@@ -442,7 +456,7 @@ fn verdict(reports: &[NodeReport], majority: usize) -> Verdict {
     };
     let advice = reports.iter().find_map(|report| {
         let why = why_not(report)?;
-        Some(format!("{}: {why}", super::nodes::name(report)))
+        Some(format!("{}: {why}", name(report)))
     });
     Verdict {
         state,

@@ -26,7 +26,7 @@ use crate::{Access, Console};
 /// |---|---|
 /// | `GET ./overview` | the page, complete without a script; `GET ./` leads to it |
 /// | `GET ./key?name=`, `GET ./job?name=` | the page of one key, of one job |
-/// | `GET ./snapshot` | the [`Snapshot`](crate::Snapshot) as JSON, with an `ETag` that stays the same while only times pass |
+/// | `GET ./snapshot` | the [`Snapshot`](crate::Snapshot) as JSON, with an `ETag` that stays the same for some seconds while only times pass |
 /// | `GET ./events` | a stream of the sections that have changed, at most one event a second |
 /// | `GET ./console.css`, `GET ./console.js` | the style and the script |
 /// | `POST ./actions/…` | an [action](crate#actions) |

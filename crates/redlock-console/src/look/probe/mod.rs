@@ -159,19 +159,31 @@ impl NodeProbe {
     }
 
     /// Returns the names of the keys that a pattern matches; the words of an error name the verb that scans.
-    pub async fn keys(&mut self, pattern: String, verb: &str) -> Result<Vec<String>, String> {
+    pub async fn keys(
+        &mut self,
+        pattern: String,
+        verb: &str,
+        most: usize,
+    ) -> Result<Vec<String>, String> {
         let refused = |error: RedisError| match error.code() {
             Some("NOPERM") => may_not_scan(verb),
             _ => words(&error),
         };
         let mut scan = Scan::new(Some(pattern));
-        let mut keys = Vec::new();
+        let mut keys: Vec<String> = Vec::new();
+        let first = |keys: &mut Vec<String>| {
+            keys.sort();
+            // A scan may tell of a key twice.
+            keys.dedup();
+            keys.truncate(most);
+        };
         while let Some(some) = scan.next(self).await.map_err(refused)? {
             keys.extend(some.into_iter().flatten());
+            if keys.len() / 2 > most {
+                first(&mut keys);
+            }
         }
-        // A scan may tell of a key twice.
-        keys.sort();
-        keys.dedup();
+        first(&mut keys);
         Ok(keys)
     }
 
