@@ -126,7 +126,8 @@ async fn each_button_does_what_its_confirmation_says() {
     do_it(&tab, "[data-do=cancel]", "enough");
 
     drop(jobs.shutdown(SECOND).await);
-    do_it(&tab, "[data-do=pause]", "no replica has it");
+    tab.open(&format!("{}job?name=billing/hourly", console.url));
+    do_it(&tab, "[data-do=forget]", "no replica has it");
     tab.open(&console.url);
     for words in ["its holder hangs", "an outage", "enough", "alice"] {
         tab.wait_for_text(words);
@@ -168,7 +169,7 @@ async fn a_reader_has_no_buttons_and_the_server_refuses_what_a_button_would_do()
          {{ const i = document.createElement('input'); i.name = k; i.value = v; f.append(i); }} f.submit(); }})()",
         operates.url
     ));
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    form.wait_for("location.href.endsWith('actions/release') && document.body.innerText.includes('another site')");
     tab.open(&operates.url);
     tab.wait_for_text("order:7");
     assert!(

@@ -81,7 +81,8 @@ impl Console {
 /// A service of this process that has the console below a prefix, behind an authentication of its own.
 pub(crate) struct Mounted {
     console: redlock_console::Console,
-    server: tokio::task::JoinHandle<()>,
+    /// Ends with this value.
+    _server: JoinSet<()>,
     pub(crate) url: String,
 }
 
@@ -97,10 +98,11 @@ impl Mounted {
             axum::Router::new().nest("/ops/locks", redlock_console::router(console.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/ops/locks", listener.local_addr().unwrap());
-        let server = tokio::task::spawn(async { axum::serve(listener, routes).await.unwrap() });
+        let mut server = JoinSet::new();
+        server.spawn(async { axum::serve(listener, routes).await.unwrap() });
         Self {
             console,
-            server,
+            _server: server,
             url,
         }
     }
@@ -109,7 +111,6 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         self.console.close();
-        self.server.abort();
     }
 }
 

@@ -7,4 +7,5 @@ mod hostile;
 mod kit;
 mod looks;
 mod many;
+mod mounted;
 mod pictures;

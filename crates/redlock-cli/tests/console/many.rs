@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use redlock_core::Redlock;
-use redlock_tests::{Browser, Nodes, eventually, now};
+use redlock_tests::{Browser, Nodes, eventually};
 
 use crate::kit::{Console, SECOND, hourly};
 
@@ -17,7 +17,6 @@ const TTL: Duration = Duration::from_secs(300);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_ten_thousand_keys_and_a_thousand_jobs_is_small_and_soon_there() {
     let nodes = Nodes::start(3);
-    let t0 = now();
     let builder = Redlock::builder()
         .nodes(nodes.urls())
         .label("web-7")
@@ -31,14 +30,12 @@ async fn a_page_of_ten_thousand_keys_and_a_thousand_jobs_is_small_and_soon_there
         .map(Result::unwrap)
         .collect()
         .await;
-    println!("keys {:?}", now() - t0);
     let jobs = redlock_cron::SingletonScheduler::standalone(client.clone()).namespace("billing");
     let jobs = jobs.replica("pod-7").build().unwrap();
     for job in 0..JOBS {
         jobs.add(hourly(&format!("close-day-{job}"))).await.unwrap();
     }
     jobs.start().await.unwrap();
-    println!("jobs {:?}", now() - t0);
     let console = Console::start_with(&nodes, TTL, &["--listen", "127.0.0.1:0", "--operate"]);
     let browser = Browser::start();
     let tab = browser.tab();
@@ -49,7 +46,6 @@ async fn a_page_of_ten_thousand_keys_and_a_thousand_jobs_is_small_and_soon_there
         *known == true
     })
     .await;
-    println!("known {:?}", now() - t0);
     // Again, with all that is known.
     tab.open(&console.url);
     let rows = "document.querySelectorAll('#keys tbody tr').length";
@@ -75,7 +71,6 @@ async fn a_page_of_ten_thousand_keys_and_a_thousand_jobs_is_small_and_soon_there
     println!("the largest event has {largest} bytes");
     assert!(largest <= 100_000, "an event has {largest} bytes");
     assert_eq!(tab.complaints(), [""; 0]);
-    println!("end {:?}", now() - t0);
     drop(jobs.shutdown(SECOND).await);
     drop(leases);
 }

@@ -7,7 +7,7 @@ use redlock_tests::{Browser, Look};
 
 use crate::kit::{Console, SECOND, hourly, named, scheduler, voting, waiting};
 
-/// The pictures are kept here if this is set, such as to `docs/pictures`; otherwise they are only checked.
+/// The variable with the folder in which the pictures of docs/console.md are kept; without it, they are only checked.
 const FOLDER: &str = "REDLOCK_PICTURES";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,17 +53,17 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     tab.wait_for("document.querySelectorAll('#nodes .spark').length == 4");
     tab.wait_for_text("4 of 5 nodes vote");
     tab.wait_for("document.querySelector('#jobs .strip')?.viewBox.baseVal.width >= 60");
-    let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let temporary = tempfile::tempdir().unwrap();
-    let folder = folder.as_deref().unwrap_or(temporary.path());
-    for (name, part, width, height, dark) in [
-        ("wide-light", "main", 1_280, 1_080, false),
-        ("jobs-light", "jobs", 1_280, 700, false),
-        ("wide-dark", "main", 1_280, 1_080, true),
-        ("jobs-dark", "jobs", 1_280, 900, true),
-        ("middle-dark", "keys", 800, 1_000, true),
-        ("narrow-light", "main", 360, 1_200, false),
-        ("narrow-dark", "keys", 360, 1_200, true),
+    let kept = std::env::var_os(FOLDER).map(PathBuf::from);
+    let kept = kept.as_deref().unwrap_or_else(|| temporary.path());
+    let others = temporary.path();
+    for (name, folder, part, width, height, dark) in [
+        ("wide-light", kept, "main", 1_280, 1_080, false),
+        ("jobs-light", kept, "jobs", 1_280, 700, false),
+        ("narrow-dark", kept, "keys", 360, 1_200, true),
+        ("wide-dark", others, "main", 1_280, 1_080, true),
+        ("middle-dark", others, "keys", 800, 1_000, true),
+        ("narrow-light", others, "main", 360, 1_200, false),
     ] {
         tab.look(Look {
             width,
@@ -75,6 +75,8 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
         ));
         let wider = tab.value("document.documentElement.scrollWidth - innerWidth");
         assert_eq!(wider, 0, "{name}: the page is wider than the screen");
+        let faint = tab.value(FAINT);
+        assert_eq!(faint, serde_json::json!([]), "{name}: too little contrast");
         let file = folder.join(format!("console-{name}.png"));
         tab.picture(&file);
         let size = fs::metadata(&file).unwrap().len();
@@ -87,3 +89,26 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     drop((callers, candidates, lease, report, leads));
     drop(jobs.shutdown(SECOND).await);
 }
+
+/// An expression for the texts whose colour has less contrast to what is behind it than 4.5, which readers of weak sight need.
+const FAINT: &str = r"(() => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const light = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    const part = (byte) => { const c = byte / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+    const [r, g, b] = canvas.getImageData(0, 0, 1, 1).data;
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const faint = [];
+  for (const it of document.querySelectorAll('body *')) {
+    const words = [...it.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!words || !it.checkVisibility() || it.closest('svg, template, noscript')) continue;
+    const behind = [];
+    for (let at = it; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+    const [one, other] = [light(behind), light([...behind, getComputedStyle(it).color])];
+    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (contrast < 4.5) faint.push(`${it.nodeName} ${it.className} ${it.textContent.slice(0, 30)} ${contrast.toFixed(2)}`);
+  }
+  return faint;
+})()";

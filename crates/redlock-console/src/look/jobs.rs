@@ -236,6 +236,7 @@ impl JobSnapshot {
             }),
             next_tick: next.map(text),
             next_tick_ms: next.map(next_ms),
+            later_ticks_ms: later(memory, next),
             newest_tick: memory.watermark().map(text),
             last_success: memory.last_success().map(|run| text(run.tick())),
             locked_ms: memory.free_in().map(millis),
@@ -249,6 +250,15 @@ impl JobSnapshot {
                 .collect(),
         }
     }
+}
+
+/// Returns the ticks after the next one, as far as a reader needs to see how they go on.
+fn later(memory: &JobMemory, next: Option<DateTime<Utc>>) -> Vec<f64> {
+    let schedule = memory.registration().and_then(JobRegistration::schedule);
+    let Some((next, schedule)) = next.zip(schedule) else {
+        return Vec::new();
+    };
+    schedule.ticks_after(next).take(3).map(next_ms).collect()
 }
 
 impl JobSnapshot {

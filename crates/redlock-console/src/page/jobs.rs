@@ -194,16 +194,17 @@ fn calendar(html: &mut Html, jobs: &[JobSnapshot], now: f64) {
 fn marks(html: &mut Html, job: &JobSnapshot, window: Window, now: f64) {
     let ran = job.runs.iter().rev();
     let ran = ran.filter_map(|run| Some((RunColour::of(run).class(), parsed(&run.tick)?)));
-    let next = job.next_tick_ms.map(|at| ("next", at));
+    let to_come = job.next_tick_ms.iter().chain(&job.later_ticks_ms);
+    let to_come = to_come.map(|at| ("next", *at));
     let label = format!("{}: {}", job.job, runs_in_words(&job.runs));
-    html.marks(&label, window, now, ran.chain(next));
+    html.marks(&label, window, now, ran.chain(to_come));
 }
 
-/// Returns how far the calendar reaches to both sides: so far that it shows the next tick of most jobs.
+/// Returns how far the calendar reaches to both sides: far enough for the next two ticks of most jobs.
 fn window(jobs: &[JobSnapshot], now: f64) -> f64 {
     let mut left: Vec<f64> = jobs
         .iter()
-        .filter_map(|job| Some(job.next_tick_ms? - now))
+        .filter_map(|job| Some(job.later_ticks_ms.first().or(job.next_tick_ms.as_ref())? - now))
         .collect();
     left.sort_by(f64::total_cmp);
     let most = left

@@ -26,6 +26,9 @@ pub struct JobSnapshot {
     pub next_tick: Option<String>,
     /// The same as a moment.
     pub next_tick_ms: Option<f64>,
+    /// The ticks after the next one, as moments: three at the most, and none if the nodes do not know the schedule.
+    #[serde(default)]
+    pub later_ticks_ms: Vec<f64>,
     /// The newest tick that was claimed.
     pub newest_tick: Option<String>,
     /// The newest tick whose run returned without an error.
