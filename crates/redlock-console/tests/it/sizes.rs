@@ -127,11 +127,15 @@ async fn of_more_keys_than_are_looked_at_the_first_by_name_are_those_of_all_node
         for number in 0..40 {
             let key = format!("{{redlock}}:lock:order:{number:02}");
             let holder = format!("{number:032x} order@web-7:4312");
-            server.command(&["SET", &key, &holder, "PX", "600000"]).unwrap();
+            server
+                .command(&["SET", &key, &holder, "PX", "600000"])
+                .unwrap();
             // Other names before them on one node alone.
             let key = format!("{{redlock}}:lock:a:{number:02}");
             if node == 1 && number < 5 {
-                server.command(&["SET", &key, &holder, "PX", "600000"]).unwrap();
+                server
+                    .command(&["SET", &key, &holder, "PX", "600000"])
+                    .unwrap();
             }
         }
     }
@@ -142,7 +146,10 @@ async fn of_more_keys_than_are_looked_at_the_first_by_name_are_those_of_all_node
     let held: Vec<_> = seen.keys.iter().filter(|key| key.held).collect();
     let names: Vec<_> = held.iter().map(|key| &*key.key).collect();
     // The tenth of the node with most: what is behind it is not known of all nodes.
-    assert_eq!(names, ["order:00", "order:01", "order:02", "order:03", "order:04"]);
+    assert_eq!(
+        names,
+        ["order:00", "order:01", "order:02", "order:03", "order:04"]
+    );
     assert!(held.iter().all(|key| key.votes == 3), "{held:?}");
     assert_eq!(seen.keys_total, 10);
 }
