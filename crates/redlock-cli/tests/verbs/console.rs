@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::kit::{
     Nodes, Running,
     http::{get, get_with, post, stream},
+    reaches, run,
 };
 
 const TOKEN: &str = "a-token.of_many~characters";
@@ -46,7 +47,11 @@ async fn an_option_that_opens_too_much_or_makes_no_sense_is_refused_with_words()
     let nodes = Nodes::start(1);
     let folder = TempDir::new().unwrap();
     let refused = |options: &[&str], words: &str| {
-        let done = nodes.run(&[&["console"], options].concat());
+        // One that is not refused would serve for ever.
+        let mut command = Command::new("timeout");
+        command.args(["20", env!("CARGO_BIN_EXE_redlock"), "console"]);
+        reaches(&mut command, &nodes);
+        let done = run(command.args(options));
         done.complained(2, words);
         assert!(!done.err.contains(TOKEN) && done.out.is_empty(), "{done:?}");
     };
