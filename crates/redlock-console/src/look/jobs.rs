@@ -258,7 +258,8 @@ fn later(memory: &JobMemory, next: Option<DateTime<Utc>>) -> Vec<f64> {
     let Some((next, schedule)) = next.zip(schedule) else {
         return Vec::new();
     };
-    schedule.ticks_after(next).take(3).map(next_ms).collect()
+    let ticks = schedule.ticks_after(next).take(3);
+    ticks.map(|tick| next_ms(tick.to_utc())).collect()
 }
 
 impl JobSnapshot {
