@@ -93,6 +93,8 @@ async fn jobs_are_paused_resumed_run_stopped_backfilled_and_forgotten() {
     let routes = console(&client).await;
     let of = async |name: &str| inspect(&client, "billing", name).await.unwrap();
 
+    // The jobs are looked at every five seconds.
+    assert_eq!(get(&routes, "/snapshot").await.snapshot().jobs.len(), 2);
     let paused = format!("job=billing/day&minutes=60&{WHO}");
     done(&post(&routes, "/actions/pause", &paused).await);
     let memory = of("day").await;

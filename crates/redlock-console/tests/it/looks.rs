@@ -8,6 +8,7 @@ use redlock_console::{
     snapshot::{KeyKind, VerdictState},
 };
 use redlock_core::{AcquireOptions, Wait};
+use redlock_cron::{BoxError, SingletonJob, SingletonScheduler, chrono::NaiveDate};
 use redlock_sandbox::ServerOptions;
 use tokio::{
     task::JoinSet,
@@ -287,4 +288,25 @@ async fn an_election_that_is_named_shows_its_leader_and_its_terms() {
         terms[0].until_ms.is_none() && terms[1].until_ms.is_some(),
         "{terms:?}"
     );
+}
+
+#[tokio::test]
+async fn a_scheduler_of_this_process_tells_the_next_tick_when_the_nodes_no_longer_know_it() {
+    let (_servers, client) = servers(3, &ServerOptions::default()).await;
+    let jobs = SingletonScheduler::standalone(client.clone()).namespace("billing");
+    let jobs = jobs.replica("pod-7").build().unwrap();
+    let often = Duration::from_secs(2);
+    let job = SingletonJob::every("often", often, async |_run| Ok::<(), BoxError>(()));
+    // With 28 of them, the nodes have no room for the schedule, and know only the tick after the registration.
+    let days = (1..=28).filter_map(|day| NaiveDate::from_ymd_opt(2099, 12, day));
+    jobs.add(job.except(days)).await.unwrap();
+    jobs.start().await.unwrap();
+    let with = Console::builder(client.clone()).jobs(jobs.clone());
+    let with = router(with.build().unwrap());
+    let without = router(Console::builder(client).build().unwrap());
+    let of = |snapshot: &Snapshot| snapshot.jobs.first().map(|job| job.next_tick.is_some());
+    until(&without, "/snapshot", |it| of(it) == Some(false)).await;
+    let seen = until(&with, "/snapshot", |it| of(it).is_some()).await;
+    assert_eq!(of(&seen), Some(true), "{seen:?}");
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
 }

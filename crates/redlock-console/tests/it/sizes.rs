@@ -6,7 +6,14 @@ use std::{
     time::Duration,
 };
 
-use redlock_console::{Access, Console, router};
+use redlock_console::{
+    Access, Console,
+    look::{
+        sample::{Sampler, SamplerOptions},
+        settings::NodeSettings,
+    },
+    router,
+};
 use redlock_core::Redlock;
 use redlock_sandbox::{Server, ServerOptions, ServerSet};
 
@@ -111,4 +118,38 @@ async fn two_hundred_keys_of_ten_thousand_are_on_the_page_and_the_most_contended
     });
     assert_eq!(first.await.unwrap(), "order:7777");
     assert!(get(&routes, "/overview").await.text.len() <= 150_000);
+}
+
+#[tokio::test]
+async fn of_more_keys_than_are_looked_at_the_first_by_name_are_those_of_all_nodes() {
+    let (servers, client) = servers(3, &ServerOptions::default()).await;
+    for (node, server) in servers.iter().enumerate() {
+        for number in 0..40 {
+            let key = format!("{{redlock}}:lock:order:{number:02}");
+            let holder = format!("{number:032x} order@web-7:4312");
+            server
+                .command(&["SET", &key, &holder, "PX", "600000"])
+                .unwrap();
+            // Other names before them on one node alone.
+            let key = format!("{{redlock}}:lock:a:{number:02}");
+            if node == 1 && number < 5 {
+                server
+                    .command(&["SET", &key, &holder, "PX", "600000"])
+                    .unwrap();
+            }
+        }
+    }
+    let settings = NodeSettings::new(client.config().clone()).unwrap();
+    let mut options = SamplerOptions::default();
+    options.most_keys = 10;
+    let seen = Sampler::new(client, settings, options).look().await;
+    let held: Vec<_> = seen.keys.iter().filter(|key| key.held).collect();
+    let names: Vec<_> = held.iter().map(|key| &*key.key).collect();
+    // The tenth of the node with most: what is behind it is not known of all nodes.
+    assert_eq!(
+        names,
+        ["order:00", "order:01", "order:02", "order:03", "order:04"]
+    );
+    assert!(held.iter().all(|key| key.votes == 3), "{held:?}");
+    assert_eq!(seen.keys_total, 10);
 }
