@@ -232,6 +232,21 @@ impl Tab {
         text(&self.call("DOM.getOuterHTML", &node)["outerHTML"])
     }
 
+    /// Returns the width and the height of an element, also if scripts are forbidden; `None` if it is not shown.
+    pub fn size(&self, selector: &str) -> Option<(f64, f64)> {
+        let root = self.call("DOM.getDocument", &json!({"depth": 0}));
+        let ask = json!({"nodeId": root["root"]["nodeId"], "selector": selector});
+        let node = self.call("DOM.querySelector", &ask)["nodeId"].clone();
+        let number = self
+            .wire
+            .send(&self.session, "DOM.getBoxModel", &json!({"nodeId": node}));
+        let answer = self
+            .wire
+            .wait("DOM.getBoxModel", |heard| heard.answers.remove(&number));
+        let model = &answer["result"]["model"];
+        Some((model["width"].as_f64()?, model["height"].as_f64()?))
+    }
+
     /// Clicks at the middle of an element, as a mouse does, once it is there.
     ///
     /// # Panics

@@ -101,8 +101,8 @@ impl Nodes {
 
     /// The lock keys on all nodes, as `node: key`.
     ///
-    /// What a node keeps about itself is none: its mark and its counters stay for ever, and a tombstone for a time to
-    /// live.
+    /// What a node keeps about itself is none: its mark and its counters stay for ever, a tombstone for a time to live, and
+    /// a client's sign of life for three seconds.
     pub fn keys(&self) -> Vec<String> {
         let keys = |node: usize| {
             let reply = self[node]
@@ -114,7 +114,10 @@ impl Nodes {
             };
             let lines = keys.iter().map(line);
             let is_own = |line: &String| {
-                line.ends_with("}:mark") || line.ends_with("}:counters") || line.contains("}:tomb:")
+                line.ends_with("}:mark")
+                    || line.ends_with("}:counters")
+                    || line.contains("}:tomb:")
+                    || line.contains("}:alive:")
             };
             lines.filter(|line| !is_own(line)).collect::<Vec<_>>()
         };

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["contender", client, ..] => contender::serve(client, &arguments[2..]),
-        ["--goals", results] => print_goals(Path::new(results)),
+        ["--publish", results] => publish(Path::new(results)),
         _ => run(arguments),
     };
     match outcome {
@@ -71,11 +71,10 @@ fn run(arguments: Vec<String>) -> Result<()> {
     Err(Failed(format!("what is missed:\n  {text}")))
 }
 
-/// Prints the goals of an earlier run as a document has them.
-fn print_goals(results: &Path) -> Result<()> {
+/// Writes the figures of an earlier run into the documents.
+fn publish(results: &Path) -> Result<()> {
     let report = Report::of_json(&fs::read_to_string(results)?)?;
-    eprintln!("{}", report.markdown());
-    Ok(())
+    report.publish(&root())
 }
 
 /// Reads the arguments: the scale, the programs to measure, and the names of rows.
@@ -117,18 +116,23 @@ fn parse(arguments: Vec<String>) -> Result<(Bench, Vec<String>)> {
 /// Finds the folder for results, in cargo's for what it builds.
 fn folder() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| root().join("target"));
+    target.join("bench")
+}
+
+/// Finds the tree that this program is of.
+fn root() -> PathBuf {
     // Cargo says where this crate is when it runs it; a path from build time would be wrong after a move.
     let here = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let root = here.as_deref().and_then(|here| here.ancestors().nth(2));
-    let target = target.unwrap_or_else(|| root.unwrap_or_else(|| Path::new(".")).join("target"));
-    target.join("bench")
+    root.unwrap_or_else(|| Path::new(".")).to_owned()
 }
 
 const USAGE: &str = "\
 usage: cargo xtask bench [--quick] [--beside NAME=PROGRAM] [ROWS]
-       cargo xtask bench --goals RESULTS
+       cargo xtask bench --publish RESULTS
 
   --quick                a first look, with fewer and shorter repeats
   --beside NAME=PROGRAM  measures the client of another tree too: PROGRAM is its redlock-bench
-  --goals RESULTS        prints the goals of a results.json, as docs/performance.md has them
+  --publish RESULTS      writes a results.json, and its figures, into the documents of this tree
   ROWS                   only these, such as: P1 P2";

@@ -298,7 +298,14 @@ fn is_reserved(key: &str) -> bool {
 fn is_remembered(key: &str) -> bool {
     let is_one = |rest: &str| {
         let class = rest.split_once(':').map(|(class, _)| class);
-        let classes = ["job", "job-sha256", "slots", "slots-sha256", "line"];
+        let classes = [
+            "job",
+            "job-sha256",
+            "slots",
+            "slots-sha256",
+            "line",
+            "alive",
+        ];
         class.is_some_and(|class| classes.contains(&class))
     };
     behind_a_namespace(key).is_some_and(is_one)
@@ -370,6 +377,7 @@ mod tests {
             "tomb:0a",
             "job:nightly",
             "line:{billing}:lock:a",
+            "alive:000000000000002a",
         ] {
             let name = format!("{{redlock:verbatim}}:{own}");
             assert!(refused(&KeyScheme::Verbatim, &name), "{name}");
@@ -378,7 +386,9 @@ mod tests {
             let of_others = format!("{{billing}}:{own}");
             // What is remembered of a job, or a line, looks like a lock that other libraries may have.
             let is_refused = refused(&KeyScheme::Verbatim, &of_others);
-            let may_be_a_lock = own.starts_with("job") || own.starts_with("line");
+            let may_be_a_lock = ["job", "line", "alive"]
+                .iter()
+                .any(|class| own.starts_with(class));
             assert_eq!(is_refused, !may_be_a_lock, "{of_others}");
             let keys = NodeKeys::new(KeyScheme::Verbatim);
             assert_eq!(keys.resource(&of_others), None);

@@ -49,7 +49,7 @@ pub use self::{
         Acquire, Ask, Backlog, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, Majority,
         NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, TickClaim,
     },
-    key::{CountedKey, InvalidKeySet, KeySet, LockMode, OwnerId, Shard, SlotCount},
+    key::{CountedKey, InvalidKeySet, KeySet, LockMode, OwnerId, OwnerSecret, Shard, SlotCount},
     lease::{LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent},
     local::{Departure, LeaseTerms, LocalQueue, NoPlace, OpenLease, ParkedLease, Ticket},

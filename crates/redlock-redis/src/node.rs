@@ -52,10 +52,20 @@ pub trait Session: Send {
         None
     }
 
+    /// Has the present runtime wake the calls of the session from now on; returns whether it does.
+    ///
+    /// A client moves its sessions to the runtime of a caller that is alone, and back; calls may be on their way then.
+    /// It polls each of them again after the move.
+    /// If a session answers `false`, the runtime in which it was opened wakes its calls as before, and the client polls all
+    /// of its sessions on its own thread from then on.
+    /// The default implementation returns `false`.
+    fn move_here(&mut self) -> bool {
+        false
+    }
+
     /// Sends `requests` as one call, in the namespace that `keyspace` describes.
     ///
-    /// The requests have their place in the order once the future was polled.
-    /// They are on their way once the future was polled again, or dropped.
+    /// The requests have their place in the order, and are on their way, once the future was polled.
     /// The rest of a dropped call may wait for the next call of the session.
     /// So a caller that gives up its last call must drop the session, or make another call.
     ///

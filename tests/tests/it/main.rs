@@ -33,6 +33,7 @@ mod jobs_overlap;
 mod jobs_shares;
 mod lease_times;
 mod lines;
+mod lost_waiters;
 mod managed;
 mod moved_names;
 mod network;

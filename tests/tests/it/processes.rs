@@ -6,6 +6,8 @@ use std::{
     process::{Command, Output},
 };
 
+use redlock_tests::Nodes;
+
 const LONE: &str = env!("CARGO_BIN_EXE_redlock-test-lone");
 
 /// In place of the system's function: forks, waits for the child, and returns 0 in the child.
@@ -40,8 +42,8 @@ fn a_process_that_may_start_no_thread_is_told_what_to_do() {
     assert!(said.contains("ulimit -u"), "{said}");
 }
 
-#[test]
-fn a_process_that_was_forked_is_told_to_build_a_client_of_its_own() {
+/// What a process says that forks while it has a lease on `nodes`, and what its child does.
+fn forked(nodes: &[String]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (source, library) = (folder.path().join("fork.c"), folder.path().join("fork.so"));
     fs::write(&source, FORK).unwrap();
@@ -50,8 +52,28 @@ fn a_process_that_was_forked_is_told_to_build_a_client_of_its_own() {
     let mut compile = Command::new(words.next().unwrap_or("cc"));
     compile.args(words).args(["-shared", "-fPIC", "-o"]);
     output(compile.args([&library, &source]));
-    let said = output(Command::new(LONE).env("LD_PRELOAD", &library));
+    output(Command::new(LONE).args(nodes).env("LD_PRELOAD", &library))
+}
+
+fn assert_told(said: &str) {
     assert!(said.contains("Closed: "), "{said}");
     assert!(said.contains("build a client in each process"), "{said}");
     assert!(said.contains("0 reports; Err(Lost)"), "{said}");
+}
+
+#[test]
+fn a_process_that_was_forked_is_told_to_build_a_client_of_its_own() {
+    assert_told(&forked(&[]));
+}
+
+// Shows: T2.3.
+#[test]
+fn a_child_that_has_a_runtime_that_drives_leaves_the_sockets_to_its_parent() {
+    let nodes = Nodes::start(3);
+    let said = forked(&nodes.urls());
+    assert_told(&said);
+    assert!(said.contains("held by the child: false"), "{said}");
+    assert!(said.contains("held by the parent: true"), "{said}");
+    // Two scripts are brought over each connection, and none was lost.
+    assert_eq!(nodes.calls_in_all("script|load"), 2 * 3);
 }

@@ -1,7 +1,7 @@
 //! What was measured, beside its goals.
 
 mod json;
-mod markdown;
+mod publish;
 mod table;
 
 use self::table::Table;
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_goal_that_is_not_reached_is_missed() {
-        assert!(report(1.0).missed().is_empty());
+        assert!(report(0.9).missed().is_empty());
         let missed = report(1.4);
         let against: Vec<_> = missed.missed().iter().map(|goal| goal.against).collect();
         assert_eq!(against, ["rslock", "redis-rs", "redlock"]);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_goal_is_missed_by_a_row_that_did_not_measure_it() {
-        let mut report = report(1.0);
+        let mut report = report(0.9);
         report.begin("P2", "");
         assert!(report.missed().iter().all(|goal| goal.row == "P2"));
         assert!(!report.missed().is_empty());

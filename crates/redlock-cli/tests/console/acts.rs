@@ -1,11 +1,8 @@
 //! What an operator does by buttons.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
 };
 
 use redlock_cron::{BoxError, Run, SingletonJob};

@@ -166,6 +166,34 @@ async fn a_tab_that_is_not_seen_has_no_stream_and_shows_the_present_when_it_is_s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_that_slept_for_an_hour_begins_again_and_counts_by_the_clock_of_the_server() {
+    let nodes = voting(3).await;
+    let client = named(&nodes, "web-7").await;
+    let lease = client.acquire("order:7").await.unwrap();
+    let console = Console::start(&nodes, &[]);
+    let browser = Browser::start();
+    let tab = browser.tab();
+    tab.open(&console.url);
+    tab.wait_for("document.querySelector('#live').textContent == 'live'");
+    let streams = || {
+        let requests = tab.requests();
+        let to_stream = requests.iter().filter(|it| it.ends_with("/events"));
+        to_stream.count()
+    };
+    assert_eq!(streams(), 1);
+    tab.value("(real => { Date.now = () => real() + 3600_000; })(Date.now)");
+    eventually("another stream begins", 20 * SECOND, streams, |count| {
+        *count == 2
+    })
+    .await;
+    let other = client.acquire("stock:1").await.unwrap();
+    tab.wait_for_text("stock:1");
+    // Not an hour.
+    tab.wait_for("/^\\d+ s$/.test(document.querySelector('#keys time.since').textContent)");
+    drop((lease, other));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_script_the_page_has_all_tables() {
     let nodes = voting(3).await;
     let client = named(&nodes, "web-7").await;
@@ -195,6 +223,9 @@ async fn without_a_script_the_page_has_all_tables() {
     ] {
         assert!(html.contains(words), "{words} is not in {html}");
     }
+    // A button would do nothing.
+    assert!(html.contains("data-do"), "{html}");
+    assert!(tab.size("[data-do]").is_none());
     let asked = tab.requests().len();
     // It comes again by itself.
     for _ in 0..80 {

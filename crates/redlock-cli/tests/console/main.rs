@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod acts;
+mod amounts;
 mod hostile;
 mod kit;
 mod looks;
-mod many;
 mod mounted;
 mod pictures;

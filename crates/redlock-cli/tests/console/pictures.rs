@@ -58,12 +58,12 @@ async fn the_page_fits_narrow_and_wide_screens_by_day_and_by_night() {
     let kept = kept.as_deref().unwrap_or_else(|| temporary.path());
     let others = temporary.path();
     for (name, folder, part, width, height, dark) in [
-        ("wide-light", kept, "main", 1_280, 1_080, false),
+        ("wide-light", kept, "search", 1_280, 1_060, false),
         ("jobs-light", kept, "jobs", 1_280, 700, false),
         ("narrow-dark", kept, "keys", 360, 1_200, true),
-        ("wide-dark", others, "main", 1_280, 1_080, true),
+        ("wide-dark", others, "search", 1_280, 1_080, true),
         ("middle-dark", others, "keys", 800, 1_000, true),
-        ("narrow-light", others, "main", 360, 1_200, false),
+        ("narrow-light", others, "search", 360, 1_200, false),
     ] {
         tab.look(Look {
             width,

@@ -28,6 +28,23 @@ impl RedlockBuilder {
     /// It waits until the client has reached each node or has failed to, 100 ms more than `connect_timeout` at
     /// most.
     ///
+    /// # Threads
+    ///
+    /// The client has a thread, which calls the nodes and renews leases.
+    /// While its callers come one at a time, a task on the runtime of this call does that work: then a caller waits for no
+    /// other thread.
+    /// The thread takes over what that task leaves undone for 20 ms, and all of it once the runtime has ended.
+    /// So a handler may block all threads of the runtime, and no lease is lost.
+    ///
+    /// The thread does all the work
+    ///
+    /// - while callers come together, or the client has more than 64 leases;
+    /// - after a lease was asked for whose time to live is a second or less;
+    /// - if a connection has TLS or RESP3, or comes from a pool, or a node is one in memory or of another kind, is named by
+    ///   Sentinels or a Cluster, or waits for replicas;
+    /// - on systems other than Unix, in a program with `panic = "abort"`, and where the runtime has no `enable_io`: tokio
+    ///   then panics, which the client catches, and the panic hook reports once.
+    ///
     /// # Errors
     ///
     /// A setting is not valid, a node is given twice, tokio's time is paused without

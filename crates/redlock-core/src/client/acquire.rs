@@ -282,25 +282,22 @@ impl Redlock {
         let wait = self.wait_of(&options);
         let now = client.clock.now();
         let class = class_of(options.class.as_deref(), &keys);
-        let meter = options.meter.unwrap_or_else(|| client.meter.lock(class));
         let has_own_label = options.label.is_some();
+        let terms = LeaseTerms {
+            is_shared: options.mode == Mode::Shared,
+            timing,
+            renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
+            max_hold: options.max_hold,
+            slots: options.slots.as_ref().map(|slots| slots.count),
+            fairness: options.fairness.unwrap_or_default(),
+        };
+        let site = client.site(class, terms, options.label, options.meter);
         let request = AcquireRequest {
             subject: LeaseRequest {
                 mode: options.mode,
-                guarantee: client.settings.guarantee,
                 keys: keys.clone(),
-                class: options.class,
-                label: options.label,
-                terms: LeaseTerms {
-                    is_shared: options.mode == Mode::Shared,
-                    timing,
-                    renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
-                    max_hold: options.max_hold,
-                    slots: options.slots.as_ref().map(|slots| slots.count),
-                    fairness: options.fairness.unwrap_or_default(),
-                },
-                meter,
                 place: None,
+                site,
             },
             slots: options.slots,
             // Neither a lease on a set nor a shared lease is handed over, nor one whose holder has a label of its own.

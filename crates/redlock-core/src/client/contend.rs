@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc};
 
-use redlock_proto::{Acquire, Fairness, NoPlace, RunRecord};
+use redlock_proto::{Acquire, Fairness, LeaseTerms, NoPlace, RunRecord};
 use tokio::select;
 
 use super::ClientShared;
@@ -11,7 +11,7 @@ use crate::{
     engine::{AcquireAnswer, AcquireRequest, NotWon, Parked},
     guard::acquire_span::{self, AcquireSpan},
     guard::scope::{self, Scopes},
-    lease::LeaseRequest,
+    lease::{CallSite, LeaseRequest, OwnLabel},
     meter::LockMeter,
     queue::Turn,
 };
@@ -36,7 +36,8 @@ impl ClientShared {
             Some(search) => search,
             None => {
                 let is_several = subject.keys.is_several();
-                own = self.span(subject.class(), is_several, subject.meter.clone());
+                let class = subject.site.class.as_deref();
+                own = self.span(class, is_several, subject.site.meter.clone());
                 &own
             }
         };
@@ -63,6 +64,31 @@ impl ClientShared {
         Ok((guard, last))
     }
 
+    /// Returns what leases of this class on these terms have in common; they share it, unless they have a label or a
+    /// meter of their own.
+    pub(super) fn site(
+        &self,
+        class: Option<&str>,
+        terms: LeaseTerms,
+        label: Option<Arc<OwnLabel>>,
+        meter: Option<LockMeter>,
+    ) -> Arc<CallSite> {
+        let is_like_others = label.is_none() && meter.is_none();
+        let new = || CallSite {
+            client: self.engine.client(),
+            clock: self.clock,
+            guarantee: self.settings.guarantee,
+            class: class.map(Arc::from),
+            label,
+            terms,
+            meter: meter.unwrap_or_else(|| self.meter.lock(class)),
+        };
+        match is_like_others {
+            true => self.sites.get(class, &terms, new),
+            false => Arc::new(new()),
+        }
+    }
+
     /// Starts the span and the metrics of an acquire.
     pub(super) fn span(
         &self,
@@ -86,21 +112,21 @@ impl ClientShared {
         span: &AcquireSpan,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         let turn = self.turn(&request, wait, most_waiting).await;
-        let turn = turn.map_err(|error| {
+        let mut turn = turn.map_err(|error| {
             let callers = self.queue.callers_of(&request.subject.keys);
             NotWon::Failed(error).ahead(callers)
         })?;
         span.turn_began();
         request.subject.place = turn.ticket();
         let parked = turn.inherit();
-        if request.subject.terms.fairness == Fairness::Strict {
+        if request.subject.site.terms.fairness == Fairness::Strict {
             request.before = parked;
         } else {
             // A claim takes no parked lease over: that was acquired without the tick. Nor does a holder with a label of
             // its own: the nodes have another one.
-            let fits = request.claim.is_none() && request.subject.label.is_none();
+            let fits = request.claim.is_none() && request.subject.site.label.is_none();
             if let Some(parked) = parked.filter(|_| fits)
-                && let Some(held) = parked.take_over(request.subject.clone(), self.clock)
+                && let Some(held) = parked.take_over(request.subject.clone())
             {
                 return Ok((LockGuard::new(held.with_turn(turn)), None));
             }
@@ -134,13 +160,13 @@ impl ClientShared {
                 turn.await.map(Some)
             }
         };
-        let turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
+        let mut turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
         span.turn_began();
-        if let Some(turn) = &turn {
+        if let Some(turn) = &mut turn {
             // A parked lease is exclusive; dropping it releases it.
             drop(turn.inherit());
         }
-        let terms = request.subject.terms;
+        let terms = request.subject.site.terms;
         // The end of a scope releases its leases, so callers outside of the scope do not join them.
         let is_joined = !request.is_scoped;
         if is_joined && let Some(guard) = self.readers.join(&keys, &terms, self.clock.now()) {
@@ -211,12 +237,13 @@ impl ClientShared {
     /// Returns what the driver is asked; most turns on a busy key never come to that.
     fn acquire_of(&self, request: &AcquireRequest) -> Result<Acquire, InvalidKey> {
         let LeaseRequest {
-            keys, mode, terms, ..
+            keys, mode, site, ..
         } = &request.subject;
+        let terms = &site.terms;
         Ok(Acquire {
-            label: match &request.subject.label {
+            label: match &site.label {
                 Some(label) => Some(label.label),
-                None => self.settings.label_for(request.subject.class()),
+                None => self.settings.label_for(site.class.as_deref()),
             },
             mode: (*mode).into(),
             keys: match &request.slots {

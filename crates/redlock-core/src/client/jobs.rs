@@ -132,23 +132,20 @@ impl Redlock {
         } else {
             Wait::UpTo(options.wait)
         };
+        let terms = LeaseTerms {
+            is_shared: false,
+            timing,
+            renew: true,
+            max_hold: options.max_hold,
+            slots: None,
+            fairness: Fairness::Cohort,
+        };
         let request = AcquireRequest {
             subject: LeaseRequest {
                 mode: Mode::Exclusive,
-                guarantee: client.settings.guarantee,
                 keys,
-                class: Some(JOB.into()),
-                label: None,
-                terms: LeaseTerms {
-                    is_shared: false,
-                    timing,
-                    renew: true,
-                    max_hold: options.max_hold,
-                    slots: None,
-                    fairness: Fairness::Cohort,
-                },
-                meter: client.meter.lock(Some(JOB)),
                 place: None,
+                site: client.site(Some(JOB), terms, None, None),
             },
             slots: None,
             tokens: 1,

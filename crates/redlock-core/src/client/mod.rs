@@ -28,6 +28,7 @@ use crate::{
     clock::Clock,
     engine::{EngineHandle, Parked},
     keyspace::KeyScheme,
+    lease::CallSites,
     meter::Meter,
     names::NodeNames,
     node::Node,
@@ -78,6 +79,7 @@ struct ClientShared {
     settings: Settings,
     namespace: Arc<str>,
     meter: Meter,
+    sites: CallSites,
 }
 
 impl Redlock {
@@ -108,6 +110,7 @@ impl Redlock {
             key_space,
             settings,
             meter,
+            sites: CallSites::default(),
         };
         Self {
             client: Arc::new(client),

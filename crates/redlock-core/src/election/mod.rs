@@ -33,7 +33,7 @@ use crate::{
 /// A leader that is frozen loses its term at the deadline by its own clock, and the next term begins no earlier.
 /// The other candidates wait as for any lease that another process holds: in line, or by asking again at random times.
 /// Observers look at the nodes, and learn of a change a third of the ttl later at most.
-/// An observer whose candidate waits in line learns of a new leader within a second.
+/// An observer whose candidate is the next in line learns of a new leader within a second.
 ///
 /// # Preferred candidates
 ///

@@ -48,11 +48,10 @@ pub enum Leadership {
 
 /// The changes of an election's leader, from [`Election::observe`].
 ///
-/// It looks every third of the ttl, and at once when a term of its candidate begins or ends, or when other candidates leave
-/// the line before it: each in turn becomes the leader.
+/// It looks every third of the ttl, when a term of its candidate begins or ends, and when its candidate has become the first
+/// in line: the one before it is the leader then.
 /// A look ends once a majority of the nodes agrees, so that a minority that hangs delays no news.
-/// A candidate in line asks the nodes again at least each second.
-/// So it may name a leader for that time after its term, and it may miss a short term.
+/// So it may name a leader for a third of the ttl after its term, and it may miss a short term.
 /// While too few nodes vote, as after a loss of data, it names no leader.
 /// It names at most one leader at a time, and decides nothing: exclusion rests on the [`Term`](crate::Term).
 ///

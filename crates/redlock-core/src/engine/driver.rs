@@ -1,21 +1,18 @@
 //! The loop: events in, requests out.
 
 use std::{
-    future::poll_fn,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use futures_util::task::AtomicWaker;
 use redlock_proto::{Client, ClientConfig, Instant, Now, Slab, SlabMap};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::yield_now,
-};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    AcquireCaller, DriverCommand, alarm::Alarm, entropy::Source, hand_overs::HandOver,
-    handle::WeakEngineHandle, link::NodeLink, log::Origin, subscription::SubscriptionEvent,
+    AcquireCaller, DriverCommand, entropy::Source, hand_overs::HandOver, handle::WeakEngineHandle,
+    link::NodeLink, log::Origin, subscription::SubscriptionEvent,
 };
 use crate::names::NodeNames;
 use crate::{
@@ -61,6 +58,29 @@ pub(super) struct Driver {
     /// Whether callers may ask for more than was heard at once.
     has_more: bool,
     closers: Vec<oneshot::Sender<()>>,
+    /// What a link rings when it has something to say.
+    rung: Arc<AtomicWaker>,
+    /// Where the connections are registered.
+    pub(super) seat: Seat,
+    /// How many turns there were, and how many commands were heard in them, and in all but the last.
+    pub(super) turns: u64,
+    pub(super) commands_heard: u64,
+    commands_before: u64,
+    /// In how many turns in a row there was a command, and no other caller.
+    lone_turns: u32,
+    /// After how many of them the runtime drives.
+    enough_turns: u32,
+    /// Whether a lease was asked for that is too short to wait until the thread takes the driver back.
+    is_hasty: bool,
+}
+
+/// Where a task runs that can drive.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Seat {
+    /// On the client's thread, or on the only runtime that there is.
+    Thread,
+    /// On the runtime in which the client was built.
+    Runtime,
 }
 
 /// What is to be counted of a lease.
@@ -73,6 +93,7 @@ impl Driver {
         handles: WeakEngineHandle,
         names: NodeNames,
         links: Vec<NodeLink>,
+        rung: Arc<AtomicWaker>,
         commands: mpsc::UnboundedReceiver<DriverCommand>,
     ) -> Self {
         let EngineConfig {
@@ -101,47 +122,102 @@ impl Driver {
             commands: Some(commands),
             has_more: false,
             closers: Vec::new(),
+            rung,
+            seat: Seat::Thread,
+            turns: 0,
+            commands_heard: 0,
+            commands_before: 0,
+            lone_turns: 0,
+            enough_turns: LONE_TURNS,
+            is_hasty: false,
         }
     }
 
-    /// Runs until no handle is left and everything is cleaned up.
-    pub(super) async fn run(mut self) {
-        let mut alarm = Alarm::new(self.until_next_timer());
-        while !(self.commands.is_none() && self.client.is_clean()) {
-            alarm.set(self.until_next_timer());
-            poll_fn(|cx| {
-                if self.hear(cx) {
-                    Poll::Ready(())
-                } else {
-                    alarm.poll(cx)
-                }
-            })
-            .await;
-            // Whatever else is ready joins the same calls to the nodes: one turn for the other tasks of
-            // this thread, and no timer, so that a lone caller never waits.
-            others_first().await;
-            poll_fn(|cx| Poll::Ready(self.hear(cx))).await;
-            let now = self.now();
-            if self.has_more || self.next_due().is_some_and(|due| due <= now.clock) {
-                // What lies unread in a socket when a time limit is reached is an answer: this process may have been too
-                // slow to read it.
-                yield_now().await;
-                poll_fn(|cx| Poll::Ready(self.hear(cx))).await;
-            }
-            self.carry_out(now);
-            self.handles.give_back(&mut self.over);
-            self.answer_closers();
-            self.measure();
+    /// Returns whether no handle is left and everything is cleaned up.
+    pub(super) fn is_over(&self) -> bool {
+        self.commands.is_none() && self.client.is_clean()
+    }
+
+    /// Hears what has come by now, and does what is due.
+    ///
+    /// Returns the time at which something turned out to be due: then all that has arrived by that time must be there
+    /// to be heard, and this is called again with the time.
+    pub(super) fn act(&mut self, cx: &mut Context<'_>, heard_until: Option<Now>) -> Option<Now> {
+        self.hear(cx);
+        let now = heard_until.unwrap_or_else(|| self.now());
+        let is_due = || self.next_due().is_some_and(|due| due <= now.clock);
+        if heard_until.is_none() && (self.has_more || is_due()) {
+            return Some(now);
         }
+        self.carry_out(now);
+        self.handles.give_back(&mut self.over);
+        self.answer_closers();
+        self.measure();
+        self.turns += 1;
+        None
+    }
+
+    /// Has the connections woken by the runtime of this task from now on; `false` if some cannot be.
+    pub(super) fn move_here(&mut self, seat: Seat) -> bool {
+        self.seat = seat;
+        self.lone_turns = 0;
+        for link in &mut self.links {
+            // The thread takes what it can: the others are there already.
+            if !link.move_here() && seat == Seat::Runtime {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Returns whether something is there to be heard, or is due.
+    pub(super) fn is_kept_waiting(&self, now: Instant) -> bool {
+        let commands = self.commands.as_ref();
+        commands.is_some_and(|commands| !commands.is_empty() || commands.is_closed())
+            || self.links.iter().any(NodeLink::has_rung)
+            || self.next_due().is_some_and(|due| due <= now)
+    }
+
+    /// Chooses where to drive after a turn.
+    pub(super) fn next_seat(&mut self) -> Seat {
+        let callers = self.waiting.len() + self.asked.len();
+        let stays = self.is_hasty
+            || self.leases.len() > MOST_LEASES
+            || !self.links.iter().all(NodeLink::is_settled);
+        let most = match self.seat {
+            Seat::Thread => 1,
+            Seat::Runtime => 2,
+        };
+        if stays || callers > most {
+            self.lone_turns = 0;
+            return Seat::Thread;
+        }
+        let has_command = self.commands_heard != self.commands_before;
+        self.commands_before = self.commands_heard;
+        self.lone_turns += u32::from(has_command);
+        if self.lone_turns > self.enough_turns {
+            Seat::Runtime
+        } else {
+            self.seat
+        }
+    }
+
+    /// Lends the driver to the runtime less readily, because it kept something waiting.
+    pub(super) fn distrust_runtime(&mut self) {
+        self.enough_turns = (2 * self.enough_turns).min(MOST_TURNS);
     }
 
     /// Hears what nodes have answered, and what callers ask for; returns whether that was anything.
-    fn hear(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn hear(&mut self, cx: &mut Context<'_>) -> bool {
         let mut is_news = self.see_hand_overs();
+        // Before the look, so that no ring is missed.
+        self.rung.register(cx.waker());
         for node in 0..self.links.len() {
-            is_news |= self.links[node].hear(cx);
-            is_news |= self.tell(node);
-            is_news |= self.tell_messages(node);
+            if self.links[node].has_rung() {
+                is_news |= self.links[node].hear();
+                is_news |= self.tell(node);
+                is_news |= self.tell_messages(node);
+            }
         }
         self.has_more = false;
         let mut left = COMMANDS;
@@ -149,6 +225,7 @@ impl Driver {
             && let Poll::Ready(command) = commands.poll_recv(cx)
         {
             is_news = true;
+            self.commands_heard += 1;
             // What a holder asks for comes after the hand-over to it.
             self.see_hand_overs();
             match command {
@@ -213,8 +290,8 @@ impl Driver {
         while let Some(event) = self.links[node].poll_message() {
             is_news = true;
             match event {
-                SubscriptionEvent::Begins => self.client.on_listening(node, true),
-                SubscriptionEvent::Ends(_) => self.client.on_listening(node, false),
+                SubscriptionEvent::Begins => self.client.on_listening(node, true, self.now()),
+                SubscriptionEvent::Ends(_) => self.client.on_listening(node, false, self.now()),
                 SubscriptionEvent::Gift(gift) => self.client.on_gift(node, gift, self.now()),
             }
         }
@@ -234,6 +311,7 @@ impl Driver {
                 caller,
             } => {
                 self.waiting.insert(id, caller);
+                self.is_hasty |= acquire.timing.ttl() <= SHORT_TTL;
                 match claim {
                     Some(claim) => self.client.claim(id, acquire, *claim, now),
                     None => self.client.acquire(id, acquire, now),
@@ -355,7 +433,7 @@ impl Driver {
     ///
     /// While a caller has or wants something, the clock is looked at often: timers stop while the machine is suspended,
     /// and the client's clock does not.
-    fn until_next_timer(&self) -> Duration {
+    pub(super) fn until_next_timer(&self) -> Duration {
         let now = self.clock.now();
         let next = self.next_due();
         let wait = next.map_or(LOOK_EVERY, |due| due.saturating_since(now));
@@ -387,17 +465,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How many commands are heard at once: nodes are heard in between.
 const COMMANDS: u32 = 1024;
 
-/// Lets the tasks of this thread go first that are ready.
+/// In how many turns in a row a caller must be alone before its runtime drives.
+const LONE_TURNS: u32 = 32;
+
+/// The same where the runtime kept the driver waiting again and again: some seconds of a caller without a pause.
+const MOST_TURNS: u32 = 1 << 15;
+
+/// With more leases the thread drives: to renew all of them takes a part of a thread's time.
+const MOST_LEASES: usize = 64;
+
+/// A lease of up to this time to live is renewed by the thread, at a third of this.
 ///
-/// tokio's `yield_now` looks at the sockets too, which is a call of the system each time.
-async fn others_first() {
-    let mut is_my_turn = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut is_my_turn, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
+/// Of a longer one, a runtime that is blocked delays a renewal by a tenth of the time left for it, or less.
+const SHORT_TTL: Duration = Duration::from_secs(1);

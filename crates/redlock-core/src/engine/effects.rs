@@ -95,7 +95,8 @@ impl Driver {
                         Notice::Retries { acquisition } => self.retries(*acquisition),
                         Notice::MovesUp { acquisition } => {
                             let caller = self.waiting.get(*acquisition);
-                            let label = caller.and_then(|caller| caller.subject.label.as_ref());
+                            let label =
+                                caller.and_then(|caller| caller.subject.site.label.as_ref());
                             label.inspect(|label| label.moves_up());
                         }
                         Notice::Endangered { lease } => self.count(*lease, LockMeter::endangered),
@@ -130,8 +131,7 @@ impl Driver {
             answer,
             ..
         } = caller;
-        let (client, token) = (engine.client(), tokens.first());
-        let lease = Lease::new(client, subject, self.clock, deadline, ends, token);
+        let lease = Lease::new(subject, deadline, ends, tokens.first());
         self.leases.insert(id, lease.clone());
         // A caller that has gone away drops the answer, and with it the lease, which releases it.
         let held = HeldLease::new(id, lease, engine, tokens);
@@ -224,7 +224,7 @@ impl Driver {
             caller.attempts += 1;
             // A search asks for many slots at once, and counts no retries.
             if !caller.is_part {
-                let meter = caller.subject.meter.clone();
+                let meter = caller.subject.site.meter.clone();
                 self.counts.push((meter, LockMeter::retries));
             }
         }

@@ -153,7 +153,7 @@ impl EngineHandle {
     ///
     /// Dropping the future at any point leaves the shared lease as it is, and nothing else behind.
     pub(super) async fn upgrade(&self, lease: u64, subject: LeaseRequest) -> AcquireAnswer {
-        let limit = subject.terms.timing.key_ttl();
+        let limit = subject.site.terms.timing.key_ttl();
         let command = |id, caller| DriverCommand::Upgrade { id, lease, caller };
         self.win(limit, subject, false, command, || ()).await
     }

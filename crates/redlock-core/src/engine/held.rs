@@ -14,7 +14,6 @@ use tracing::Span;
 use super::{DriverCommand, NotWon, handle::EngineHandle};
 use crate::{
     ExtendError, Lease, LossReason, Mode, ReleaseError,
-    clock::Clock,
     lease::{Kept, LeaseRequest, Telling},
     queue::Turn,
 };
@@ -36,8 +35,8 @@ pub(crate) struct HeldLease {
     stays: AtomicBool,
     /// Its span, which ends with it; in a box, because most programs have no use for spans.
     span: OnceLock<Box<Span>>,
-    /// What ends it, and must know the lease that takes its place.
-    scope: OnceLock<Weak<dyn Scoped>>,
+    /// What ends it, and must know the lease that takes its place; in a box, as few leases have one.
+    scope: OnceLock<Box<Weak<dyn Scoped>>>,
 }
 
 /// How far a held lease has come.
@@ -121,7 +120,7 @@ impl HeldLease {
     /// Says what ends it.
     pub(crate) fn ends_with(&self, scope: Weak<dyn Scoped>) {
         // The first stays.
-        let _ = self.scope.set(scope);
+        let _ = self.scope.set(Box::new(scope));
     }
 
     /// Goes on in this span, unless it has one already: of a lease that others join, the first guard's stays.
@@ -207,7 +206,7 @@ impl HeldLease {
         let Some(scope) = self.scope.get() else {
             return;
         };
-        held.ends_with(Weak::clone(scope));
+        held.ends_with((**scope).clone());
         match scope.upgrade() {
             Some(scope) => scope.add_held(held),
             // It has ended meanwhile.
@@ -241,7 +240,7 @@ impl HeldLease {
             Ok(()) => return Ok(()),
             Err(turn) => turn,
         };
-        let lost = self.end_views();
+        let lost = self.end_views(None);
         let confirmed = self.engine.ask(|answer| DriverCommand::Release {
             lease: self.id,
             answer: Some(answer),
@@ -313,8 +312,8 @@ impl HeldLease {
     /// The lease is to be released, and then the turn to be dropped, if the holder has it.
     fn pass_on(self: &Arc<Self>) -> Result<(), Option<Turn<Parked>>> {
         let turn = self.take_turn().ok_or(None)?;
-        let fairness = self.lease.subject().terms.fairness;
-        let next = turn.pass_on(fairness, |now| self.fits_another(now), || self.park());
+        let fairness = self.lease.subject().site.terms.fairness;
+        let next = turn.pass_on(fairness, |now| self.fits_another(now), |now| self.park(now));
         next.map(drop).map_err(Some)
     }
 
@@ -326,26 +325,26 @@ impl HeldLease {
 
     /// Returns what the next holder may have of the lease, which is valid up to `deadline`.
     fn to_hand_over(&self, deadline: Instant) -> Option<ParkedLease> {
-        ParkedLease::new(self.tokens, self.lease.subject().terms, deadline)
+        ParkedLease::new(self.tokens, self.lease.subject().site.terms, deadline)
     }
 
     /// Ends this holder's lease and keeps it for the next holder in this process.
-    fn park(self: &Arc<Self>) -> Parked {
+    fn park(self: &Arc<Self>, now: Instant) -> Parked {
         // First, so that whatever the driver tells this holder too late to be passed on, it tells the next one.
         self.engine.hand_overs().park(self.id);
-        self.end_views();
+        self.end_views(Some(now));
         Parked(Arc::clone(self))
     }
 
     /// Ends the lease on this side only.
     fn leave(&self) {
         let _turn = self.take_turn();
-        self.end_views();
+        self.end_views(None);
         self.engine.send(DriverCommand::Leave { lease: self.id });
     }
 
     fn release_unconfirmed(&self) {
-        self.end_views();
+        self.end_views(None);
         self.engine.send(DriverCommand::Release {
             lease: self.id,
             answer: None,
@@ -353,9 +352,11 @@ impl HeldLease {
     }
 
     /// Views learn of the end before the first node does; returns the reason if there was one before.
-    fn end_views(&self) -> Option<LossReason> {
+    ///
+    /// `now` is what the clock shows, if it was just read.
+    fn end_views(&self, now: Option<Instant>) -> Option<LossReason> {
         self.stage().is_over = true;
-        self.lease.take_end(LossReason::Released).before
+        self.lease.take_end_at(LossReason::Released, now).before
     }
 
     /// Asks the driver for something, unless the lease was given up.
@@ -405,7 +406,7 @@ pub(crate) struct Parked(Arc<HeldLease>);
 
 impl Parked {
     /// Returns the lease, for a caller that asks for it on the same terms, if enough of it is left.
-    pub(crate) fn take_over(self, subject: LeaseRequest, clock: Clock) -> Option<HeldLease> {
+    pub(crate) fn take_over(self, subject: LeaseRequest) -> Option<HeldLease> {
         let before = &self.0;
         let (id, engine) = (before.id, &before.engine);
         // It has a loss, whichever holder the driver tells of it.
@@ -416,7 +417,7 @@ impl Parked {
         // An extension may have been confirmed since it was parked.
         let deadline = before.lease.valid_until();
         let parked = before.to_hand_over(deadline)?;
-        let tokens = parked.take_over(&subject.terms, clock.now())?;
+        let tokens = parked.take_over(&subject.site.terms, subject.site.clock.now())?;
         let next = before.lease.handed_over(subject, deadline, tokens.first());
         if engine.hand_overs().resume(id, next.clone()) {
             engine.send(DriverCommand::SeeHandOvers);
@@ -447,6 +448,7 @@ mod fixtures {
     use tokio::sync::mpsc::UnboundedReceiver;
 
     use super::*;
+    use crate::clock::Clock;
 
     pub(super) const TTL: Duration = Duration::from_secs(1);
 
@@ -459,14 +461,14 @@ mod fixtures {
             let (engine, commands) = EngineHandle::new(Duration::ZERO);
             let tokens = TokenBlock::new(1, 3).unwrap();
             let deadline = clock.now() + TTL;
-            let lease = Lease::new(0, subject(), clock, deadline, None, tokens.first());
+            let lease = Lease::new(subject(clock), deadline, None, tokens.first());
             let held = Self::new(7, lease, engine, tokens);
             (held, commands, clock)
         }
     }
 
-    pub(super) fn subject() -> LeaseRequest {
-        LeaseRequest::for_tests(TTL)
+    pub(super) fn subject(clock: Clock) -> LeaseRequest {
+        LeaseRequest::for_tests(TTL, clock)
     }
 }
 
@@ -574,7 +576,7 @@ mod tests {
 
     fn park(holding: HeldLease) -> Parked {
         assert!(holding.fits_another(Instant::ORIGIN), "it is valid");
-        Arc::new(holding).park()
+        Arc::new(holding).park(Instant::ORIGIN)
     }
 
     // Shows: T1.11.
@@ -582,12 +584,12 @@ mod tests {
     async fn a_hand_over_wakes_the_driver_only_if_it_has_seen_the_lease_parked() {
         let (holding, mut commands, clock) = HeldLease::for_tests();
         let parked = park(holding);
-        let holding = parked.take_over(subject(), clock).unwrap();
+        let holding = parked.take_over(subject(clock)).unwrap();
         assert!(commands.is_empty());
 
         let parked = park(holding);
         assert_eq!(parked.0.engine.hand_overs().take().len(), 1);
-        let holding = parked.take_over(subject(), clock).unwrap();
+        let holding = parked.take_over(subject(clock)).unwrap();
         let command = commands.try_recv();
         assert!(
             matches!(command, Ok(DriverCommand::SeeHandOvers)),
@@ -602,8 +604,8 @@ mod tests {
         let (holding, mut commands, clock) = HeldLease::for_tests();
         assert!(holding.fits_another(clock.now()));
         holding.lease.end(LossReason::Revoked);
-        let parked = Arc::new(holding).park();
-        assert!(parked.take_over(subject(), clock).is_none());
+        let parked = Arc::new(holding).park(clock.now());
+        assert!(parked.take_over(subject(clock)).is_none());
         let command = commands.try_recv();
         assert!(
             matches!(command, Ok(DriverCommand::Release { lease: 7, .. })),
@@ -617,8 +619,8 @@ mod tests {
         let (holding, _commands, clock) = HeldLease::for_tests();
         assert!(holding.fits_another(clock.now()));
         holding.lease.extend_to(clock.now() + 3 * TTL);
-        let parked = Arc::new(holding).park();
-        let next = parked.take_over(subject(), clock).unwrap();
+        let parked = Arc::new(holding).park(clock.now());
+        let next = parked.take_over(subject(clock)).unwrap();
         assert_eq!(next.lease().remaining(), 3 * TTL);
     }
 }

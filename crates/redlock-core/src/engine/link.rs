@@ -58,8 +58,6 @@ pub(super) struct NodeLink {
     messages: VecDeque<SubscriptionEvent>,
     /// The calls without an answer, in order.
     calls: Vec<(u64, BoxFuture<'static, CallResult>)>,
-    /// Whether calls were made since they were last looked at, and are written then.
-    is_fresh: bool,
     /// The answers of one look at the calls.
     answered: Vec<(u64, CallResult)>,
     /// What the node's code wakes.
@@ -67,10 +65,9 @@ pub(super) struct NodeLink {
 }
 
 /// Tells the driver that a node has something to say, so that it need not ask all of them.
-#[derive(Default)]
 struct LinkWaker {
     has_rung: AtomicBool,
-    driver: AtomicWaker,
+    driver: Arc<AtomicWaker>,
 }
 
 impl Wake for LinkWaker {
@@ -97,7 +94,7 @@ impl NodeLink {
         meter: NodeMeter,
         keyspace: Arc<Keyspace>,
         clock: Clock,
-        state: watch::Sender<LinkState>,
+        (state, driver): (watch::Sender<LinkState>, &Arc<AtomicWaker>),
     ) -> Self {
         Self {
             node,
@@ -114,9 +111,11 @@ impl NodeLink {
             subscription: Subscription::default(),
             messages: VecDeque::new(),
             calls: Vec::new(),
-            is_fresh: false,
             answered: Vec::new(),
-            waker: Arc::default(),
+            waker: Arc::new(LinkWaker {
+                has_rung: AtomicBool::new(false),
+                driver: Arc::clone(driver),
+            }),
         }
     }
 
@@ -125,16 +124,17 @@ impl NodeLink {
         self.link.push(round, request, connection, now);
     }
 
-    /// Hears what the node has answered, or whether there is a connection; the task is woken when there is more.
+    /// Returns whether there is something to hear.
+    pub(super) fn has_rung(&self) -> bool {
+        self.waker.has_rung.load(Ordering::Relaxed)
+    }
+
+    /// Hears what the node has answered, or whether there is a connection; the driver is woken when there is more.
     ///
     /// Returns whether a call is over: then there may be something to send, even if the client hears nothing of it.
-    pub(super) fn hear(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn hear(&mut self) -> bool {
         // Before the look, so that no ring is missed.
-        self.waker.driver.register(cx.waker());
-        let has_rung = self.waker.has_rung.swap(false, Ordering::Acquire);
-        if !has_rung && !self.is_fresh {
-            return false;
-        }
+        self.waker.has_rung.swap(false, Ordering::AcqRel);
         let waker = Waker::from(Arc::clone(&self.waker));
         let cx = &mut Context::from_waker(&waker);
         if let Some(connecting) = &mut self.connecting {
@@ -162,22 +162,17 @@ impl NodeLink {
         if let Err(reason) = looked {
             self.link.on_lost(reason, self.clock.now());
         }
-        if self.answered.is_empty() && !self.is_fresh {
+        if self.answered.is_empty() {
             return has_messages;
         }
         // Read after the answers are there: what a node's clock showed in them was no later.
-        // And after calls were written: nodes have their time from then.
         let now = self.clock.now();
-        if std::mem::take(&mut self.is_fresh) {
-            self.link.on_written(now);
-        }
         let mut answered = std::mem::take(&mut self.answered);
-        let is_news = !answered.is_empty();
         for (id, result) in answered.drain(..) {
             self.on_answer(id, result, now);
         }
         self.answered = answered;
-        is_news || has_messages
+        true
     }
 
     /// Has the node's messages to the client of this number heard from now on; `None` if they are not to be heard.
@@ -217,8 +212,14 @@ impl NodeLink {
     /// Does what the link wants done: what is due goes on its way, in order.
     pub(super) fn carry_out(&mut self) {
         // The clock is read before the first byte of each call is sent.
+        let mut has_sent = false;
         while let Some(call) = self.link.next_call(self.clock.now()) {
             self.send(call);
+            has_sent = true;
+        }
+        if has_sent {
+            // Read after the calls were written: the node has its time from then.
+            self.link.on_written(self.clock.now());
         }
         if !self.link.is_connecting() {
             let_go(self.connecting.take());
@@ -287,6 +288,22 @@ impl NodeLink {
         subscription.map_or(link, |subscription| subscription.min(link))
     }
 
+    /// Returns whether it does nothing that only the client's thread does: it makes no connection.
+    pub(super) fn is_settled(&self) -> bool {
+        self.connecting.is_none() && !self.subscription.is_subscribing()
+    }
+
+    /// Has the connection woken by the runtime of this task; `false` if it cannot be.
+    pub(super) fn move_here(&mut self) -> bool {
+        let Some(session) = &mut self.session else {
+            return true;
+        };
+        let moved = guarded(|| session.move_here()).unwrap_or(false);
+        // The new runtime wakes a call once it was polled there.
+        self.waker.wake_by_ref();
+        moved
+    }
+
     /// Returns what it has before it.
     pub(super) fn backlog(&self) -> Backlog {
         self.link.backlog()
@@ -324,10 +341,7 @@ impl NodeLink {
             (call, polled)
         });
         let result = match begun {
-            Ok((call, Poll::Pending)) => {
-                self.is_fresh = true;
-                return self.calls.push((id, call));
-            }
+            Ok((call, Poll::Pending)) => return self.calls.push((id, call)),
             Ok((_, Poll::Ready(result))) => result,
             Err(reason) => Err(CallError::lost(reason)),
         };

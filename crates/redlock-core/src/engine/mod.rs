@@ -1,5 +1,7 @@
-//! The driver: it owns the connections, the timers and every unfinished piece of business, on a
-//! thread of its own, and does what the protocol's state machine says.
+//! The driver: it owns the connections, the timers and every unfinished piece of business, and does what the protocol's
+//! state machine says.
+//!
+//! It runs on a thread of its own, or for a lone caller on the caller's runtime (`owner`).
 //!
 //! Callers send [`DriverCommand`]s and await an answer.
 //! They leave word of leases that change hands among them, which the driver finds when it wakes.
@@ -17,6 +19,7 @@ mod handle;
 mod held;
 mod link;
 mod log;
+mod owner;
 mod subscription;
 mod tasks;
 

@@ -17,6 +17,8 @@ pub(super) struct Subscription {
     /// The number under which the node knows the client, if it is to be heard.
     client: Option<u64>,
     phase: Phase,
+    /// How often it was refused since it was heard last.
+    refusals: u32,
 }
 
 #[derive(Default)]
@@ -71,6 +73,11 @@ impl Subscription {
         is_time
     }
 
+    /// Returns whether a connection for messages is being made.
+    pub(super) const fn is_subscribing(&self) -> bool {
+        matches!(self.phase, Phase::Subscribing(_))
+    }
+
     /// Ends, and returns what must be dropped; it begins again if the node is to be heard.
     pub(super) fn end(&mut self) -> impl Sized {
         std::mem::take(&mut self.phase)
@@ -98,9 +105,22 @@ impl Subscription {
                 Poll::Pending => return None,
                 Poll::Ready(Ok(messages)) => {
                     self.phase = Phase::Listening(messages);
+                    self.refusals = 0;
                     return Some(SubscriptionEvent::Begins);
                 }
-                Poll::Ready(Err(reason)) => (reason, AFTER_REFUSAL),
+                Poll::Ready(Err(reason)) => {
+                    self.refusals = self.refusals.saturating_add(1);
+                    // A starved machine or server is too slow for a moment only.
+                    let is_refused = self.refusals > SLOW_FOR_A_MOMENT;
+                    (
+                        reason,
+                        if is_refused {
+                            AFTER_REFUSAL
+                        } else {
+                            AFTER_LOSS
+                        },
+                    )
+                }
             },
             Phase::Listening(messages) => match messages.poll_next_unpin(cx) {
                 Poll::Pending => return None,
@@ -113,7 +133,8 @@ impl Subscription {
     }
 }
 
-/// How long it waits before it subscribes again, after its connection was lost.
+/// How long it waits before it subscribes again, after its connection was lost, or could not be made so often.
 const AFTER_LOSS: Duration = Duration::from_secs(1);
-/// The same where the node has refused: its user may lack the right, or has no connection left.
+const SLOW_FOR_A_MOMENT: u32 = 3;
+/// The same where the node has refused more often: its user may lack the right, or has no connection left.
 const AFTER_REFUSAL: Duration = Duration::from_secs(30);

@@ -12,11 +12,12 @@ use tokio::{
 };
 
 use super::{
-    driver::{Driver, EngineConfig},
+    driver::{Driver, EngineConfig, Seat},
     entropy::Source,
     handle::EngineHandle,
     link::{LinkState, NodeLink},
     log::Origin,
+    owner::SharedDriver,
 };
 use crate::names::NodeNames;
 use crate::{BuildError, node::Node, process::VirtualProcess};
@@ -24,7 +25,8 @@ use crate::{BuildError, node::Node, process::VirtualProcess};
 /// Where the driver runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Placement {
-    /// On a thread of its own, so that work which blocks a runtime's thread cannot delay a renewal.
+    /// On a thread of its own, so that work which blocks a runtime's thread cannot delay a renewal; for a lone caller on
+    /// the runtime of this call.
     OwnThread,
     /// On the caller's runtime, for tests with paused time; it stands still with this process.
     Runtime(Handle, VirtualProcess),
@@ -39,6 +41,7 @@ pub(crate) fn start(
     placement: Placement,
 ) -> Result<(EngineHandle, Vec<watch::Receiver<LinkState>>), BuildError> {
     let (handle, commands) = EngineHandle::new(config.client.node_timeout);
+    let rung = Arc::default();
     let mut ends = Vec::new();
     let mut states = Vec::new();
     let origin = Origin {
@@ -60,13 +63,25 @@ pub(crate) fn start(
             config.meter.node(index),
             Arc::clone(&keyspace),
             config.clock,
-            state,
+            (state, &rung),
         ));
     }
-    let driver = Driver::new(config, origin, handle.downgrade(), names, ends, commands);
+    // Some runtimes refuse connections, which they say by a panic.
+    let is_lent = matches!(placement, Placement::OwnThread) && cfg!(panic = "unwind");
+    let driver = Driver::new(
+        config,
+        origin,
+        handle.downgrade(),
+        names,
+        ends,
+        rung,
+        commands,
+    );
+    let shared = SharedDriver::new(driver, is_lent);
     // Unconstrained: a runtime that is out of budget would answer "pending" before a request was passed on, and the
     // next call would overtake this one.
-    let driver = unconstrained(driver.run());
+    let driving = |seat| unconstrained(Arc::clone(&shared).drive(seat));
+    let driver = driving(Seat::Thread);
     match placement {
         Placement::Runtime(runtime, process) => drop(runtime.spawn(process.run(driver))),
         Placement::OwnThread => {
@@ -84,6 +99,9 @@ pub(crate) fn start(
                     }
                 })
                 .map_err(|error| BuildError::system("thread", no_thread(&error)))?;
+            if is_lent {
+                drop(Handle::current().spawn(driving(Seat::Runtime)));
+            }
         }
     }
     Ok((handle, states))

@@ -1,3 +1,4 @@
+mod request;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -13,9 +14,12 @@ use std::{
 
 use tokio::select;
 
+pub use self::request::Mode;
 use self::state::LeaseShared;
-pub use self::state::Mode;
-pub(crate) use self::state::{Kept, LeaseRequest, OwnLabel, Telling, class_of};
+pub(crate) use self::{
+    request::{CallSite, CallSites, LeaseRequest, OwnLabel, class_of},
+    state::{Kept, Telling},
+};
 use crate::{FencingToken, Guarantee, LeaseLost, LossReason, ResourceKey};
 
 /// A view of a held lease: its keys, how long it is valid, and whether it is lost.
@@ -70,7 +74,7 @@ impl Lease {
     /// It is the class that [`AcquireOptions::class`](crate::AcquireOptions::class) sets, or else that of the
     /// [first key](ResourceKey::class).
     pub fn class(&self) -> Option<&str> {
-        self.shared.subject.class()
+        self.shared.subject.site.class.as_deref()
     }
 
     /// Returns whether the lease is exclusive, or other readers may [share](crate::Redlock::acquire_shared) its keys.
@@ -84,7 +88,7 @@ impl Lease {
 
     /// Returns what the exclusion of the lease rests on.
     pub fn guarantee(&self) -> Guarantee {
-        self.shared.subject.guarantee
+        self.shared.subject.site.guarantee
     }
 
     /// Returns the fencing token of the lease: greater than that of every lease on the resource before it.
@@ -125,7 +129,7 @@ impl Lease {
         let validity = self.look();
         match validity.over {
             Some(_) => Duration::ZERO,
-            None => validity.deadline.saturating_since(self.shared.clock.now()),
+            None => validity.deadline.saturating_since(self.shared.now()),
         }
     }
 
@@ -192,7 +196,7 @@ impl Lease {
     /// ```
     pub async fn endangered(&self) {
         let mut timer = pin!(tokio::time::sleep(self.safe_for()));
-        let mut over = pin!(self.shared.over.notified());
+        let mut over = pin!(self.shared.over().notified());
         over.as_mut().enable();
         poll_fn(|cx| {
             loop {
@@ -200,7 +204,7 @@ impl Lease {
                     return Poll::Ready(());
                 }
                 if over.as_mut().poll(cx).is_ready() {
-                    over.set(self.shared.over.notified());
+                    over.set(self.shared.over().notified());
                 } else if timer.as_mut().poll(cx).is_ready() {
                     // A renewal has come in time.
                     let safe_for = self.safe_for();
@@ -245,7 +249,7 @@ impl Lease {
     /// ```
     pub async fn lost(&self) -> LossReason {
         let mut timer = pin!(tokio::time::sleep(self.remaining()));
-        let mut over = pin!(self.shared.over.notified());
+        let mut over = pin!(self.shared.over().notified());
         over.as_mut().enable();
         poll_fn(|cx| {
             loop {
@@ -253,7 +257,7 @@ impl Lease {
                     return Poll::Ready(reason);
                 }
                 if over.as_mut().poll(cx).is_ready() {
-                    over.set(self.shared.over.notified());
+                    over.set(self.shared.over().notified());
                 } else if timer.as_mut().poll(cx).is_ready() {
                     // The deadline has moved on since the timer was set.
                     timer.as_mut().reset(self.deadline());

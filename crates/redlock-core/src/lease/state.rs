@@ -9,91 +9,17 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{HolderLabel, Instant, LeaseTerms, Ticket};
-use tokio::sync::{Notify, watch};
+use redlock_proto::{Instant, Ticket};
+use tokio::sync::Notify;
 
-use super::Lease;
+use super::{
+    Lease,
+    request::{LeaseRequest, Mode},
+};
 use crate::{
-    FencingToken, Guarantee, LossReason, ResourceKeys,
-    clock::Clock,
+    FencingToken, LossReason,
     meter::{LockMeter, Stopwatch},
 };
-
-/// The mode of a lease: exclusive, or shared with other readers.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a holder has the resource alone, or does not"
-)]
-pub enum Mode {
-    /// No other holder has the resource at the same time: a writer.
-    #[default]
-    Exclusive,
-    /// Other holders may share the resource: a reader.
-    Shared,
-}
-
-impl From<Mode> for redlock_proto::LockMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Exclusive => Self::Exclusive,
-            Mode::Shared => Self::Shared,
-        }
-    }
-}
-
-/// What a lease is on, and the terms on which it is asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct LeaseRequest {
-    pub(crate) keys: ResourceKeys,
-    pub(crate) mode: Mode,
-    pub(crate) guarantee: Guarantee,
-    pub(crate) class: Option<Arc<str>>,
-    /// The label of the holder, instead of that of the client.
-    pub(crate) label: Option<Arc<OwnLabel>>,
-    pub(crate) terms: LeaseTerms,
-    pub(crate) meter: LockMeter,
-    /// Its place in the local queue, once it has the turn.
-    pub(crate) place: Option<Ticket>,
-}
-
-impl LeaseRequest {
-    /// Returns the class: what was asked for, or else the first key's.
-    pub(crate) fn class(&self) -> Option<&str> {
-        class_of(self.class.as_deref(), &self.keys)
-    }
-}
-
-/// Returns the class of a lease on these keys for which this one was asked, or none.
-pub(crate) fn class_of<'a>(asked: Option<&'a str>, keys: &'a ResourceKeys) -> Option<&'a str> {
-    asked.or_else(|| keys.first().class())
-}
-
-/// The label of a holder, instead of that of its client, and the news of its place in line while it waits.
-#[derive(Debug)]
-pub(crate) struct OwnLabel {
-    pub(crate) label: HolderLabel,
-    place: watch::Sender<()>,
-}
-
-impl OwnLabel {
-    pub(crate) fn new(label: HolderLabel) -> Self {
-        Self {
-            label,
-            place: watch::Sender::new(()),
-        }
-    }
-
-    /// Says that callers before it in line have left it.
-    pub(crate) fn moves_up(&self) {
-        self.place.send_replace(());
-    }
-
-    /// Returns a receiver of that news.
-    pub(crate) fn place(&self) -> watch::Receiver<()> {
-        self.place.subscribe()
-    }
-}
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
 pub(crate) trait Kept: fmt::Debug + Send + Sync {
@@ -108,19 +34,37 @@ pub(crate) type Telling = Box<dyn Send>;
 /// What all views of a lease share.
 #[derive(Debug)]
 pub(super) struct LeaseShared {
-    pub(super) client: u64,
     pub(super) subject: LeaseRequest,
     pub(super) token: FencingToken,
-    pub(super) clock: Clock,
     validity: Mutex<Validity>,
     /// Why it was lost, if it was, perhaps after its holder had released it: for all holders that it has had one after
-    /// the other.
-    fate: Arc<OnceLock<LossReason>>,
+    /// the other. It is made when there are two of them, or a loss.
+    fate: OnceLock<Arc<OnceLock<LossReason>>>,
     began: Stopwatch,
     /// Whether readers may share it; this never becomes false again.
     pub(super) is_shared: AtomicBool,
-    /// Notified when the lease is over for another reason than the clock.
-    pub(super) over: Notify,
+    /// Notified when the lease is over for another reason than the clock; it is made when a task waits for that.
+    over: OnceLock<Box<Notify>>,
+}
+
+impl LeaseShared {
+    pub(super) fn now(&self) -> Instant {
+        self.subject.site.clock.now()
+    }
+
+    /// Returns what is notified when the lease is over for another reason than the clock.
+    pub(super) fn over(&self) -> &Notify {
+        self.over.get_or_init(Box::default)
+    }
+
+    fn fate(&self) -> &Arc<OnceLock<LossReason>> {
+        self.fate.get_or_init(Arc::default)
+    }
+
+    /// Returns why it was lost, if it was, whichever of its holders was told of that.
+    fn loss(&self) -> Option<LossReason> {
+        self.fate.get()?.get().copied()
+    }
 }
 
 #[derive(Debug)]
@@ -138,25 +82,20 @@ pub(super) struct Validity {
 impl Lease {
     /// Makes the view of a lease that was won.
     pub(crate) fn new(
-        client: u64,
         subject: LeaseRequest,
-        clock: Clock,
         deadline: Instant,
         ends: Option<Instant>,
         token: FencingToken,
     ) -> Self {
-        let fate = Arc::default();
-        Self::with_fate(client, subject, clock, deadline, ends, token, fate)
+        Self::with_fate(subject, deadline, ends, token, OnceLock::new())
     }
 
     fn with_fate(
-        client: u64,
         subject: LeaseRequest,
-        clock: Clock,
         deadline: Instant,
         ends: Option<Instant>,
         token: FencingToken,
-        fate: Arc<OnceLock<LossReason>>,
+        fate: OnceLock<Arc<OnceLock<LossReason>>>,
     ) -> Self {
         let validity = Mutex::new(Validity {
             deadline,
@@ -165,17 +104,15 @@ impl Lease {
             is_counted: false,
             kept: None,
         });
-        subject.meter.lease_began();
+        subject.site.meter.lease_began();
         let shared = LeaseShared {
             began: Stopwatch::start(),
             is_shared: AtomicBool::new(subject.mode == Mode::Shared),
-            client,
             subject,
             token,
-            clock,
             validity,
             fate,
-            over: Notify::new(),
+            over: OnceLock::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -189,9 +126,8 @@ impl Lease {
         deadline: Instant,
         token: FencingToken,
     ) -> Self {
-        let (client, clock) = (self.shared.client, self.shared.clock);
-        let fate = Arc::clone(&self.shared.fate);
-        Self::with_fate(client, subject, clock, deadline, None, token, fate)
+        let fate = Arc::clone(self.shared.fate());
+        Self::with_fate(subject, deadline, None, token, OnceLock::from(fate))
     }
 
     /// Returns the subject of the lease.
@@ -211,7 +147,7 @@ impl Lease {
 
     /// Returns the client that it is of.
     pub(crate) fn client(&self) -> u64 {
-        self.shared.client
+        self.shared.subject.site.client
     }
 
     /// Returns the place of its holder in the client's local queue.
@@ -220,7 +156,7 @@ impl Lease {
     }
 
     pub(crate) fn meter(&self) -> &LockMeter {
-        &self.shared.subject.meter
+        &self.shared.subject.site.meter
     }
 
     /// Moves the deadline, later only, unless a view has seen the lease end; then `false`.
@@ -251,11 +187,16 @@ impl Lease {
 
     /// Ends the lease, as [`end`](Self::end) does, but notifies no task before the result is dropped.
     pub(crate) fn take_end(&self, reason: LossReason) -> LeaseEnd {
+        self.take_end_at(reason, None)
+    }
+
+    /// Does the same, at `now` if the clock was just read.
+    pub(crate) fn take_end_at(&self, reason: LossReason, now: Option<Instant>) -> LeaseEnd {
         if reason != LossReason::Released {
             // The first reason stays.
-            let _ = self.shared.fate.set(reason);
+            let _ = self.shared.fate().set(reason);
         }
-        let mut validity = self.look();
+        let mut validity = self.look_at(|| now.unwrap_or_else(|| self.shared.now()));
         let before = validity.over;
         let reason = *validity.over.get_or_insert(reason);
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
@@ -294,15 +235,14 @@ impl Lease {
     ///
     /// No caller may take over a lost lease.
     pub(crate) fn was_lost(&self) -> bool {
-        self.shared.fate.get().is_some()
-            || !matches!(self.loss(), None | Some(LossReason::Released))
+        self.shared.loss().is_some() || !matches!(self.loss(), None | Some(LossReason::Released))
     }
 
     /// Returns why the lease was lost, if a view has seen that its time was over before the driver did.
     pub(crate) fn loss_that_a_view_has_seen(&self) -> Option<LossReason> {
         let is_its_own = |reason: &LossReason| {
             matches!(reason, LossReason::Expired | LossReason::MaxHold)
-                && self.shared.fate.get().is_none()
+                && self.shared.loss().is_none()
         };
         self.look().over.filter(is_its_own)
     }
@@ -310,12 +250,12 @@ impl Lease {
     /// Returns how much longer the lease is not in danger.
     pub(super) fn safe_for(&self) -> Duration {
         self.remaining()
-            .saturating_sub(self.shared.subject.terms.timing.warning())
+            .saturating_sub(self.shared.subject.site.terms.timing.warning())
     }
 
     /// Returns the state as of now; ends the lease if another holder has seen a loss, or if the deadline has passed.
     pub(super) fn look(&self) -> MutexGuard<'_, Validity> {
-        self.look_at(|| self.shared.clock.now())
+        self.look_at(|| self.shared.now())
     }
 
     fn look_at(&self, now: impl FnOnce() -> Instant) -> MutexGuard<'_, Validity> {
@@ -335,7 +275,7 @@ impl Lease {
         let validity = self.shared.validity.lock();
         let mut validity = validity.unwrap_or_else(PoisonError::into_inner);
         if validity.over.is_none() {
-            validity.over = self.shared.fate.get().copied();
+            validity.over = self.shared.loss();
         }
         validity
     }
@@ -356,10 +296,13 @@ impl Drop for LeaseEnd {
     fn drop(&mut self) {
         drop(self.next.take());
         let shared = &self.lease.shared;
-        shared.over.notify_waiters();
+        // A task that waits for it has made it before it looked at the lease, whose state was changed before this.
+        if let Some(over) = shared.over.get() {
+            over.notify_waiters();
+        }
         // A recorder is application code, and must not keep a lease from ending.
         if let Some(reason) = self.counted {
-            shared.subject.meter.ended(reason, &shared.began);
+            shared.subject.site.meter.ended(reason, &shared.began);
         }
     }
 }

@@ -5,12 +5,12 @@ use crate::{clock::Clock, meter::LockMeter};
 
 impl LeaseRequest {
     /// Returns the request of a renewed lease of `ttl` on one key.
-    pub(crate) fn for_tests(ttl: Duration) -> Self {
+    pub(crate) fn for_tests(ttl: Duration, clock: Clock) -> Self {
         let key: ResourceKey = "key".parse().unwrap();
-        Self {
-            mode: Mode::Exclusive,
+        let site = CallSite {
+            client: 0,
+            clock,
             guarantee: Guarantee::Quorum,
-            keys: key.into(),
             class: None,
             label: None,
             terms: LeaseTerms {
@@ -22,7 +22,12 @@ impl LeaseRequest {
                 fairness: Fairness::Cohort,
             },
             meter: LockMeter::none(),
+        };
+        Self {
+            mode: Mode::Exclusive,
+            keys: key.into(),
             place: None,
+            site: Arc::new(site),
         }
     }
 }
@@ -34,9 +39,9 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
         origin: tokio::time::Instant::now(),
     };
     let token = FencingToken::new(1).unwrap();
-    let subject = LeaseRequest::for_tests(TTL);
+    let subject = LeaseRequest::for_tests(TTL, clock);
     let deadline = clock.now() + valid_for;
-    (Lease::new(0, subject, clock, deadline, None, token), clock)
+    (Lease::new(subject, deadline, None, token), clock)
 }
 
 // Shows: T2.2.
@@ -61,22 +66,40 @@ async fn an_extension_moves_the_loss() {
     assert_eq!(clock.now().saturating_since(start), Duration::from_secs(8));
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
-    let subject = |key: ResourceKey, class: Option<&str>| LeaseRequest {
-        keys: key.into(),
-        class: class.map(Arc::from),
-        ..LeaseRequest::for_tests(TTL)
-    };
-    let (clock, token) = (lease(Duration::ZERO).1, FencingToken::new(1).unwrap());
-    let class = |subject| {
-        let lease = Lease::new(0, subject, clock, clock.now(), None, token);
-        lease.class().map(str::to_owned)
-    };
+#[test]
+fn the_class_is_what_was_asked_for_or_that_of_the_key() {
+    let class = |key: ResourceKey, asked| class_of(asked, &key.into()).map(str::to_owned);
     let order = || ResourceKey::new("order", "7:8").unwrap();
-    assert_eq!(class(subject(order(), None)).as_deref(), Some("order"));
-    assert_eq!(class(subject(order(), Some("o"))).as_deref(), Some("o"));
-    assert_eq!(class(subject("order:7".parse().unwrap(), None)), None);
+    assert_eq!(class(order(), None).as_deref(), Some("order"));
+    assert_eq!(class(order(), Some("o")).as_deref(), Some("o"));
+    assert_eq!(class("order:7".parse().unwrap(), None), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_of_one_call_site_share_what_they_have_in_common_and_others_do_not() {
+    let (_, clock) = lease(Duration::ZERO);
+    let sites = CallSites::default();
+    let get = |class: Option<&str>, ttl| {
+        let LeaseRequest { site, .. } = LeaseRequest::for_tests(ttl, clock);
+        let CallSite { terms, .. } = *site;
+        let new = || CallSite {
+            class: class.map(Arc::from),
+            ..Arc::into_inner(site).unwrap()
+        };
+        sites.get(class, &terms, new)
+    };
+    let first = get(None, TTL);
+    assert!(Arc::ptr_eq(&first, &get(None, TTL)));
+    for (class, ttl) in [(Some("order"), TTL), (None, 2 * TTL)] {
+        let other = get(class, ttl);
+        assert_eq!(other.class.as_deref(), class);
+        assert_eq!(other.terms.timing.ttl(), ttl);
+    }
+    // However many there are, few are remembered.
+    for number in 1..100 {
+        get(None, number * TTL);
+    }
+    assert!(!Arc::ptr_eq(&first, &get(None, TTL)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -308,6 +308,11 @@ impl Session for MemorySession {
     ) -> BoxFuture<'static, CallResult> {
         let answer = self.node.with(|state, now| {
             if state.up {
+                state
+                    .listeners
+                    .retain(|(_, messages)| !messages.is_closed());
+                let listeners = state.listeners.iter().map(|(client, _)| *client);
+                state.store.set_subscribers(listeners);
                 let answer = state.store.call(keyspace, requests, now);
                 state.publish();
                 Ok(answer)

@@ -107,7 +107,7 @@ impl Role {
             Self::Writer | Self::WriterThenReader => LockMode::Exclusive,
             Self::Reader => LockMode::Shared,
             Self::Upgrade => LockMode::Upgrade {
-                of: owner(by.saturating_sub(1)),
+                of: owner(by.saturating_sub(1)).secret(),
             },
         }
     }

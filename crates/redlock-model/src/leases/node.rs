@@ -86,7 +86,9 @@ impl Nodes {
         if let Some(by) = usize::from(key.alone).checked_sub(1) {
             let mode = match sharers.clone().next() {
                 None => LockMode::Exclusive,
-                Some(sharer) => LockMode::Upgrade { of: owner(sharer) },
+                Some(sharer) => LockMode::Upgrade {
+                    of: owner(sharer).secret(),
+                },
             };
             self.call(&mut store, lock(owner(by), mode, heal(0)));
         }

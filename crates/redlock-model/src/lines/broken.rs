@@ -3,7 +3,7 @@
 use super::{
     LineMutation,
     node::{Ask, Done, Nodes, What},
-    state::{Entry, Node, Owner},
+    state::{Entry, Node, Owner, owners},
 };
 
 impl Nodes {
@@ -24,6 +24,22 @@ impl Nodes {
                 let mut done = self.decide(node, ask);
                 if let Some((given, _)) = done.gift {
                     *done.node.entry_mut(given) = node.entry(given);
+                }
+                done
+            }
+            Some(LineMutation::SignNotLookedAt) => {
+                let is_gone = |owner: &Owner| node.entry(*owner) == Entry::Ended;
+                let gone: Vec<Owner> = owners().filter(is_gone).collect();
+                let mut signed = node;
+                for owner in &gone {
+                    *signed.entry_mut(*owner) = Entry::Waits;
+                }
+                let mut done = self.decide(signed, ask);
+                for owner in gone.into_iter().filter(|owner| owner.by != ask.owner.by) {
+                    let entry = done.node.entry_mut(owner);
+                    if *entry == Entry::Waits {
+                        *entry = Entry::Ended;
+                    }
                 }
                 done
             }

@@ -79,7 +79,10 @@ impl LineCheck {
             callers: 2,
             crashes: matches!(mutation, LineMutation::GivenInQuarantine) as u8,
             beats: None,
-            is_plain: !matches!(mutation, LineMutation::DeadHeadNotSkipped),
+            is_plain: !matches!(
+                mutation,
+                LineMutation::DeadHeadNotSkipped | LineMutation::SignNotLookedAt
+            ),
             mutation: Some(mutation),
         }
     }

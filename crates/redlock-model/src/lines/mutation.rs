@@ -20,7 +20,10 @@ variants! {
         /// The first of the callers that wait gives back what it has, and those that came later keep what they have.
         // Shows: R9.3.
         FirstGivesBack => "first-gives-back",
-        /// A node keeps its free key for an entry whose caller waits no longer.
+        /// A node gives its key to an entry without looking whether its client gives signs of life.
+        // Shows: R9.7.
+        SignNotLookedAt => "sign-not-looked-at",
+        /// A node keeps its free key for an entry whose client gives no sign of life.
         // Shows: R9.1.
         DeadHeadNotSkipped => "dead-head-not-skipped",
     }

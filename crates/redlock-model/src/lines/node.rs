@@ -73,13 +73,20 @@ impl Nodes {
             },
             What::Release => Verb::Release { ttl: FOREVER },
         };
+        if ask.what == What::Acquire {
+            // Its client gives a sign of life ahead of it.
+            self.sign(&mut store, owner, NOON);
+        }
         let granted = match self.call(&mut store, lock(id(owner), verb), NOON) {
             Some(Reply::Taken { counter }) => Some(self.counter(counter)),
             Some(reply) if reply.is_done() => Some(0),
             _ => None,
         };
         // A node gives the one key at most once in a step.
-        let gift = store.take_messages().pop().and_then(|(client, gift)| {
+        let mut messages = store.take_messages().into_iter();
+        // A caller that is told that it is the first is given nothing.
+        let given = messages.find(|(_, gift)| gift.counter > 0);
+        let gift = given.and_then(|(client, gift)| {
             let owner = Owner::of(small(gift.round))?;
             (owner.by == small(client).into()).then_some((owner, self.counter(gift.counter)))
         });
@@ -111,8 +118,12 @@ impl Nodes {
             let entry = node.entry(owner);
             if entry != Entry::None {
                 let verb = acquire(0, in_line(owner, entry));
+                self.sign(&mut store, owner, SIGNED);
                 self.call(&mut store, lock(id(owner), verb), EARLIER);
             }
+        }
+        for owner in owners().filter(|owner| node.entry(*owner) == Entry::Waits) {
+            self.sign(&mut store, owner, NOON);
         }
         if let Some(owner) = node.key {
             self.call(&mut store, lock(id(owner), heal(FOREVER)), NOON);
@@ -130,15 +141,17 @@ impl Nodes {
         let line = store.line(&self.decided.keyspace, &KEY.into(), NOON);
         for text in line.as_deref().unwrap_or_default().lines() {
             let numbers: Vec<&str> = text.split(' ').collect();
-            let [until, came, _, _, _, round, _] = numbers[..] else {
+            let [_, came, _, _, _, round, _] = numbers[..] else {
                 continue;
             };
             let number = |text: &str| text.parse::<u64>().unwrap_or_default();
             if let Some(owner) = Owner::of(small(number(round))) {
-                *node.entry_mut(owner) = match (number(until) > NOON.as_millis(), number(came)) {
-                    (false, _) => Entry::Ended,
-                    (true, 0) => Entry::First,
-                    (true, _) => Entry::Waits,
+                let client = owner.by as u64;
+                let sign = store.sign_remaining(&self.decided.keyspace, client, NOON);
+                *node.entry_mut(owner) = match (number(came), sign) {
+                    (0, _) => Entry::First,
+                    (_, Some(_)) => Entry::Waits,
+                    (_, None) => Entry::Ended,
                 };
             }
         }
@@ -157,6 +170,11 @@ impl Nodes {
         } else {
             0
         }
+    }
+
+    fn sign(&self, store: &mut Store, owner: Owner, time: NodeTime) {
+        let client = owner.by as u64;
+        self.call(store, Request::Node(NodeVerb::Sign { client }), time);
     }
 
     fn call(&self, store: &mut Store, request: Request, time: NodeTime) -> Option<Reply> {
@@ -183,11 +201,9 @@ fn in_line(owner: Owner, entry: Entry) -> InLine {
         },
         round: owner.number().into(),
         grant: FOREVER,
-        stay: match entry {
-            Entry::Ended => SHORT,
-            _ => FOREVER,
-        },
+        stay: FOREVER,
         at_once: false,
+        signs: entry != Entry::First,
     }
 }
 
@@ -203,3 +219,5 @@ fn small(number: u64) -> u8 {
 const SHORT: Duration = Duration::from_millis(1);
 /// In the quarantine of a node that is in one at noon.
 const EARLIER: NodeTime = NodeTime::from_micros(NOON.as_micros() - 10_000);
+/// Signs of then are there still when callers enter the line, and are none at noon.
+const SIGNED: NodeTime = NodeTime::from_micros(NOON.as_micros() - 3_005_000);

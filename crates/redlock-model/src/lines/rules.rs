@@ -100,8 +100,14 @@ impl Rules {
             }
             let Entries { now, old } = place.line[by];
             let waits = |entry| matches!(entry, Entry::Waits | Entry::First);
-            if !self.check.is_plain && caller.phase == Phase::Over && (waits(now) || waits(old)) {
-                tell(Step::EntriesEnd { by, node });
+            // Neither tokens nor broken rules need a caller that lives on without its sign.
+            let may_lapse = match caller.phase {
+                Phase::Over => true,
+                Phase::Waiting => !self.check.has_tokens() && self.check.mutation.is_none(),
+                _ => false,
+            };
+            if !self.check.is_plain && may_lapse && (waits(now) || waits(old)) {
+                tell(Step::SignEnds { by, node });
             }
         }
     }
@@ -335,7 +341,7 @@ impl World for Rules {
                     ..Caller::default()
                 }
             }
-            Step::EntriesEnd { by, node } => {
+            Step::SignEnds { by, node } => {
                 let Entries { now, old } = &mut next.nodes[node].line[by];
                 for entry in [now, old] {
                     if *entry != Entry::None {

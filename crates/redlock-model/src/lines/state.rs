@@ -52,7 +52,7 @@ pub(super) enum Entry {
     Waits,
     /// It waits before all others, because its caller is a holder.
     First,
-    /// Its time is over, because its caller has not asked again.
+    /// The client of its caller gives no sign of life.
     Ended,
 }
 

@@ -30,8 +30,8 @@ pub(super) enum Step {
     AskLate { by: usize, node: usize },
     /// A caller's lease is over, or it gives up.
     End { by: usize },
-    /// The entries of a caller that is over end at a node.
-    EntriesEnd { by: usize, node: usize },
+    /// A node has no sign of life any more of the client of a caller.
+    SignEnds { by: usize, node: usize },
     /// The key of a node ends by its time to live.
     Expire { node: usize },
     /// A node loses its data.
@@ -57,6 +57,11 @@ pub(super) enum Breach {
         by: usize,
         other: usize,
     },
+    /// A node has given its key to a caller whose client gave no sign of life.
+    GivenWithoutSign {
+        by: usize,
+        node: usize,
+    },
     /// Nothing that callers and nodes do by themselves leads to a lease of the first caller that waits.
     Stuck {
         by: usize,
@@ -66,11 +71,18 @@ pub(super) enum Breach {
 impl Breach {
     /// Returns the breach if a node has given its key to a caller though another waits there that is before it.
     pub(super) fn of_order(state: &State, step: Step, next: &State) -> Option<Self> {
-        for (before, after) in state.nodes.iter().zip(&next.nodes) {
+        for (node, (before, after)) in state.nodes.iter().zip(&next.nodes).enumerate() {
             let Some(owner) = after.key else { continue };
             let by = owner.by;
             if before.key.is_some_and(|holder| holder.by == by) {
                 continue;
+            }
+            let asks = matches!(
+                step,
+                Step::Acquire { by: asks, .. } | Step::AskLate { by: asks, .. } if asks == by
+            );
+            if before.entry(owner) == Entry::Ended && !asks {
+                return Some(Self::GivenWithoutSign { by, node });
             }
             let entry = match step {
                 Step::AskLate { by: late, .. } if late == by => Entry::First,
@@ -127,8 +139,8 @@ impl fmt::Display for Step {
                 write!(f, "{} asks node {node} for the key of its lease", Name(by))
             }
             Self::End { by } => write!(f, "{} has no lease any more, or gives up", Name(by)),
-            Self::EntriesEnd { by, node } => {
-                write!(f, "{} waits no longer at node {node}", Name(by))
+            Self::SignEnds { by, node } => {
+                write!(f, "node {node} has no sign of life of {}", Name(by))
             }
             Self::Expire { node } => write!(f, "the key of node {node} ends"),
             Self::Crash { node } => write!(f, "node {node} loses its data"),
@@ -157,6 +169,13 @@ impl fmt::Display for Breach {
                 write!(
                     f,
                     "a node has given its key to {by}, and {other} waits before"
+                )
+            }
+            Self::GivenWithoutSign { by, node } => {
+                let by = Name(by);
+                write!(
+                    f,
+                    "node {node} has given its key to {by} without a sign of life"
                 )
             }
             Self::Stuck { by } => {

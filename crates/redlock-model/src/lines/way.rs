@@ -33,7 +33,7 @@ impl Live for Rules {
             | Step::Confirm { .. }
             | Step::AskLate { .. }
             | Step::Extend { .. }
-            | Step::EntriesEnd { .. }
+            | Step::SignEnds { .. }
             | Step::Crash { .. } => false,
         };
         if is_on { Leads::On } else { Leads::Nowhere }

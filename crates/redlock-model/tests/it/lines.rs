@@ -47,6 +47,7 @@ fn every_broken_rule_of_lines_is_noticed() {
             LineMutation::EntryKeptAfterGift
             | LineMutation::FirstGivesBack
             | LineMutation::DeadHeadNotSkipped => "there is no way for",
+            LineMutation::SignNotLookedAt => "without a sign of life",
             _ => "has the key beside",
         };
         let last = trace.lines().last().unwrap_or_default();

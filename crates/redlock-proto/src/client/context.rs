@@ -10,8 +10,8 @@ use super::{
     token_proposals::Tokens,
 };
 use crate::{
-    ClockReading, Instant, NodeAnswer, NodeOutcome, NotAVote, OwnerId, Quorum, Reply, Request,
-    RequestError, RunId, Timing,
+    ClockReading, Instant, NodeAnswer, NodeOutcome, NodeVerb, NotAVote, OwnerId, Quorum, Reply,
+    Request, RequestError, RunId, Timing,
 };
 
 /// What the parts of a client share: its nodes, the rounds in which they are asked, and what the driver is to do.
@@ -85,6 +85,21 @@ impl Context {
     /// Returns whether it hears a majority of the nodes.
     pub(super) fn hears(&self) -> bool {
         self.listening.count() >= self.quorum().majority()
+    }
+
+    /// Gives nodes signs of life from now on, ahead of what is sent next, until no caller is in line.
+    pub(super) fn give_signs(&mut self, now: Now) {
+        if !std::mem::replace(&mut self.listening.gives_signs, true) {
+            self.sign(now);
+        }
+    }
+
+    /// Gives each node a sign of life, and does so again in a second.
+    pub(super) fn sign(&mut self, now: Now) {
+        let client = self.number();
+        let round = self.start_round(RoundKind::Sign, self.config.node_timeout, now);
+        self.send_all(round, &Request::Node(NodeVerb::Sign { client }));
+        self.timers.set(now.clock + NodeVerb::SIGN / 3, Timer::Sign);
     }
 
     /// Starts a round with its time limit; requests are added by [`send`](Self::send).

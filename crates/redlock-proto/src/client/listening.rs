@@ -18,6 +18,8 @@ pub(super) struct Listening {
     number: Option<u64>,
     /// When a caller needed it last; `None` while the driver does not listen.
     needed: Option<Instant>,
+    /// Whether nodes are given signs of life.
+    pub(super) gives_signs: bool,
     // invariant: one entry per node
     nodes: Vec<bool>,
 }
@@ -27,6 +29,7 @@ impl Listening {
         Self {
             number: None,
             needed: None,
+            gives_signs: false,
             nodes: vec![false; nodes],
         }
     }

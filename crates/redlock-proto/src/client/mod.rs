@@ -221,6 +221,7 @@ impl Client {
                 Timer::RoundLimit(id) => self.on_round_limit(id, now),
                 Timer::Retry(id) => self.acquisitions.on_timer(id, leases, cx, now),
                 Timer::Lease(id) => leases.on_timer(id, cx, now),
+                Timer::Sign => self.acquisitions.sign(cx, now),
                 Timer::Watch(node) => watch::on_timer(node, cx, now),
                 Timer::Listening => {
                     let (timers, outbox) = (&mut cx.timers, &mut cx.outbox);
@@ -327,8 +328,12 @@ impl Client {
     }
 
     /// Takes in whether the driver hears what a node publishes for this client.
-    pub fn on_listening(&mut self, node: usize, is_heard: bool) {
+    pub fn on_listening(&mut self, node: usize, is_heard: bool, now: Now) {
         self.cx.listening.on_listening(node, is_heard);
+        if is_heard {
+            // What it has published before is lost, and the callers whose messages were not heard.
+            self.acquisitions.ask_soon(now.clock, &mut self.cx, now);
+        }
     }
 
     /// Takes in a message by which a node says that it has given a key to a caller that waited in line.
@@ -403,6 +408,10 @@ impl Client {
         let voted = votes(nodes);
         let is_ahead = nodes.on_standing(node, standing, sent, now.clock, step);
         let is_lost = voted && !votes(nodes);
+        if !voted && votes(nodes) {
+            // It may have no line any more.
+            self.acquisitions.ask_soon(now.clock, &mut self.cx, now);
+        }
         if is_ahead {
             let is_awaited = |id| self.acquisitions.is_under_way(id);
             self.leases.on_jump(is_awaited, &mut self.cx, now);

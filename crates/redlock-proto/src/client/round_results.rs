@@ -49,6 +49,12 @@ impl Client {
                     leases::released(id, verdict, cx, now);
                 }
             }
+            RoundKind::Sign => {
+                if reply == Some(Reply::Missing) {
+                    let sent = round.started;
+                    self.acquisitions.ask_soon(sent, cx, now);
+                }
+            }
             RoundKind::Watch => {
                 if let Some(Reply::ServerInfo(server_info)) = reply {
                     cx.nodes.on_server_info(node, server_info);
@@ -139,7 +145,9 @@ impl Client {
             RoundKind::Open { .. } => watch::opening_over(id, cx, now),
             RoundKind::Read { .. } => cx.job_read(id, now),
             RoundKind::Decided { .. } | RoundKind::Give { .. } => {}
-            RoundKind::Watch | RoundKind::Record | RoundKind::Probe => cx.rounds.forget(id),
+            RoundKind::Watch | RoundKind::Sign | RoundKind::Record | RoundKind::Probe => {
+                cx.rounds.forget(id);
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ pub(super) enum Timer {
     Lease(u64),
     Watch(usize),
     Listening,
+    Sign,
 }
 
 /// A timer that was set; the number tells those of one moment apart.

@@ -9,5 +9,5 @@ pub use self::{
     key_set::{CountedKey, InvalidKeySet, KeySet, SlotCount},
     label::{HolderLabel, InvalidLabel},
     node_key::{NodeKey, Shard},
-    owner::{LockMode, OwnerId},
+    owner::{LockMode, OwnerId, OwnerSecret},
 };

@@ -60,6 +60,11 @@ impl OwnerId {
         Self { label, ..self }
     }
 
+    /// Returns the part of it that is not public.
+    pub const fn secret(&self) -> OwnerSecret {
+        OwnerSecret(self.secret)
+    }
+
     /// Returns the part of it that is public.
     pub const fn label(&self) -> Option<HolderLabel> {
         self.label
@@ -76,6 +81,8 @@ impl OwnerId {
 
     /// Writes that form behind a text.
     pub fn write(self, text: &mut String) {
+        let label = self.label.map_or(0, |label| 1 + label.as_str().len());
+        text.reserve(2 * self.secret.len() + label);
         self.write_secret(text);
         if let Some(label) = self.label {
             text.push(' ');
@@ -93,12 +100,32 @@ impl OwnerId {
     }
 }
 
+/// The secret of an owner without its label.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub struct OwnerSecret([u8; 16]);
+
+impl OwnerSecret {
+    /// Returns the owner of this secret that has the label of another.
+    pub const fn with_label_of(self, other: &OwnerId) -> OwnerId {
+        OwnerId {
+            secret: self.0,
+            label: other.label,
+        }
+    }
+}
+
 /// How many bytes tell the time.
 const TIME: usize = 6;
 
 impl fmt::Debug for OwnerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OwnerId(..)")
+    }
+}
+
+impl fmt::Debug for OwnerSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnerSecret(..)")
     }
 }
 
@@ -116,8 +143,8 @@ pub enum LockMode {
     /// On a node the two leases exist beside each other until one of them is released.
     /// So a lease that could not be upgraded is as good as before.
     Upgrade {
-        /// The owner of the shared lease.
-        of: OwnerId,
+        /// The owner of the shared lease, which has the same label: few leases are upgrades, and each keeps its mode.
+        of: OwnerSecret,
     },
 }
 

@@ -1,14 +1,58 @@
 //! Presence of the keys of a lease on the nodes, as the owner knows it.
 
+use std::ops::{Deref, DerefMut};
+
 use crate::{GiveBack, NodeOutcome, Vote, Votes};
 
 /// The presence of the lease's key, or of all its keys, on each node.
 #[derive(Debug)]
 pub(super) struct NodePresences {
     // invariant: one entry per node, or none once the lease was released
-    nodes: Vec<NodePresence>,
+    nodes: PresenceList,
     /// Whether there are several, of which a node may have a part.
     are_several: bool,
+}
+
+/// An entry per node: in place for as many nodes as most clients have, because each lease has one.
+#[derive(Clone, Debug)]
+enum PresenceList {
+    Few(u8, [NodePresence; FEW]),
+    Many(Vec<NodePresence>),
+}
+
+/// The most nodes whose entries are in place: these need no more room than the others would.
+const FEW: usize = 7;
+
+impl PresenceList {
+    const EMPTY: Self = Self::Few(0, [NodePresence::NEVER; FEW]);
+
+    /// Returns a list for `nodes` nodes that never had the key.
+    fn never(nodes: usize) -> Self {
+        match u8::try_from(nodes) {
+            Ok(count) if nodes <= FEW => Self::Few(count, [NodePresence::NEVER; FEW]),
+            _ => Self::Many(vec![NodePresence::NEVER; nodes]),
+        }
+    }
+}
+
+impl Deref for PresenceList {
+    type Target = [NodePresence];
+
+    fn deref(&self) -> &[NodePresence] {
+        match self {
+            Self::Few(count, nodes) => &nodes[..usize::from(*count)],
+            Self::Many(nodes) => nodes,
+        }
+    }
+}
+
+impl DerefMut for PresenceList {
+    fn deref_mut(&mut self) -> &mut [NodePresence] {
+        match self {
+            Self::Few(count, nodes) => &mut nodes[..usize::from(*count)],
+            Self::Many(nodes) => nodes,
+        }
+    }
 }
 
 /// What a node has of a lease.
@@ -38,14 +82,17 @@ enum Presence {
     Unknown,
 }
 
+impl NodePresence {
+    const NEVER: Self = Self {
+        key: Presence::Never,
+        in_line: false,
+    };
+}
+
 impl NodePresences {
     /// Returns what nodes have after an attempt with these votes.
     pub(super) fn of(votes: &Votes) -> Self {
-        let never = NodePresence {
-            key: Presence::Never,
-            in_line: false,
-        };
-        let mut nodes = vec![never; votes.iter().len()];
+        let mut nodes = PresenceList::never(votes.iter().len());
         for GiveBack { node, tombstone } in votes.may_hold() {
             let in_line = matches!(
                 votes.get(node),
@@ -166,7 +213,7 @@ impl NodePresences {
     /// Takes what is left of a lease that is over.
     pub(super) fn take(&mut self) -> LeftOver {
         LeftOver {
-            keys: std::mem::take(&mut self.nodes),
+            keys: std::mem::replace(&mut self.nodes, PresenceList::EMPTY),
         }
     }
 }
@@ -175,7 +222,7 @@ impl NodePresences {
 #[derive(Clone, Debug)]
 pub struct LeftOver {
     // invariant: one entry per node, or none
-    keys: Vec<NodePresence>,
+    keys: PresenceList,
 }
 
 impl LeftOver {

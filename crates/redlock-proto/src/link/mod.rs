@@ -235,6 +235,10 @@ impl Link {
         if connection != self.connections {
             queued.be_for_another_connection();
         }
+        if queued.request.enters_line() {
+            // The release of the owner before it travels in the same call.
+            self.refused.add(&queued.request, now);
+        }
         queued.must_look_first =
             queued.request.enters_line() || self.refused.concern(&queued.request, now);
         match self.phase {

@@ -17,8 +17,14 @@ pub(super) struct RefusedKeys {
 impl RefusedKeys {
     /// Takes in the reply to a request.
     pub(super) fn note(&mut self, request: &Request, reply: &Reply, now: Instant) {
-        let Some(key) = wanted(request) else { return };
         if let Reply::Held { .. } | Reply::InLine { .. } | Reply::Unclear = reply {
+            self.add(request, now);
+        }
+    }
+
+    /// Notes that a request meets another owner of its key.
+    pub(super) fn add(&mut self, request: &Request, now: Instant) {
+        if let Some(key) = wanted(request) {
             if self.refused.len() >= self.sweep_at {
                 self.refused
                     .retain(|_, at| now.saturating_since(*at) < LATELY);

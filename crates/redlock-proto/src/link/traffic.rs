@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::LinkConfig;
-use crate::{Instant, Lock, LockMode, NodeKey, OwnerId, Request, Shard, Verb};
+use crate::{Instant, Lock, LockMode, OwnerId, Request, Shard, Verb};
 
 /// What waits to be sent over one connection, and what waits for its answer.
 #[derive(Debug, Default)]
@@ -90,8 +90,11 @@ impl Traffic {
         };
         let most = self.queue.iter().take(config.plain_requests_per_call);
         let mut keys = DistinctKeys::default();
-        let fitting = most.clone().take_while(fits_transaction);
-        let fitting = fitting.take_while(|op| keys.add(&op.request)).count();
+        let fitting = most.clone().take_while(fits_transaction).enumerate();
+        let is_new = |(index, op): &(usize, &QueuedRequest)| {
+            keys.add(&op.request, most.clone().take(*index))
+        };
+        let fitting = fitting.take_while(is_new).count();
         let take = if fitting > 0 {
             fitting
         } else {
@@ -239,24 +242,25 @@ pub(super) struct QueuedRequest {
     pub(super) may_have_run: bool,
 }
 
-/// The keys of the requests of a call so far, by shard first.
+/// The shards of the keys of a call so far.
 #[derive(Default)]
-struct DistinctKeys<'r> {
-    shards: [u64; Shard::COUNT as usize / 64],
-    keys: Vec<&'r NodeKey>,
-}
+struct DistinctKeys([u64; Shard::COUNT as usize / 64]);
 
-impl<'r> DistinctKeys<'r> {
-    /// Adds the key of a plain request, unless it is there; returns whether it was not.
-    fn add(&mut self, request: &'r Request) -> bool {
+impl DistinctKeys {
+    /// Adds the key of a plain request, unless a request before has it; returns whether none has.
+    fn add<'r>(
+        &mut self,
+        request: &Request,
+        mut before: impl Iterator<Item = &'r QueuedRequest>,
+    ) -> bool {
         let Request::Lock { lock, .. } = request else {
             return false;
         };
         let (key, shard) = (lock.keys.first(), lock.keys.first_shard().number());
-        let (word, bit) = (&mut self.shards[usize::from(shard / 64)], 1 << (shard % 64));
-        let is_new = *word & bit == 0 || !self.keys.contains(&key);
+        let (word, bit) = (&mut self.0[usize::from(shard / 64)], 1 << (shard % 64));
+        let has_key = |op: &QueuedRequest| matches!(&op.request, Request::Lock { lock, .. } if lock.keys.first() == key);
+        let is_new = *word & bit == 0 || !before.any(has_key);
         *word |= bit;
-        self.keys.push(key);
         is_new
     }
 }

@@ -9,6 +9,7 @@ pub struct Keyspace {
     tombstones: String,
     lines: String,
     messages: String,
+    signs: String,
     /// What stands in place of the namespace on this node, with its braces, if there is something.
     tag: Option<String>,
     quarantine: Quarantine,
@@ -28,6 +29,7 @@ impl Keyspace {
             tombstones: format!("{prefix}:tomb:"),
             lines: format!("{prefix}:line:"),
             messages: format!("{prefix}:wake:"),
+            signs: format!("{prefix}:alive:"),
             tag: None,
             policy: quarantine.to_wire(),
             quarantine,
@@ -116,6 +118,11 @@ impl Keyspace {
     /// Returns the channel on which nodes tell this client of keys that they give to its callers.
     pub fn channel(&self, client: u64) -> String {
         format!("{}{client:016x}", self.messages)
+    }
+
+    /// Returns the key that is there while this client gives signs of life.
+    pub fn sign(&self, client: u64) -> NodeKey {
+        format!("{}{client:016x}", self.signs).into()
     }
 
     /// Returns for how long nodes that may have forgotten leases do not vote.

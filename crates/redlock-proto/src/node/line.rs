@@ -28,12 +28,27 @@ pub struct InLine {
     pub stay: Duration,
     /// `true` if it must enter the line in its first request, which is no transaction then.
     pub at_once: bool,
+    /// `true` if its client [gives signs of life](crate::NodeVerb::Sign) to the node, and hears of its gifts.
+    ///
+    /// A node passes over such a caller, and forgets its entry, once there is no sign or no subscriber to the message.
+    pub signs: bool,
 }
 
 impl InLine {
+    /// For how long a caller asks again soon without being told that it is the first, in microseconds.
+    pub(crate) const YOUNG_MICROS: u64 = 1_000_000;
+
     /// Returns the time for which it gets the key, in milliseconds, in which nodes count.
     pub fn grant_ms(&self) -> u64 {
         millis(self.grant)
+    }
+
+    /// Returns its round as an entry has it: behind a 0 if its client gives signs of life.
+    ///
+    /// Earlier versions read both alike.
+    pub fn round_to_wire(&self) -> String {
+        let mark = if self.signs { "0" } else { "" };
+        format!("{mark}{}", self.round)
     }
 
     /// Returns the time for which it waits, in milliseconds.
@@ -85,7 +100,8 @@ impl LinePlace {
 pub struct Gift {
     /// The round in which the caller asked last, as the node heard it.
     pub round: u64,
-    /// The counter, less the tokens reserved after the first.
+    /// The counter, less the tokens reserved after the first; 0 if the caller is not given the key, but is the first in
+    /// line from now on.
     pub counter: u64,
     /// The node's clock.
     pub time: NodeTime,

@@ -102,6 +102,13 @@ pub enum Verb {
 pub enum NodeVerb {
     /// Nothing: the client wants the standing that comes with every answer.
     Look,
+    /// Remember for [`SIGN`](Self::SIGN) that a client is alive that has callers in line.
+    ///
+    /// The answer is [`Missing`](Reply::Missing) if the node remembered none, and so may have passed over these callers.
+    Sign {
+        /// The number of the client.
+        client: u64,
+    },
     /// Asks the node what it is.
     Inspect,
     /// Asks the node for the greatest of its counters.
@@ -120,6 +127,11 @@ pub enum NodeVerb {
         /// `None` before the quarantine has ended, because an operator vouches that nothing was forgotten.
         horizon: Option<NodeTime>,
     },
+}
+
+impl NodeVerb {
+    /// For how long a node remembers a sign of life.
+    pub const SIGN: Duration = Duration::from_secs(3);
 }
 
 impl Request {

@@ -270,6 +270,11 @@ impl Session for RedisSession {
         self.tenure.as_ref().map(|tenure| tenure.server())
     }
 
+    fn move_here(&mut self) -> bool {
+        // The informants' task, and the wait for replicas, ask on the runtime in which the session was opened.
+        self.tenure.is_none() && self.replicas.is_none() && self.connection.move_here()
+    }
+
     fn call(
         &mut self,
         keyspace: &Arc<Keyspace>,

@@ -7,36 +7,60 @@
 -- caller gets the key, and its client a message. Then the second answer is that client, the round and the token.
 -- A caller that would get the key for no time only keeps its place: while it is the first, no caller in line gets the
 -- key. The third answer is for how many milliseconds that may be so.
+-- A round that begins with 0 says that the client gives signs of life, and hears of its gifts. Its callers leave the
+-- line once there is no sign, or no subscriber to the message, when they would get the key or are before the entry.
+-- Behind a gift, the first of those that wait is told so by a message with the token 0.
 local function line_up(node, place, waits, count_at, owner, entry, gives)
   local MOST_WAITING, try, owners, counters, now = 64, redis.pcall, node.owners, node.counters, node.now
   local sub, own, stands = string.sub, ' ' .. owner .. '\n', entry and entry[2]
-  local waiting, untils, changed, ahead, at, first = {}, {}, false, 0, 1, nil
+  local waiting, untils, changed, ahead, at = {}, {}, false, 0, 1
   for line, ends, its in string.gmatch(owners[waits] or '', '((%d+) (%d+ %x+) %d+ %d+ %d+ [^\n]+\n)') do
     ends = tonumber(ends)
     if its == stands or sub(line, -#own) == own then
       -- It stays where it is while only those before it are looked at.
       changed = type(gives) ~= 'string'
     elseif ends > now then
-      waiting[#waiting + 1], untils[#untils + 1], first = line, ends, first or its
+      waiting[#waiting + 1], untils[#untils + 1] = line, ends
       if stands and its < stands then ahead, at = ahead + 1, at + 1 end
     end
   end
-  local kept, message, client
-  if gives and first and (gives == true or first < gives) and not owners[place] and node.votes then
-    local grant, block, round, gets = string.match(waiting[1], '^%d+ %d+ %x+ (%d+) (%d+) (%d+) ([^\n]+)\n')
-    local token = grant ~= '0' and string.format('%016.0f', counters[count_at] + 1)
-    local last = token and string.format('%016.0f', token + block - 1)
-    if not token then
-      kept = untils[1] - now
-    elseif last <= GREATEST and type(try('ZADD', KEYS[#KEYS], last, ARGV[4 + count_at])) ~= 'table' then
+  local kept, passed
+  gives = not owners[place] and node.votes and gives
+  while waiting[1] and not passed and (gives or at > 1) do
+    local prefix = sub(KEYS[1], 1, -5)
+    local its, client, grant, block, round, gets =
+      string.match(waiting[1], '^%d+ (%d+ (%x+)) (%d+) (%d+) (%d+) ([^\n]+)\n')
+    local signs = #round > 1 and sub(round, 1, 1) == '0'
+    -- Where that cannot be read, the client may be alive.
+    local gone = signs and try('MGET', prefix .. 'alive:' .. client)[1] == false
+    if not gone then
+      if not gives or gives ~= true and its >= gives then break end
+      local token = grant ~= '0' and string.format('%016.0f', counters[count_at] + 1)
+      if not token then kept = untils[1] - now break end
+      local last = string.format('%016.0f', token + block - 1)
+      if last > GREATEST or type(try('ZADD', KEYS[#KEYS], last, ARGV[4 + count_at])) == 'table' then break end
       counters[count_at] = last
       local set = try('SET', KEYS[place], gets, 'NX', 'PX', grant)
-      if set and not set.err then
-        owners[place], changed = gets, true
-        table.remove(waiting, 1)
-        table.remove(untils, 1)
-        client, message = sub(first, -16), string.format('%s %s %.0f %s', round, token, node.micros, node.run)
+      if not set or set.err then break end
+      local message = string.format(' %s %.0f %s', token, node.micros, node.run)
+      gone = try('PUBLISH', prefix .. 'wake:' .. client, round .. message) == 0 and signs
+      if gone then
+        try('DEL', KEYS[place])
+      else
+        owners[place], passed = gets, client .. ' ' .. round .. ' ' .. token
       end
+    end
+    table.remove(waiting, 1)
+    table.remove(untils, 1)
+    changed = true
+    if at > 1 then ahead, at = ahead - 1, at - 1 end
+  end
+  if passed and waiting[1] then
+    -- It may not ask soon.
+    local came, client, round = string.match(waiting[1], '^%d+ (%d+) (%x+) %d+ %d+ (0%d+) ')
+    if came and node.micros > came + 1000000 then
+      local message = string.format('%s 0 %.0f %s', round, node.micros, node.run)
+      try('PUBLISH', sub(KEYS[1], 1, -5) .. 'wake:' .. client, message)
     end
   end
   if entry then
@@ -50,9 +74,5 @@ local function line_up(node, place, waits, count_at, owner, entry, gives)
     if type(set) == 'table' and set.err then return end
     owners[waits] = text ~= '' and text
   end
-  if message then
-    try('PUBLISH', sub(KEYS[1], 1, -5) .. 'wake:' .. client, message)
-    return ahead, client .. ' ' .. string.match(message, '^%d+ %d+')
-  end
-  return ahead, nil, kept
+  return ahead, passed, kept
 end

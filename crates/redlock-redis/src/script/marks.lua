@@ -19,6 +19,14 @@ if verb == 'open' then
       return failed(try('SET', KEYS[1], call.voting), 'SET') or 0
     end
   end
+elseif verb == 'sign' then
+  return 2, 1, 0, function(at, place)
+    if call.refused then return call.refused, 0 end
+    local found = owners[place]
+    local set = try('SET', KEYS[place], '1', 'PX', ARGV[at + 1])
+    owners[place] = '1'
+    return failed(set, 'SET') or (found and 0 or MISSING), 0
+  end
 elseif verb == 'tick' then
   return 1, 0, 0, function()
     return type(call.refused) == 'string' and call.refused or 0, 0

@@ -4,7 +4,7 @@
 -- KEYS[2..]          the keys of the operations, in order: the lock key, and for acquire, queue, heal, tombstone and
 --                    claim the owner's tombstone after it; for queue, release and tombstone, last, the line for the
 --                    key; for claim, commit and read then the job's runs, which is the only one for record and
---                    withdraw; and for claim and open, last, the horizon
+--                    withdraw; and for claim and open, last, the horizon; for sign the client's sign of life
 -- the last key       the fencing counters in this namespace
 -- ARGV[1]            the namespace's policy, and where others name the server, the epoch and the roll of the session;
 --                    behind a minus if keys are only released, which needs no look at the mark unless callers wait for
@@ -25,6 +25,7 @@
 --   claim              owner, time to live, the token proposed, the run, how early and how late it may be, the series
 --   commit             owner, time to live, token, run, text, series
 --   record, withdraw   run, token, text, series
+--   sign               for how many milliseconds
 --   tick, inspect, survey, read
 -- A lock of several keys has the first six with `_all` behind their names, and how many keys before the owner: it has
 -- that number of KEYS, before the tombstone, and of counters. What is done is done with all keys or with none.

@@ -96,20 +96,46 @@ impl Args {
         })
     }
 
+    /// Returns the place behind the last one.
+    pub(crate) const fn end(&self) -> Place {
+        Place {
+            byte: self.bytes.len(),
+            count: self.count,
+        }
+    }
+
     /// Writes them as a command behind what is to be sent.
     pub(crate) fn write(&self, output: &mut Vec<u8>) {
-        write_head(b'*', self.count as u64, output);
-        output.extend_from_slice(&self.bytes);
+        self.write_part(Place::default(), self.end(), output);
+    }
+
+    /// Writes those between two places as a command behind what is to be sent.
+    pub(crate) fn write_part(&self, start: Place, end: Place, output: &mut Vec<u8>) {
+        write_head(b'*', (end.count - start.count) as u64, output);
+        output.extend_from_slice(&self.bytes[start.byte..end.byte]);
     }
 
     /// Returns them as a command of redis-rs.
     pub(crate) fn to_redis(&self) -> Cmd {
-        let mut cmd = Cmd::with_capacity(self.count, self.bytes.len());
-        for arg in self.iter() {
+        self.part_to_redis(Place::default(), self.end())
+    }
+
+    /// Returns those between two places as a command of redis-rs.
+    pub(crate) fn part_to_redis(&self, start: Place, end: Place) -> Cmd {
+        let (count, bytes) = (end.count - start.count, end.byte - start.byte);
+        let mut cmd = Cmd::with_capacity(count, bytes);
+        for arg in self.iter().skip(start.count).take(count) {
             cmd.arg(arg);
         }
         cmd
     }
+}
+
+/// A place between two arguments.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place {
+    byte: usize,
+    count: usize,
 }
 
 /// Writes the header of a text of this length, or of a list of this number of texts.

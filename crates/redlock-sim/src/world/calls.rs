@@ -157,10 +157,12 @@ impl World {
             self.counters.by_replicas += 1;
             return;
         }
+        let subscribers = self.subscribers(node);
         let call = self.calls.get_mut(number);
         let of_client = self.setup.space_of(call.link / self.setup.nodes);
         let keyspace = call.keyspace.as_deref().unwrap_or(of_client);
         let server = &mut self.servers[node];
+        server.store.set_subscribers(subscribers);
         let time = server.time(began);
         if let Some(term) = keyspace.term() {
             let last = server.epoch.replace(term.epoch);

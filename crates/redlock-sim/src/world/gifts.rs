@@ -56,7 +56,8 @@ impl World {
         let process = &self.processes[client];
         let is_wanted = process.life == life && process.number.is_some();
         if is_wanted && self.links[link].machine.is_up() {
-            self.processes[client].client.on_listening(node, true);
+            let now = process.now(self.now);
+            self.processes[client].client.on_listening(node, true, now);
             self.settle(client);
         }
     }
@@ -67,10 +68,28 @@ impl World {
         self.gifts.asked.insert(asked, (owner, micros(line.grant)));
     }
 
+    /// Returns the clients that subscribe to a server's messages.
+    pub(super) fn subscribers(&self, server: usize) -> Vec<u64> {
+        let node = self.setup.node_of(server);
+        let clients = self.processes.iter().enumerate();
+        let subscribers = clients.filter_map(|(client, process)| {
+            let link = &self.links[self.link(client, node)];
+            let is_up =
+                link.machine.is_up() && (self.setup.named.is_none() || link.server == server);
+            process.number.filter(|_| is_up)
+        });
+        subscribers.collect()
+    }
+
     /// Takes the messages of a node's call, which is watched next.
     pub(super) fn take_messages(&mut self, node: usize) {
         let messages = self.servers[node].store.take_messages();
-        self.gifts.told = messages.into();
+        let (given, first): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|(_, gift)| gift.counter > 0);
+        self.gifts.told = given.into();
+        for (number, gift) in first {
+            self.send_gift(node, number, gift);
+        }
     }
 
     /// Records what a node has given away, if that is what it did with the last request, and sends word of it.

@@ -95,7 +95,10 @@ impl Shadow {
             is_own(kept) && (mode, kept.mode) != (LockMode::Exclusive, LockMode::Shared)
         };
         let bothers = |kept: &Kept| {
-            let is_upgraded = asked.mode == LockMode::Upgrade { of: kept.name };
+            let is_upgraded = asked.mode
+                == LockMode::Upgrade {
+                    of: kept.name.secret(),
+                };
             let shares = kept.mode == LockMode::Shared && (mode == LockMode::Shared || is_upgraded);
             !is_its(kept) && !shares
         };

@@ -62,6 +62,7 @@ pub(super) const MODEL: &[Mutation] = &[
     breaks("old-owner-revived", PLAIN_LINE),
     breaks("entry-kept-after-gift", PLAIN_LINE),
     breaks("first-gives-back", PLAIN_LINE),
+    breaks("sign-not-looked-at", "--lines"),
     breaks("dead-head-not-skipped", "--lines"),
 ];
 

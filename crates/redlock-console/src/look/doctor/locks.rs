@@ -194,8 +194,7 @@ fn budget(scratch: &Scratch, ttl: Duration, findings: &mut Findings) {
 }
 
 /// The classes of keys that clients have.
-const OWN: &str =
-    "mark fence counters horizon tomb lock lock-sha256 job job-sha256 slots slots-sha256 line";
+const OWN: &str = "mark fence counters horizon tomb lock lock-sha256 job job-sha256 slots slots-sha256 line alive";
 
 const ACQUIRES: usize = 30;
 const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);

@@ -16,7 +16,9 @@ pub(crate) const OWNERS: usize = 4;
 pub(crate) const SHARDS: usize = 3;
 pub(crate) const SPACES: usize = 8;
 /// The clients whose callers wait in line.
-pub(crate) const CLIENTS: u64 = 3;
+pub(crate) const CLIENTS: u64 = 4;
+/// The first of them, which hear messages.
+pub(crate) const SUBSCRIBERS: u64 = 3;
 
 /// The prefix of each keyspace's own keys.
 pub(crate) const PREFIXES: [&str; SPACES] = [
@@ -107,10 +109,10 @@ pub(crate) fn attempt(ttl: Duration) -> u8 {
     }
 }
 
-/// One has no label.
+/// Half of them have no label, and the others have the same: a lease is upgraded to one whose owner has its label.
 pub(crate) fn owner(number: usize) -> OwnerId {
     let secret = u8::try_from(number).expect("there are few");
-    let label = HolderLabel::closest(["", "web:1", "order@web:1", "order@web-2:1"][number]);
+    let label = HolderLabel::closest(["", "order@web:1", "", "order@web:1"][number]);
     OwnerId::from_random([secret; 16]).labelled(label)
 }
 
@@ -124,6 +126,7 @@ pub(crate) fn in_line(place: Place, round: usize) -> InLine {
         grant: place.grant,
         stay: place.stay,
         at_once: false,
+        signs: place.signs,
     }
 }
 

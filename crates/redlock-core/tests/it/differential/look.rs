@@ -9,7 +9,7 @@ use redlock_proto::{
 use redlock_sandbox::Value;
 
 use crate::differential::{
-    cast::{self, JOBS, KEYS, ONE_OF_EACH, OWNERS, SHARDS, SPACES},
+    cast::{self, CLIENTS, JOBS, KEYS, ONE_OF_EACH, OWNERS, SHARDS, SPACES},
     messages::Messages,
     site::Site,
 };
@@ -62,6 +62,15 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
             let seen = seen.keys.get(name.as_str()).map(|(text, _)| text);
             expect(name.as_str(), line.as_ref(), seen)?;
             others -= usize::from(line.is_some());
+        }
+        for client in 0..CLIENTS {
+            let left = store.sign_remaining(&keyspace, client, time);
+            let sign =
+                left.map(|left| ("1".to_owned(), i64::try_from(left.as_millis()).unwrap_or(0)));
+            let name = keyspace.sign(client);
+            let seen = seen.keys.get(name.as_str());
+            expect(name.as_str(), sign.as_ref(), seen)?;
+            others -= usize::from(sign.is_some());
         }
         let horizon = store.horizon(&keyspace);
         let horizon = horizon.map(|since| (format!("{:016}", since.as_millis()), -1));

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream::BoxStream};
 use redlock_core::node::{Gift, NodeTime, Session};
 use tokio::time::timeout;
 
-use crate::differential::cast::{self, CLIENTS, ONE_OF_EACH};
+use crate::differential::cast::{self, ONE_OF_EACH, SUBSCRIBERS};
 
 /// The messages on each channel, the earliest first.
 pub(crate) type Messages = BTreeMap<String, Vec<Gift>>;
@@ -23,7 +23,7 @@ impl Listener {
         // The others have the same prefix as one of these.
         for number in ONE_OF_EACH {
             let keyspace = cast::keyspace(number);
-            for client in 0..CLIENTS {
+            for client in 0..SUBSCRIBERS {
                 let stream = session.listen(&keyspace, client).await;
                 let stream = stream.expect("the server lets clients subscribe");
                 channels.insert(keyspace.channel(client), stream);

@@ -113,6 +113,9 @@ pub(crate) enum Ask {
         key: usize,
     },
     Tick,
+    Sign {
+        client: u64,
+    },
     Inspect,
     Survey,
     Open {
@@ -179,4 +182,5 @@ pub(crate) struct Place {
     pub(crate) client: u64,
     pub(crate) grant: Duration,
     pub(crate) stay: Duration,
+    pub(crate) signs: bool,
 }

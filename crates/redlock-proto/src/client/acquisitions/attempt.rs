@@ -31,7 +31,7 @@ impl Acquisitions {
         now: Now,
     ) {
         let owner = cx.owner().labelled(acquisition.request.label);
-        let line = acquisition.in_line(cx.rounds.next(), cx, now);
+        let line = acquisition.in_line(cx, now);
         let request = &acquisition.request;
         let shard = request.keys.first_shard();
         let wait_until = request.wait_until;

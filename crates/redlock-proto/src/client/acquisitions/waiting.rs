@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     Attempt, AttemptVerdict, ClockReading, Failure, FailureKind, Fairness, Gift, GiveBack, InLine,
-    Instant, KeySet, LinePlace, Lock, LockMode, NodeAnswer, NodeKey, NodeOutcome, Notice, OwnerId,
-    Quarantine, Reply, Request, RetryDecision, Verb,
+    Instant, KeySet, LinePlace, Lock, LockMode, NodeAnswer, NodeKey, NodeOutcome, NodeVerb, Notice,
+    OwnerId, Quarantine, Reply, Request, RetryDecision, Verb,
 };
 
 impl Acquisitions {
@@ -70,16 +70,31 @@ impl Acquisitions {
                 now.clock,
                 bits,
             ) {
-                RetryDecision::RetryAt(at) => at.max(least),
+                RetryDecision::RetryAt(at) if holds => at.max(least),
+                // Many callers that do not hear of their turns must not keep nodes from all else.
+                RetryDecision::RetryAt(at) => {
+                    let in_turn = started + in_turn.min(AFTER_ANOTHER);
+                    at.max(least).max(in_turn)
+                }
                 RetryDecision::GiveUp => wait_until,
             }
         } else {
-            let shortest = longest_stay(cx.config.keyspace.quarantine()) / BEATS;
             let waited = now.clock.saturating_since(acquisition.request.came);
-            let beat = (shortest * (1 + acquisition.ahead)).max(waited / 8);
-            let beat = beat.max(in_turn);
-            let beat = started + beat.min(shortest * LONGEST_BEAT);
-            let at = free_at.map_or(beat, |free_at| free_at.min(beat));
+            let ahead = acquisition.ahead;
+            let beat = match ahead {
+                0 => (waited / 2).clamp(SHORTEST_BEAT, BEAT_OF_FIRST),
+                // It is not told that it is the first as long as it is young.
+                _ if waited < YOUNG => YOUNG,
+                _ => LONGEST_BEAT,
+            };
+            let longest = longest_stay(cx.config.keyspace.quarantine()) * 3 / 4;
+            let beat = started + beat.max(in_turn).min(longest);
+            // Should those before it die with the holder, it comes to its turn by itself.
+            let at = free_at.map_or(beat, |free_at| (free_at + AFTER_ANOTHER * ahead).min(beat));
+            // What it is given lasts from when it asked, and there may be no time to ask again when it is given something.
+            let last = acquisition.request.timing.grant() / 2;
+            let last = acquisition.request.wait_until - last;
+            let at = if started < last { at.min(last) } else { at };
             // A holder may extend its lease in its last millisecond, again and again.
             (at.max(now.clock) + A_LITTLE).max(started + cx.config.retry.least())
         };
@@ -160,6 +175,12 @@ impl Acquisitions {
         let Some(entry) = cx.rounds.get_mut(gift.round) else {
             return;
         };
+        if gift.counter == 0 {
+            if let RoundKind::Attempt { acquisition, .. } = entry.kind {
+                self.ask_by(acquisition, now.clock + ALL_TOLD, cx);
+            }
+            return;
+        }
         if let Some((lock, tokens)) = &entry.counts {
             let counter = gift.counter;
             cx.tokens
@@ -218,6 +239,44 @@ impl Acquisitions {
         }
     }
 
+    /// Has each caller in line ask again soon whose request was sent before: nodes may have forgotten it, or not have been
+    /// heard.
+    pub(in super::super) fn ask_soon(&mut self, before: Instant, cx: &mut Context, now: Now) {
+        let mut at = now.clock + ALL_TOLD;
+        let standing = self.acquisitions.iter().filter_map(|(id, acquisition)| {
+            let AcquisitionPhase::InLine { round, .. } = acquisition.phase else {
+                return None;
+            };
+            let sent = cx.rounds.get(round)?.started;
+            (sent < before).then_some(id)
+        });
+        for id in standing.collect::<Vec<_>>() {
+            self.ask_by(id, at, cx);
+            at = at + BETWEEN_BEATS;
+        }
+    }
+
+    /// Has a caller in line ask again at this moment at the latest.
+    fn ask_by(&mut self, id: u64, at: Instant, cx: &mut Context) {
+        if let Some(acquisition) = self.acquisitions.get_mut(id)
+            && let AcquisitionPhase::InLine { timer, .. } = &mut acquisition.phase
+            && at < timer.at()
+        {
+            cx.timers.cancel(*timer);
+            *timer = cx.timers.set(at, Timer::Retry(id));
+        }
+    }
+
+    /// Gives another sign of life if a caller is in line still.
+    pub(in super::super) fn sign(&self, cx: &mut Context, now: Now) {
+        let mut waiting = self.acquisitions.iter();
+        cx.listening.gives_signs =
+            !cx.is_closing() && waiting.any(|(_, acquisition)| acquisition.came.is_some());
+        if cx.listening.gives_signs {
+            cx.sign(now);
+        }
+    }
+
     /// Ends the time for which an acquisition stands in line, because its attempt is decided.
     pub(super) fn stands_no_more(&mut self, id: u64, cx: &mut Context) {
         if let Some(acquisition) = self.acquisitions.get_mut(id)
@@ -231,7 +290,7 @@ impl Acquisitions {
 
 impl Acquisition {
     /// Returns the entry of the next attempt, in this round, in the line for its key, if it may wait there.
-    pub(super) fn in_line(&mut self, round: u64, cx: &mut Context, now: Now) -> Option<InLine> {
+    pub(super) fn in_line(&mut self, cx: &mut Context, now: Now) -> Option<InLine> {
         let request = &self.request;
         let is_plain = request.mode == LockMode::Exclusive
             && !request.keys.is_several()
@@ -249,20 +308,28 @@ impl Acquisition {
         if is_strict || self.attempts > 0 {
             cx.listen(now);
         }
-        let stay = if cx.hears() || waited >= PATIENCE {
-            longest_stay(cx.config.keyspace.quarantine())
+        let came = self.came?;
+        let signs = cx.hears();
+        let longest = longest_stay(cx.config.keyspace.quarantine());
+        let stay = if signs {
+            cx.give_signs(now);
+            let left = request.wait_until.saturating_since(now.clock);
+            left.max(SHORTEST_BEAT).min(longest)
+        } else if waited >= PATIENCE {
+            LONGEST_WITHOUT_SIGNS.min(longest)
         } else {
             Duration::ZERO
         };
         Some(InLine {
             place: LinePlace {
-                came: self.came?,
+                came,
                 client: cx.number(),
             },
-            round,
+            round: cx.rounds.next(),
             grant: request.timing.grant() + request.timing.lock_delay(),
             stay,
             at_once: !stay.is_zero() && (is_strict || self.attempts > 0),
+            signs,
         })
     }
 }
@@ -306,6 +373,7 @@ impl Acquisition {
                 grant: Duration::ZERO,
                 stay,
                 at_once: true,
+                signs: false,
             });
             let verb = Verb::Acquire {
                 ttl: self.request.timing.key_ttl(),
@@ -417,16 +485,23 @@ fn longest_stay(quarantine: &Quarantine) -> Duration {
 const PATIENCE: Duration = Duration::from_millis(250);
 /// For how long nodes keep a place for a caller that cannot wait there, unless it asks again.
 const LONGEST_KEPT: Duration = Duration::from_millis(600);
-const LONGEST_STAY: Duration = Duration::from_secs(3);
-/// How often the first caller in line asks again while its entry lasts, should a message be lost or the key expire.
-///
-/// That is every quarter of a second, or more often.
-const BEATS: u32 = 12;
-/// The longest time before a caller asks again, in shortest ones: it is far behind, or has waited for long.
-const LONGEST_BEAT: u32 = 4;
+/// The same for a caller whose client gives signs of life, and for one whose client hears too few nodes to do so.
+const LONGEST_STAY: Duration = Duration::from_secs(60);
+const LONGEST_WITHOUT_SIGNS: Duration = NodeVerb::SIGN;
+/// The times after which the first caller in line asks again, should a message be lost, or the key go without a release:
+/// half of its wait, within these.
+const SHORTEST_BEAT: Duration = Duration::from_millis(250);
+const BEAT_OF_FIRST: Duration = Duration::from_secs(3);
+/// After how long any other caller asks again, should a node have lost its line unnoticed.
+const LONGEST_BEAT: Duration = Duration::from_secs(30);
+/// How long after one caller in line the next one asks when the holder's lease ends.
+const AFTER_ANOTHER: Duration = Duration::from_secs(1);
+/// How soon a caller asks that was told to: all nodes may have told it by then.
+const ALL_TOLD: Duration = Duration::from_millis(100);
+const YOUNG: Duration = Duration::from_micros(InLine::YOUNG_MICROS);
 /// The time between two callers of a client that ask again, if more than 250 wait: each asks and gives its last owner back.
 ///
-/// With more than a thousand, each asks once a second, because nodes give the key for a second from then.
+/// Where the client does not hear of turns, each asks once a second at least, because its entry would end.
 const BETWEEN_BEATS: Duration = Duration::from_millis(1);
 /// Nodes count in whole milliseconds.
 const A_LITTLE: Duration = Duration::from_millis(2);
@@ -439,11 +514,11 @@ mod tests {
     #[test]
     fn no_entry_outlives_a_quarantine() {
         let quarantine = |ms| Quarantine::new(Duration::from_millis(ms), 0.01);
-        assert_eq!(longest_stay(&quarantine(30_000)), Duration::from_secs(3));
-        for short in [100, 500, 2_000].map(quarantine) {
+        assert_eq!(longest_stay(&quarantine(90_000)), Duration::from_secs(60));
+        for short in [100, 500, 30_000].map(quarantine) {
             assert_eq!(longest_stay(&short), short.length());
         }
         let none = quarantine(500).best_effort();
-        assert_eq!(longest_stay(&none), Duration::from_secs(3));
+        assert_eq!(longest_stay(&none), Duration::from_secs(60));
     }
 }

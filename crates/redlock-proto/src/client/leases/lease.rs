@@ -99,7 +99,7 @@ impl WonLease {
         self.state.is_live().then(|| Acquire {
             keys: self.lock.keys.clone(),
             mode: LockMode::Upgrade {
-                of: self.lock.owner,
+                of: self.lock.owner.secret(),
             },
             timing: self.state.timing(),
             renew: self.state.renews(),

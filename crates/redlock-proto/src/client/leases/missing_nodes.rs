@@ -106,6 +106,7 @@ impl WonLease {
             grant: timing.key_ttl(),
             stay: timing.grant() + timing.lock_delay(),
             at_once: false,
+            signs: false,
         }
     }
 

@@ -48,6 +48,8 @@ pub(in super::super) enum RoundKind {
     Read { ask: Ask, reading: JobAnswers },
     /// A node is asked where it stands, or what it is.
     Watch,
+    /// Nodes are given a sign of life for the callers in line.
+    Sign,
     /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.
     Survey { survey: Survey, since: NodeTime },
     /// Every node is asked for its counters, to bless those that do not vote.

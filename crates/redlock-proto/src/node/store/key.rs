@@ -120,6 +120,7 @@ impl StoredKey {
                 if !takes && sharing.upgrades(wanted).is_some() {
                     return None;
                 }
+                let of = of.with_label_of(&wanted.owner);
                 let holders = sharing.holders.iter().copied();
                 let others = holders.filter(|(owner, _)| *owner != of);
                 let ends = others.chain(sharing.upgrade).map(|(_, until)| until);

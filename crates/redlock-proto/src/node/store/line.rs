@@ -4,8 +4,8 @@ use std::{collections::HashMap, time::Duration};
 
 use super::{Store, check_range, key::Wanted};
 use crate::{
-    Gift, InLine, Keyspace, LinePlace, Lock, LockMode, MarkState, NodeKey, NodeTime, OwnerId,
-    Reply, Request, Verb, last_of_block, next_counter,
+    Gift, InLine, Keyspace, LinePlace, Lock, LockMode, MarkState, NodeKey, NodeTime, NodeVerb,
+    OwnerId, Reply, Request, Verb, last_of_block, next_counter,
 };
 
 pub(super) type Lines = HashMap<NodeKey, Vec<Waiting>>;
@@ -20,6 +20,16 @@ pub(super) struct Waiting {
     /// The number of tokens to reserve for it.
     block: u32,
     owner: OwnerId,
+}
+
+/// What becomes of a free key.
+#[derive(Clone, Debug)]
+enum Turn {
+    /// It is given to a caller of this client.
+    Given(u64, Gift),
+    /// It is kept for a caller that only keeps its place, up to this time at most, in milliseconds since the epoch.
+    Keeps(u64),
+    None,
 }
 
 /// The line of a request's key, and what the node knows when it carries out the request.
@@ -42,6 +52,43 @@ impl Store {
     /// Returns the messages that it has published since the last time, each with the number of the client that it is for.
     pub fn take_messages(&mut self) -> Vec<(u64, Gift)> {
         std::mem::take(&mut self.messages)
+    }
+
+    /// Says which clients subscribe to its messages from now on; before that, all do.
+    pub fn set_subscribers(&mut self, clients: impl IntoIterator<Item = u64>) {
+        self.subscribers = Some(clients.into_iter().collect());
+    }
+
+    /// Returns the time until the sign of life of a client ends, if it has one at `time`.
+    pub fn sign_remaining(
+        &self,
+        keyspace: &Keyspace,
+        client: u64,
+        time: NodeTime,
+    ) -> Option<Duration> {
+        let until = self.signs.get(&keyspace.sign(client))?;
+        let left = until.checked_sub(time.as_millis())?;
+        Some(Duration::from_millis(left))
+    }
+
+    /// Remembers that a client is alive.
+    pub(super) fn sign(&mut self, keyspace: &Keyspace, client: u64, time: NodeTime) -> Reply {
+        let until = time.as_millis() + super::millis(NodeVerb::SIGN);
+        match self.signs.insert(keyspace.sign(client), until) {
+            Some(_) => Reply::Done,
+            None => Reply::Missing,
+        }
+    }
+
+    /// Returns whether it remembers a sign of life of a client, and forgets one that has ended.
+    pub(super) fn has_sign(&mut self, keyspace: &Keyspace, client: u64, time: NodeTime) -> bool {
+        let sign = keyspace.sign(client);
+        let until = self.signs.get(&sign).copied();
+        let is_there = until.is_some_and(|until| until >= time.as_millis());
+        if !is_there {
+            self.signs.remove(&sign);
+        }
+        is_there
     }
 
     /// Returns whether a request concerns a key that callers wait for in line.
@@ -84,13 +131,10 @@ impl Store {
         call: &LineCall<'_>,
         asks: &InLine,
     ) -> Option<Duration> {
-        let is_earlier = |first: &Waiting| first.place < asks.place;
-        let first = self.first_to_get(call, is_earlier)?;
-        if first.entry.grant.is_zero() {
-            return Some(Duration::from_millis(first.until - call.time.as_millis()));
+        match self.give_if(call, |first| first.place < asks.place) {
+            Turn::Keeps(until) => Some(Duration::from_millis(until - call.time.as_millis())),
+            Turn::Given(..) | Turn::None => None,
         }
-        self.give_if(call, is_earlier);
-        None
     }
 
     /// Has a caller wait in line that was refused, and takes one out that has the key.
@@ -133,7 +177,10 @@ impl Store {
     /// The answer is that one's client, and what it is told.
     pub(super) fn after_release(&mut self, call: &LineCall<'_>) -> Option<(u64, Gift)> {
         self.leave(call);
-        self.give_if(call, |_| true)
+        match self.give_if(call, |_| true) {
+            Turn::Given(client, gift) => Some((client, gift)),
+            Turn::Keeps(_) | Turn::None => None,
+        }
     }
 
     /// Enters the line; returns how many wait before.
@@ -148,6 +195,12 @@ impl Store {
         line.retain(|waiting| waiting.owner != wanted.owner && waiting.place != asks.place);
         if line.len() >= LONGEST {
             return None;
+        }
+        while let Some(first) = line.first()
+            && first.place < asks.place
+            && self.is_dead(call, first)
+        {
+            line.remove(0);
         }
         let before = line.iter().filter(|waiting| waiting.place < asks.place);
         let ahead = before.count();
@@ -180,30 +233,62 @@ impl Store {
         }
     }
 
-    fn give_if(
-        &mut self,
-        call: &LineCall<'_>,
-        is_meant: impl Fn(&Waiting) -> bool,
-    ) -> Option<(u64, Gift)> {
-        let first = self.first_to_get(call, is_meant)?;
+    /// Gives the key to the caller in line whose turn it is, if the key is free and that one is meant.
+    ///
+    /// Callers before that one whose clients are gone are passed over.
+    fn give_if(&mut self, call: &LineCall<'_>, is_meant: impl Fn(&Waiting) -> bool) -> Turn {
         let key = call.lock.keys.first();
+        if !call.votes() || self.lines.is_empty() || self.keys.contains_key(key) {
+            return Turn::None;
+        }
         let mut line = self.live(call);
         line.retain(|waiting| waiting.owner != call.lock.owner);
-        if first.entry.grant.is_zero() {
-            return None;
+        let mut turn = Turn::None;
+        let mut is_changed = false;
+        while let Some(first) = line.first().copied() {
+            if !self.is_dead(call, &first) {
+                if !is_meant(&first) {
+                    break;
+                }
+                if first.entry.grant.is_zero() {
+                    turn = Turn::Keeps(first.until);
+                    break;
+                }
+                match self.give(call, &first) {
+                    Some(gift) if self.is_heard(&first) => {
+                        let client = first.place.client;
+                        self.messages.push((client, gift.clone()));
+                        turn = Turn::Given(client, gift);
+                    }
+                    Some(_) => {
+                        self.keys.remove(key);
+                    }
+                    None => break,
+                }
+            }
+            line.remove(0);
+            is_changed = true;
+            if let Turn::Given(..) = turn {
+                break;
+            }
         }
+        if is_changed {
+            self.tell_first(call, line.first(), &turn);
+            self.put(call, line);
+        }
+        turn
+    }
+
+    /// Gives the key to a caller in line.
+    fn give(&mut self, call: &LineCall<'_>, first: &Waiting) -> Option<Gift> {
+        let key = call.lock.keys.first();
         let shard = call.lock.keys.first_shard().number();
         let stored = self.counter(call.keyspace, shard);
         let counter = next_counter(stored, 0, 0);
         let last = last_of_block(counter, first.block);
         check_range(last).ok()?;
         self.raise_counter(call.keyspace, shard, last);
-        let InLine {
-            round,
-            grant,
-            place: LinePlace { client, .. },
-            ..
-        } = first.entry;
+        let InLine { round, grant, .. } = first.entry;
         let wanted = Wanted {
             verb: Verb::Release { ttl: grant },
             mode: LockMode::Exclusive,
@@ -212,31 +297,41 @@ impl Store {
             may_have_it: false,
         };
         self.take(key, &wanted, grant);
-        line.remove(0);
-        self.put(call, line);
         let gift = Gift {
             round,
             counter,
             time: call.time,
             run: self.run.clone(),
         };
-        self.messages.push((client, gift.clone()));
-        Some((client, gift))
+        Some(gift)
     }
 
-    /// Returns the caller in line whose turn it is, if the key is free and it is meant.
-    fn first_to_get(
-        &self,
-        call: &LineCall<'_>,
-        is_meant: impl Fn(&Waiting) -> bool,
-    ) -> Option<Waiting> {
-        let is_held = self.keys.contains_key(call.lock.keys.first());
-        if !call.votes() || self.lines.is_empty() || is_held {
-            return None;
+    /// Tells the caller that is the first from now on, unless it came so lately that it asks again soon.
+    fn tell_first(&mut self, call: &LineCall<'_>, first: Option<&Waiting>, turn: &Turn) {
+        if let (Some(first), Turn::Given(..)) = (first, turn)
+            && let LinePlace { came, client } = first.place
+            && first.entry.signs
+            && call.time.as_micros() > came.as_micros() + InLine::YOUNG_MICROS
+        {
+            let told = Gift {
+                round: first.entry.round,
+                counter: 0,
+                time: call.time,
+                run: self.run.clone(),
+            };
+            self.messages.push((client, told));
         }
-        let mut line = self.live(call).into_iter();
-        let first = line.find(|waiting| waiting.owner != call.lock.owner);
-        first.filter(is_meant)
+    }
+
+    /// Returns whether the client of a caller in line gives signs of life no longer.
+    fn is_dead(&mut self, call: &LineCall<'_>, waiting: &Waiting) -> bool {
+        waiting.entry.signs && !self.has_sign(call.keyspace, waiting.place.client, call.time)
+    }
+
+    /// Returns whether a message to a caller in line is heard, as far as the node can tell.
+    fn is_heard(&self, waiting: &Waiting) -> bool {
+        let subscribers = self.subscribers.as_ref().filter(|_| waiting.entry.signs);
+        subscribers.is_none_or(|subscribers| subscribers.contains(&waiting.place.client))
     }
 
     /// Returns the callers that wait still.
@@ -280,7 +375,7 @@ impl Waiting {
             block,
             owner,
         } = self;
-        let (came, grant, round) = (came.as_micros(), entry.grant_ms(), entry.round);
+        let (came, grant, round) = (came.as_micros(), entry.grant_ms(), entry.round_to_wire());
         let owner = owner.to_wire();
         format!("{until} {came:016} {client:016x} {grant} {block} {round} {owner}\n")
     }

@@ -153,7 +153,7 @@ impl Store {
         state: Option<&MarkState>,
     ) -> Result<Reply, Arc<str>> {
         Ok(match verb {
-            NodeVerb::Look => Reply::Done,
+            NodeVerb::Look | NodeVerb::Sign { .. } => Reply::Done,
             NodeVerb::Inspect => Reply::ServerInfo(ServerInfo {
                 run: self.run.clone(),
                 version: ServerInfo::OLDEST,

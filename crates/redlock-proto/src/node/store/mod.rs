@@ -50,6 +50,10 @@ pub struct Store {
     sweep_at: usize,
     lines: Lines,
     sweep_lines_at: usize,
+    /// Up to when the signs of life of clients are remembered, in milliseconds since the epoch.
+    signs: HashMap<NodeKey, u64>,
+    /// The clients that subscribe to its messages; `None` if all do.
+    subscribers: Option<Vec<u64>>,
     /// What it has published, and to which clients.
     messages: Vec<(u64, Gift)>,
 }
@@ -77,6 +81,8 @@ impl Store {
             sweep_at: 0,
             lines: Lines::new(),
             sweep_lines_at: 0,
+            signs: HashMap::new(),
+            subscribers: None,
             messages: Vec::new(),
         }
     }
@@ -179,6 +185,7 @@ impl Store {
                     }
                 }
             }
+            Request::Node(NodeVerb::Sign { client }) => Ok(self.sign(keyspace, *client, time)),
             Request::Node(verb) => self.node(keyspace, verb, state),
             Request::Job { verb, job } => self.job(keyspace, verb, job, time),
         }
@@ -196,6 +203,7 @@ impl Store {
         self.fences.clear();
         self.slots.clear();
         self.lines.clear();
+        self.signs.clear();
         self.jobs.clear();
         self.horizons.clear();
         self.vouched = false;
@@ -209,6 +217,7 @@ impl Store {
             run: self.run.clone(),
             data: data.into(),
             vouched: false,
+            subscribers: self.subscribers.clone(),
             ..other.clone()
         };
     }
@@ -229,6 +238,7 @@ impl Store {
         self.keys.retain(|_, held| held.until() >= now);
         self.slots.retain(|_, (_, until)| *until >= now);
         self.lines.retain(|_, line| line::exists(line, time));
+        self.signs.retain(|_, until| *until >= now);
     }
 
     /// Begins another run of the server, which still has its data.
@@ -283,6 +293,10 @@ impl Store {
     fn read(&mut self, keyspace: &Keyspace, request: &Request, time: NodeTime) -> bool {
         let now = time.as_millis();
         match request {
+            Request::Node(NodeVerb::Sign { client }) => {
+                self.has_sign(keyspace, *client, time);
+                false
+            }
             Request::Node(_) => false,
             Request::Job { verb, .. } => self.read_for_job(keyspace, verb, now),
             Request::Lock { verb, lock } => {

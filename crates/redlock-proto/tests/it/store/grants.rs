@@ -24,6 +24,7 @@ fn in_line() -> Verb {
         grant: TTL,
         stay: TTL,
         at_once: true,
+        signs: false,
     };
     match acquire(1) {
         Verb::Acquire {

@@ -300,7 +300,14 @@ fn a_tombstone_refuses_who_would_share() {
 
 /// Returns a request of owner `number` over the shared lease of owner `of`.
 fn over(of: u8, verb: Verb, keys: &[&str], number: u8) -> Request {
-    in_mode(LockMode::Upgrade { of: owner(of) }, verb, keys, number)
+    in_mode(
+        LockMode::Upgrade {
+            of: owner(of).secret(),
+        },
+        verb,
+        keys,
+        number,
+    )
 }
 
 /// Returns a store in which owner 1 shares key `a`.

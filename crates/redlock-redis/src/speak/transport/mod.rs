@@ -48,8 +48,7 @@ pub(crate) trait WireCommand: Send + Sync {
     /// Returns it as redis-rs has it.
     fn to_redis(&self) -> Cow<'_, Cmd>;
 
-    /// Returns how many answers come before the one that counts, if it is several commands; the answer is a list then: the
-    /// first error among those before, if there is one, and the last answer.
+    /// Returns how many answers come before the one that counts, if it is several commands.
     fn answers_before(&self) -> Option<usize> {
         None
     }
@@ -67,9 +66,7 @@ impl WireCommand for Args {
 
 impl WireCommand for Block {
     fn write(&self, output: &mut Vec<u8>) {
-        for command in self.commands() {
-            command.write(output);
-        }
+        self.write(output);
     }
 
     fn to_redis(&self) -> Cow<'_, Cmd> {
@@ -77,7 +74,7 @@ impl WireCommand for Block {
     }
 
     fn answers_before(&self) -> Option<usize> {
-        Some(self.commands().len() - 1)
+        Some(self.len() - 1)
     }
 }
 
@@ -101,12 +98,21 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
+    /// Has the present runtime wake the tasks that wait for answers; returns whether it does.
+    pub(crate) fn move_here(&self) -> bool {
+        match self {
+            Self::Own(pipe) => pipe.move_here(),
+            // Its task is on the runtime in which it was made.
+            Self::Pooled(_) => false,
+        }
+    }
+
     /// Sends a command, and returns the server's answer; an error that it sent is an error here too.
     ///
     /// Commands take effect in the order in which their futures were first polled.
     pub(crate) async fn ask<C: WireCommand>(&mut self, command: &C) -> RedisResult<Value> {
         let answer = match self {
-            Self::Own(pipe) => pipe.ask(command).await,
+            Self::Own(pipe) => pipe.ask(command).await.map(|answered| answered.answer),
             Self::Pooled(connection) => connection.req_packed_command(&command.to_redis()).await,
         };
         answer?.extract_error()
@@ -116,29 +122,40 @@ impl Transport {
 impl Transport {
     /// Sends commands, and returns the answer to the last of them, in which errors may be answers.
     pub(crate) async fn ask_all(&mut self, block: &Block) -> Result<Value, BlockError> {
-        let answers = match self {
+        let answered = match self {
             Self::Own(pipe) => pipe.ask(block).await,
             Self::Pooled(connection) => {
-                let (commands, pipeline) = (block.commands().len(), block.to_redis());
+                let (commands, pipeline) = (block.len(), block.to_redis());
                 let answers = connection.req_packed_commands(&pipeline, 0, commands).await;
-                answers.map(Value::Array)
+                answers.map(|mut answers| Answered {
+                    answer: answers.pop().unwrap_or(Value::Nil),
+                    cause: answers.into_iter().find(is_error),
+                })
             }
         };
-        let mut answers = match answers {
-            Ok(Value::Array(answers)) => answers,
-            Ok(_) => Vec::new(),
-            Err(error) => return Err(BlockError { error, cause: None }),
-        };
-        match answers.pop().unwrap_or(Value::Nil) {
-            Value::ServerError(error) => {
-                let mut before = answers.into_iter();
-                let cause = before.find_map(|answer| answer.extract_error().err());
-                let error = error.into();
-                Err(BlockError { error, cause })
-            }
+        let Answered { answer, cause } =
+            answered.map_err(|error| BlockError { error, cause: None })?;
+        match answer {
+            Value::ServerError(error) => Err(BlockError {
+                error: error.into(),
+                cause: cause.and_then(|cause| cause.extract_error().err()),
+            }),
             answer => Ok(answer),
         }
     }
+}
+
+/// What a server answered.
+#[derive(Debug, PartialEq)]
+struct Answered {
+    /// The last answer to several commands, in which errors may be answers.
+    answer: Value,
+    /// The first error among the answers before it.
+    cause: Option<Value>,
+}
+
+fn is_error(answer: &Value) -> bool {
+    matches!(answer, Value::ServerError(_))
 }
 
 /// Why the last of several commands failed.

@@ -1,3 +1,5 @@
+#[cfg(unix)]
+use std::os::fd::AsFd;
 use std::{
     collections::VecDeque,
     io,
@@ -7,10 +9,13 @@ use std::{
 };
 
 use deadpool_redis::redis::{RedisError, RedisResult, Value};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
 use super::{
-    WireCommand,
+    Answered, WireCommand, is_error,
     resp::{self, Parsed},
     wakers::{StreamWakers, ToWake},
 };
@@ -23,9 +28,41 @@ use super::{
 pub(crate) struct Pipe(Arc<Mutex<PipeState>>);
 
 /// A connection to a server.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send {
+    /// Registers it with the present runtime, instead of the one that it was registered with.
+    ///
+    /// # Errors
+    ///
+    /// It stays where it is.
+    fn move_here(self: Pin<&mut Self>) -> io::Result<()>;
+}
 
-impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
+/// Registers the socket under another descriptor, so that a failure leaves the stream as it is.
+#[cfg(unix)]
+macro_rules! moves {
+    ($stream:ty, $socket:ty) => {
+        impl Stream for $stream {
+            fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+                let stream = self.get_mut();
+                let socket: $socket = stream.as_fd().try_clone_to_owned()?.into();
+                *stream = Self::from_std(socket)?;
+                Ok(())
+            }
+        }
+    };
+}
+
+#[cfg(unix)]
+moves!(TcpStream, std::net::TcpStream);
+#[cfg(unix)]
+moves!(tokio::net::UnixStream, std::os::unix::net::UnixStream);
+
+#[cfg(not(unix))]
+impl Stream for TcpStream {
+    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
 
 struct PipeState {
     stream: Pin<Box<dyn Stream>>,
@@ -60,7 +97,7 @@ struct BlockPlace {
 /// What there is of one command.
 enum AnswerPlace {
     Open,
-    Answered(RedisResult<Value>),
+    Answered(RedisResult<Answered>),
     /// No caller waits for the answer any more, which still comes.
     Left,
     /// The answer was taken.
@@ -86,7 +123,7 @@ impl Pipe {
 
     /// Sends a command, whose place in the order it takes when it is first polled, and waits for the answer.
     ///
-    /// It is written when it is polled next, or dropped.
+    /// It is written at once, as far as the system takes it.
     ///
     /// # Cancel safety
     ///
@@ -99,6 +136,17 @@ impl Pipe {
             command,
             place: None,
         }
+    }
+
+    /// Has the present runtime wake the tasks that wait for answers; returns whether it does.
+    ///
+    /// They must be polled again after that.
+    pub(super) fn move_here(&self) -> bool {
+        let mut state = self.state();
+        let moved = state.stream.as_mut().move_here().is_ok();
+        // What the runtime before has seen of the stream, this one has not.
+        state.waiting.set_due();
+        moved
     }
 
     fn state(&self) -> MutexGuard<'_, PipeState> {
@@ -115,20 +163,19 @@ pub(super) struct Asking<'a, C> {
 }
 
 impl<C: WireCommand> Future for Asking<'_, C> {
-    type Output = RedisResult<Value>;
+    type Output = RedisResult<Answered>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let pipe = self.pipe;
         let mut state = pipe.state();
-        let Some(place) = self.place else {
-            if let Some(error) = &state.broken {
-                return Poll::Ready(Err(error.clone()));
+        let place = match (self.place, &state.broken) {
+            (Some(place), _) => place,
+            (None, Some(error)) => return Poll::Ready(Err(error.clone())),
+            (None, None) => {
+                let place = state.add(self.command);
+                self.place = Some(place);
+                place
             }
-            self.place = Some(state.add(self.command));
-            drop(state);
-            // It is written when this is polled next, with all that others add until then.
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
         };
         let mut woken = ToWake::default();
         if !state.is_answered(place) {
@@ -154,7 +201,7 @@ impl<C> Drop for Asking<'_, C> {
         let Some(place) = self.place else { return };
         let mut state = self.pipe.state();
         state.leave(place);
-        // It may have been the only one to write what was added.
+        // It may have been the only one to write what the system did not take at once.
         let woken = state.move_on();
         drop(state);
         woken.wake();
@@ -242,34 +289,45 @@ impl PipeState {
         }
         let mut at = 0;
         self.least = loop {
-            let (mut answer, length) = match resp::answer(&self.input[at..self.received])? {
+            let is_waited_for =
+                |place: &&mut AnswerPlace| matches!(place, AnswerPlace::Open | AnswerPlace::Left);
+            let rest = &self.input[at..self.received];
+            let mut places = self.places.iter_mut().zip(self.first..);
+            let place = places.find(|(place, _)| is_waited_for(place));
+            let number = place.as_ref().map(|(_, number)| *number);
+            let block = self.blocks.front_mut();
+            let mut block = block.filter(|block| Some(block.number) == number);
+            if let Some(block) = &mut block
+                && block.before > 0
+                && let Some(length) = resp::status(rest)
+            {
+                // As a rule, it says that a command waits for those behind it.
+                block.before -= 1;
+                at += length;
+                continue;
+            }
+            let (answer, length) = match resp::answer(rest)? {
                 Parsed::Whole(answer, length) => (answer, length),
                 Parsed::Partial(least) if least > LONGEST_ANSWER => return Err(too_long()),
                 Parsed::Partial(least) => break least,
             };
             at += length;
-            let is_waited_for =
-                |place: &&mut AnswerPlace| matches!(place, AnswerPlace::Open | AnswerPlace::Left);
-            let mut places = self.places.iter_mut().zip(self.first..);
-            let place = places.find(|(place, _)| is_waited_for(place));
             // A server that sends an answer without a request is about to hang up.
-            let (place, number) = place.ok_or_else(hung_up)?;
-            if let Some(block) = self.blocks.front_mut()
-                && block.number == number
-            {
+            let (place, _) = place.ok_or_else(hung_up)?;
+            let mut cause = None;
+            if let Some(block) = block {
                 if block.before > 0 {
                     block.before -= 1;
-                    if block.cause.is_none() && matches!(answer, Value::ServerError(_)) {
+                    if block.cause.is_none() && is_error(&answer) {
                         block.cause = Some(answer);
                     }
                     continue;
                 }
-                let cause = self.blocks.pop_front().and_then(|block| block.cause);
-                answer = Value::Array(cause.into_iter().chain([answer]).collect());
+                cause = self.blocks.pop_front().and_then(|block| block.cause);
             }
             *place = match place {
                 AnswerPlace::Left => AnswerPlace::Over,
-                _ => AnswerPlace::Answered(Ok(answer)),
+                _ => AnswerPlace::Answered(Ok(Answered { answer, cause })),
             };
         };
         self.input.copy_within(at..self.received, 0);
@@ -302,7 +360,7 @@ impl PipeState {
         matches!(self.place(number), Some(AnswerPlace::Answered(_)))
     }
 
-    fn take(&mut self, number: u64) -> Option<RedisResult<Value>> {
+    fn take(&mut self, number: u64) -> Option<RedisResult<Answered>> {
         let place = self.place(number)?;
         let AnswerPlace::Answered(_) = place else {
             return None;

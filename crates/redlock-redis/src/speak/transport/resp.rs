@@ -26,6 +26,15 @@ pub(super) fn answer(bytes: &[u8]) -> RedisResult<Parsed> {
     }
 }
 
+/// Returns the length of a status, such as `QUEUED`, if these bytes begin with a whole one.
+pub(super) fn status(bytes: &[u8]) -> Option<usize> {
+    if bytes.first() != Some(&b'+') {
+        return None;
+    }
+    let mut reader = Reader { bytes, at: 0 };
+    reader.line().is_ok().then_some(reader.at)
+}
+
 /// Why no value could be read.
 enum Stop {
     /// The value is incomplete: the buffer must have at least this number of bytes.

@@ -40,6 +40,11 @@ impl StreamWakers {
         }
     }
 
+    /// Has the stream tried when a task looks at it next.
+    pub(super) fn set_due(&self) {
+        self.state().is_due = true;
+    }
+
     /// Begins to try the stream; returns whether it has become ready since it was last tried.
     ///
     /// Until [`end`](Self::end) no task is woken: a waker may drop a waiting call, which needs the lock that is held.

@@ -20,6 +20,7 @@ pub(super) fn encode(keyspace: &Keyspace, request: &Request, encoded: &mut Encod
 fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Encoded) {
     match request {
         Request::Node(NodeVerb::Open { .. }) => keys.push_own_key(keyspace.horizon()),
+        Request::Node(NodeVerb::Sign { client }) => keys.push_own_key(&keyspace.sign(*client)),
         Request::Node(_) => {}
         Request::Job { verb, job } => jobs::add_keys(keyspace, verb, job, keys),
         Request::Lock { verb, lock } => {
@@ -184,18 +185,21 @@ fn operation(request: &Request, to: &mut Encoded) {
                 to.args
                     .push_number(line.grant_ms())
                     .push_number(block.max(1).into())
-                    .push_number(line.round)
+                    .push(line.round_to_wire())
                     .push_number(line.stay_ms());
             }
             if let Some(slots) = slots {
                 to.args.push_number(slots.count().into());
             }
             if let LockMode::Upgrade { of } = mode {
-                to.push_owner(*of);
+                to.push_owner(of.with_label_of(owner));
             }
         }
         Request::Job { verb, .. } => jobs::operation(verb, to),
         Request::Node(NodeVerb::Look) => drop(to.args.push("tick")),
+        Request::Node(NodeVerb::Sign { .. }) => {
+            to.args.push("sign").push_number(millis(NodeVerb::SIGN));
+        }
         Request::Node(NodeVerb::Inspect) => drop(to.args.push("inspect")),
         Request::Node(NodeVerb::Survey) => drop(to.args.push("survey")),
         Request::Node(NodeVerb::Open {

@@ -342,7 +342,7 @@ fn every_key_of_a_vote_is_under_its_tag() {
     let script = encoder.call(script::call(true), keyspace, &all);
     let block = Block::of(keyspace, &plain, ["EVALSHA", "0"]);
     let mut keys = Vec::new();
-    for command in [&script].into_iter().chain(block.commands()) {
+    for command in [&script, block.args()] {
         let is_key = |argument: &&[u8]| argument.starts_with(b"{");
         let found = command.iter().filter(is_key).map(String::from_utf8_lossy);
         keys.extend(found.map(|key| key.into_owned()));
@@ -365,9 +365,8 @@ fn a_transaction_names_lines_only_if_it_releases_a_key() {
     let lines = |requests: &[Request]| {
         let block = Block::of(&keyspace(), requests, ["EVALSHA", "0"]);
         let named: Vec<String> = block
-            .commands()
+            .args()
             .iter()
-            .flat_map(|command| command.iter())
             .map(|argument| String::from_utf8_lossy(argument).into_owned())
             .filter(|argument| argument.contains(":line:"))
             .collect();

@@ -7,11 +7,19 @@ use redlock_proto::{
     Done, Keyspace, Lock, Look, NodeTime, Request, Transaction, Verb, last_of_block,
 };
 
-use super::{super::args::Args, values::millis};
+use super::{
+    super::args::{Args, Place},
+    values::millis,
+};
 
 /// Commands that are sent together, of which the last one's answer says what became of all.
 #[derive(Default)]
-pub(crate) struct Block(Vec<Args>);
+pub(crate) struct Block {
+    /// The arguments of all of them.
+    args: Args,
+    /// Where each of them begins.
+    starts: Vec<Place>,
+}
 
 impl Block {
     /// Returns a transaction without commands.
@@ -28,7 +36,10 @@ impl Block {
     /// The reading of the clock is the first of the commands: the server counts how long keys stay from the moment at which it
     /// begins with them.
     pub(crate) fn of(keyspace: &Keyspace, requests: &[Request], keep: [&'static str; 2]) -> Self {
-        let mut block = Self::default();
+        let mut block = Self {
+            args: Args::with_capacity(ROOM * (1 + requests.len())),
+            starts: Vec::with_capacity(COMMANDS + requests.len()),
+        };
         let looks = !requests.iter().all(Request::is_release);
         if looks {
             block.add("MULTI");
@@ -102,93 +113,110 @@ impl Block {
         }
     }
 
+    /// Begins a command, to which arguments are added next.
     fn add(&mut self, word: &str) -> &mut Args {
-        let mut command = Args::with_capacity(ROOM);
-        command.push(word);
-        self.0.push(command);
-        // invariant: it was just added
-        self.0.last_mut().expect("there is one")
+        self.starts.push(self.args.end());
+        self.args.push(word)
     }
 
-    /// Returns the commands.
-    pub(crate) fn commands(&self) -> &[Args] {
-        &self.0
+    /// Returns how many commands there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Writes the commands behind what is to be sent.
+    pub(crate) fn write(&self, output: &mut Vec<u8>) {
+        output.reserve(self.args.bytes() + HEAD * self.len());
+        for (start, end) in self.commands() {
+            self.args.write_part(start, end, output);
+        }
     }
 
     /// Returns the commands as redis-rs has them.
     pub(crate) fn to_redis(&self) -> Pipeline {
-        let mut pipeline = Pipeline::with_capacity(self.0.len());
-        for args in &self.0 {
-            pipeline.add_command(args.to_redis());
+        let mut pipeline = Pipeline::with_capacity(self.len());
+        for (start, end) in self.commands() {
+            pipeline.add_command(self.args.part_to_redis(start, end));
         }
         pipeline
+    }
+
+    /// Returns the arguments of all commands.
+    #[cfg(test)]
+    pub(super) const fn args(&self) -> &Args {
+        &self.args
+    }
+
+    /// Returns where each command begins and ends.
+    fn commands(&self) -> impl Iterator<Item = (Place, Place)> {
+        let ends = self.starts.iter().copied().skip(1);
+        let ends = ends.chain([self.args.end()]);
+        self.starts.iter().copied().zip(ends)
     }
 }
 
 /// Reads the answer to a transaction with these requests; `None` if that is not what a server sends.
 pub(crate) fn transaction(value: Value, requests: &[Request]) -> Option<Transaction> {
     let looks = !requests.iter().all(Request::is_release);
-    let Value::Array(values) = value else {
+    let Value::Array(mut values) = value else {
         return None;
     };
     if !looks {
         return Some(Transaction {
             look: None,
             floor: None,
-            done: done(requests, values, Vec::new())?,
+            done: done(requests, &values, std::iter::empty())?,
         });
     }
-    let mut values = values.into_iter();
-    let time = time(&values.next()?);
-    let kept = if requests.iter().any(|request| kept(request).is_some()) {
-        list(values.next()?)
-    } else {
-        Vec::new()
-    };
+    let (first, rest) = values.split_first_mut()?;
+    let time = time(first);
+    let has_kept = requests.iter().any(|request| kept(request).is_some());
+    let (kept, rest) = rest.split_at_mut_checked(usize::from(has_kept))?;
+    let kept = kept.first_mut().map_or(&mut [][..], list);
     let takes = acquires(requests).count();
-    let sets: Vec<Value> = values.by_ref().take(takes).collect();
-    let (mut before, mut is_counted) = (Vec::new(), false);
-    if takes > 0 {
-        before = list(values.next()?);
-        is_counted = matches!(values.next()?, Value::Int(_));
-    }
-    let mut found = list(values.next()?).into_iter();
-    let mark = found.next();
-    let replication = values.next()?;
-    if values.next().is_some() || sets.len() != takes {
+    let (sets, rest) = rest.split_at_mut_checked(takes)?;
+    let (counts, rest) = rest.split_at_mut_checked(if takes > 0 { 2 } else { 0 })?;
+    let is_counted = matches!(counts.last(), Some(Value::Int(_)));
+    let before = counts.first_mut().map_or(&mut [][..], list);
+    let [found, replication] = rest else {
         return None;
-    }
+    };
+    let (mark, owners) = list(found).split_first_mut().unzip();
     let mut before = before.iter().map(score);
     let floor = before.next().flatten();
+    let mut owners = owners.into_iter().flatten();
     let mut text = String::new();
     let taken = acquires(requests).zip(sets).map(|((lock, ..), set)| {
         text.clear();
         lock.owner.write(&mut text);
         let is_its =
-            matches!(found.next(), Some(Value::BulkString(owner)) if owner == text.as_bytes());
+            matches!(owners.next(), Some(Value::BulkString(owner)) if *owner == text.as_bytes());
         Done::Took {
-            is_owner: set == Value::Okay && is_its,
+            is_owner: *set == Value::Okay && is_its,
             before: before.next().flatten(),
             is_counted,
         }
     });
-    let taken = taken.collect();
     Some(Transaction {
-        look: look(mark, &replication, time),
         floor,
         done: done(requests, kept, taken)?,
+        look: look(mark, replication, time),
     })
 }
 
 /// Puts what became of the keys together, in the order of the requests.
-fn done(requests: &[Request], kept: Vec<Value>, taken: Vec<Done>) -> Option<Vec<Done>> {
-    let (mut kept, mut taken) = (kept.into_iter(), taken.into_iter());
+fn done(
+    requests: &[Request],
+    kept: &[Value],
+    mut taken: impl Iterator<Item = Done>,
+) -> Option<Vec<Done>> {
+    let mut kept = kept.iter();
     let done = requests.iter().map(|request| {
         if self::kept(request).is_none() {
             return taken.next();
         }
         Some(match kept.next() {
-            Some(Value::Int(done)) => Done::Compared {
+            Some(&Value::Int(done)) => Done::Compared {
                 is_owner: done == 1,
                 is_awaited: done == AWAITED,
             },
@@ -198,15 +226,16 @@ fn done(requests: &[Request], kept: Vec<Value>, taken: Vec<Done>) -> Option<Vec<
     done.collect()
 }
 
-fn look(mark: Option<Value>, replication: &Value, time: Option<NodeTime>) -> Option<Look> {
+fn look(mark: Option<&mut Value>, replication: &Value, time: Option<NodeTime>) -> Option<Look> {
     let replication = match replication {
         Value::BulkString(text) => std::str::from_utf8(text).ok()?,
         Value::VerbatimString { text, .. } => text,
         _ => return None,
     };
-    let data = replication.split_once("master_replid:")?.1;
+    // It is near the end, and the role is near the beginning.
+    let data = replication.rsplit_once("master_replid:")?.1;
     let data = data.split_once('\r')?.0;
-    let mark = match mark? {
+    let mark = match std::mem::replace(mark?, Value::Nil) {
         Value::BulkString(mark) => String::from_utf8(mark).ok(),
         _ => None,
     };
@@ -253,18 +282,24 @@ fn number(value: &Value) -> Option<u64> {
 }
 
 /// Returns the values of a list; none if it is an error.
-fn list(value: Value) -> Vec<Value> {
+fn list(value: &mut Value) -> &mut [Value] {
     match value {
         Value::Array(values) => values,
-        _ => Vec::new(),
+        _ => &mut [],
     }
 }
 
 /// What the script answers for a key that callers wait for in line, and that it was to release.
 const AWAITED: i64 = 2;
 
-/// As many bytes as most commands of a transaction for one key take.
-const ROOM: usize = 192;
+/// As many bytes as a transaction has for one key, or without any.
+const ROOM: usize = 384;
+
+/// As many commands as a transaction has without the keys that it takes.
+const COMMANDS: usize = 8;
+
+/// As many bytes as the head of most commands has.
+const HEAD: usize = 8;
 
 /// Returns the acquires among requests: the lock, the time to live, and the last of the tokens proposed.
 fn acquires(requests: &[Request]) -> impl Iterator<Item = (&Lock, u64, u64)> {

@@ -178,7 +178,7 @@ fn upgrade(few: &Few, keyspace: usize, random: &mut Random, steps: &mut Vec<Step
     };
     let shared = span(LockMode::Shared);
     let over = span(LockMode::Upgrade {
-        of: cast::owner(reader),
+        of: cast::owner(reader).secret(),
     });
     let acquire = |keys, owner, ttl| Ask::Acquire {
         keys,

@@ -8,7 +8,7 @@ use super::{
     values::{edge, horizon, number, since, ttl, when},
 };
 use crate::differential::{
-    cast::{self, CLIENTS, JOBS, KEYS},
+    cast::{self, CLIENTS, JOBS, KEYS, SUBSCRIBERS},
     random::Random,
     step::{Ask, Number, Place, Span},
 };
@@ -91,7 +91,7 @@ impl Few {
         let mode = match random.below(3) {
             _ if !random.percent(self.shared) => LockMode::Exclusive,
             0 => LockMode::Upgrade {
-                of: cast::owner(random.index(self.owners)),
+                of: cast::owner(random.index(self.owners)).secret(),
             },
             _ => LockMode::Shared,
         };
@@ -126,7 +126,10 @@ impl Few {
                 ttl,
                 write_back: None,
             },
-            48..58 => Ask::Extend {
+            48..52 => Ask::Sign {
+                client: random.below(CLIENTS),
+            },
+            52..58 => Ask::Extend {
                 keys,
                 owner,
                 ttl,
@@ -212,13 +215,23 @@ impl Few {
 
 pub(super) fn place(random: &mut Random) -> Place {
     Place {
-        came: random.below(4),
-        client: random.below(CLIENTS),
-        grant: if random.percent(25) {
+        // The last one has come since, by any clock.
+        came: if random.percent(10) {
+            u64::MAX / 10_000
+        } else {
+            random.below(4)
+        },
+        client: if random.percent(8) {
+            SUBSCRIBERS
+        } else {
+            random.below(SUBSCRIBERS)
+        },
+        grant: if random.percent(10) {
             Duration::ZERO
         } else {
             ttl(random)
         },
         stay: ttl(random),
+        signs: random.percent(20),
     }
 }

@@ -63,6 +63,7 @@ impl World<'_> {
             | Ask::Withdraw { .. }
             | Ask::Read { .. } => return self.job_request(keyspace, ask),
             Ask::Tick => return Request::Node(NodeVerb::Look),
+            Ask::Sign { client } => return Request::Node(NodeVerb::Sign { client }),
             Ask::Inspect => return Request::Node(NodeVerb::Inspect),
             Ask::Survey => return Request::Node(NodeVerb::Survey),
             Ask::Open {

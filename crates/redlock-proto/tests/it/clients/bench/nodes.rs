@@ -85,8 +85,9 @@ impl Bench {
 
     /// Lets a client hear what each node publishes for it.
     pub(crate) fn listen(&mut self, peer: usize) {
+        let now = self.now();
         for node in 0..self.nodes.len() {
-            self.peers[peer].client.on_listening(node, true);
+            self.peers[peer].client.on_listening(node, true, now);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Commands over a connection of ours, with a server that is the other end of a pipe in memory.
 
+#[cfg(unix)]
+mod moves;
 mod streams;
 
 use std::{
@@ -24,7 +26,7 @@ use tokio::{
 };
 
 use self::streams::{Bell, Dropper, Read};
-use super::{super::error::call_error, Direct, Pipe};
+use super::{super::error::call_error, Answered, Direct, Pipe};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -39,8 +41,13 @@ fn echo(text: &str) -> Cmd {
     cmd
 }
 
-fn said(text: &str) -> RedisResult<Value> {
-    Ok(Value::BulkString(text.as_bytes().to_vec()))
+fn said(text: &str) -> RedisResult<Answered> {
+    Ok(alone(Value::BulkString(text.as_bytes().to_vec())))
+}
+
+fn alone(answer: Value) -> Answered {
+    let cause = None;
+    Answered { answer, cause }
 }
 
 /// Reads an `ECHO`, and returns what is to be said.
@@ -122,7 +129,6 @@ fn an_answer_without_end_ends_the_connection_before_it_takes_memory() {
         let command = echo("a");
         let mut asking = pin!(pipe.ask(&command));
         let cx = &mut Context::from_waker(Waker::noop());
-        assert!(asking.as_mut().poll(cx).is_pending());
         let looked = (0..5).find_map(|_| match asking.as_mut().poll(cx) {
             Poll::Ready(answer) => Some(answer),
             Poll::Pending => None,
@@ -275,6 +281,22 @@ async fn what_does_not_fit_of_a_command_that_is_given_up_is_sent_before_the_next
 }
 
 #[tokio::test]
+async fn a_command_is_sent_at_its_first_poll_which_wakes_no_task() {
+    let (pipe, mut server) = connected();
+    let command = echo("a");
+    let mut asking = pin!(pipe.ask(&command));
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let polled = asking.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    assert_eq!(soon(read_echo(&mut server)).await, "a");
+    assert_eq!(bell.0.load(Ordering::Relaxed), 0);
+    say(&mut server, "a").await;
+    assert_eq!(bell.0.load(Ordering::Relaxed), 1);
+    assert_eq!(soon(asking).await, said("a"));
+}
+
+#[tokio::test]
 async fn a_command_that_was_never_polled_is_not_sent() {
     let (pipe, mut server) = connected();
     drop(pipe.ask(&echo("never")));
@@ -337,7 +359,7 @@ async fn what_nobody_asked_for_ends_the_connection() {
         server.write_all(b"+one\r\n+too many\r\n").await.unwrap();
     };
     let (first, ()) = soon(join(pipe.ask(&command), serve)).await;
-    assert_eq!(first, Ok(Value::SimpleString("one".to_owned())));
+    assert_eq!(first, Ok(alone(Value::SimpleString("one".to_owned()))));
     assert!(soon(pipe.ask(&command)).await.is_err());
 }
 

@@ -10,9 +10,11 @@ use std::{
     task::{Context, Poll, Wake},
 };
 
-use deadpool_redis::redis::{RedisResult, Value};
+use deadpool_redis::redis::RedisResult;
 use futures_util::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+
+use super::super::{Answered, pipe::Stream};
 
 /// A connection that takes all that is sent, and whose end is read by a function.
 pub(super) struct Read<F>(pub(super) F);
@@ -48,6 +50,21 @@ impl<F: Unpin> AsyncWrite for Read<F> {
     }
 }
 
+impl<F> Stream for Read<F>
+where
+    Self: AsyncRead + AsyncWrite + Send,
+{
+    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for DuplexStream {
+    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A waker that counts.
 #[derive(Default)]
 pub(super) struct Bell(pub(super) AtomicUsize);
@@ -60,7 +77,7 @@ impl Wake for Bell {
 
 /// A waker that drops its task at once.
 #[derive(Default)]
-pub(super) struct Dropper(pub(super) Mutex<Option<BoxFuture<'static, RedisResult<Value>>>>);
+pub(super) struct Dropper(pub(super) Mutex<Option<BoxFuture<'static, RedisResult<Answered>>>>);
 
 impl Wake for Dropper {
     fn wake(self: Arc<Self>) {
