@@ -20,7 +20,7 @@ enum PresenceList {
     Many(Vec<NodePresence>),
 }
 
-/// The most nodes whose entries are in place: these need no more room than the others would.
+/// The most nodes whose entries are in place: these take as much room as a vector does.
 const FEW: usize = 7;
 
 impl PresenceList {

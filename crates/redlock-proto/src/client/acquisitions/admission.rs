@@ -51,6 +51,13 @@ impl Acquisitions {
             return self.attempt(id, acquisition, leases, cx, now);
         }
         let mut until = acquisition.request.wait_until;
+        if until <= now.clock
+            && let Some((failure, answers)) = acquisition.failed.take().map(|failed| *failed)
+        {
+            // It has no time to wait for its turn, so it fails for the reason of its latest attempt.
+            acquisition.leave_lines(cx, now);
+            return not_acquired(id, Some(failure), answers, cx);
+        }
         if acquisition.attempts == 0 {
             // As long as a caller that waits for no other holder waits for the nodes.
             until = until.max(now.clock + cx.limit_within(acquisition.request.timing));

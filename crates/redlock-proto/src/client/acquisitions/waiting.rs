@@ -91,9 +91,8 @@ impl Acquisitions {
             let beat = started + beat.max(in_turn).min(longest);
             // Should those before it die with the holder, it comes to its turn by itself.
             let at = free_at.map_or(beat, |free_at| (free_at + AFTER_ANOTHER * ahead).min(beat));
-            // What it is given lasts from when it asked, and there may be no time to ask again when it is given something.
-            let last = acquisition.request.timing.grant() / 2;
-            let last = acquisition.request.wait_until - last;
+            // What it is given within a second makes a lease; at the end of the wait, there is no time to ask again.
+            let last = acquisition.request.wait_until - LAST_ASK;
             let at = if started < last { at.min(last) } else { at };
             // A holder may extend its lease in its last millisecond, again and again.
             (at.max(now.clock) + A_LITTLE).max(started + cx.config.retry.least())
@@ -496,6 +495,8 @@ const BEAT_OF_FIRST: Duration = Duration::from_secs(3);
 const LONGEST_BEAT: Duration = Duration::from_secs(30);
 /// How long after one caller in line the next one asks when the holder's lease ends.
 const AFTER_ANOTHER: Duration = Duration::from_secs(1);
+/// How long before the end of its wait a caller asks for the last time.
+const LAST_ASK: Duration = Duration::from_millis(500);
 /// How soon a caller asks that was told to: all nodes may have told it by then.
 const ALL_TOLD: Duration = Duration::from_millis(100);
 const YOUNG: Duration = Duration::from_micros(InLine::YOUNG_MICROS);
