@@ -8,6 +8,7 @@
     reason = "the only users are the tests beside it"
 )]
 
+mod browser;
 mod bus;
 mod client;
 mod clock;
@@ -27,6 +28,7 @@ mod time_machine;
 mod work;
 
 pub use self::{
+    browser::{Browser, Look, Tab},
     bus::Bus,
     client::{Connect, builder, client, voting, wide_client},
     clock::now,

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::{
-    bench, bless,
+    bench, bless, console,
     context::CommandContext,
     doctor,
     exit::{CommandError, CommandResult, EXIT_CODES, Exit},
@@ -76,6 +76,9 @@ pub(crate) enum CommandVerb {
     /// Shows the present nodes, keys, holders and jobs, until you press q
     #[command(after_help = "Example:\n  redlock top order: --namespace billing")]
     Top(top::TopArgs),
+    /// Serves a page for browsers: nodes, keys, lines, jobs, elections, findings and actions
+    #[command(after_help = "Example:\n  redlock console --operate")]
+    Console(console::ConsoleArgs),
     /// Restarts node after node, each when the one before votes again
     #[command(
         after_help = "Example:\n  redlock roll -- ssh {host} sudo systemctl restart redlock-node"

@@ -2,6 +2,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
+use redlock_console::look::jobs::InvalidJobName;
 use redlock_core::{AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, InvalidKey};
 
 /// How the command ended.
@@ -141,6 +142,12 @@ impl From<AcquireError> for CommandError {
 
 impl From<InvalidKey> for CommandError {
     fn from(error: InvalidKey) -> Self {
+        Self::Wrong(error.to_string())
+    }
+}
+
+impl From<InvalidJobName> for CommandError {
+    fn from(error: InvalidJobName) -> Self {
         Self::Wrong(error.to_string())
     }
 }

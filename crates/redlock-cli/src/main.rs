@@ -5,19 +5,19 @@ mod bench;
 mod bless;
 mod clock;
 mod connection;
+mod console;
 mod context;
 mod doctor;
 mod exit;
 mod guide;
+mod http;
 mod jobs;
 mod keys;
 mod leader;
-mod lookup;
 mod namespaces;
 mod nodes;
 mod operator;
 mod output;
-mod probe;
 mod ready;
 mod roll;
 mod run;
@@ -32,6 +32,7 @@ use std::{
 };
 
 use clap::{CommandFactory, FromArgMatches};
+use redlock_console::look::{lookup, probe};
 use tokio::{runtime::Runtime, select};
 
 use crate::{
@@ -129,6 +130,7 @@ async fn verb_of(verb: CommandVerb, context: &CommandContext) -> CommandResult {
         CommandVerb::Release(args) => keys::release(args, context).await,
         CommandVerb::Bless(args) => bless::run(args, context).await,
         CommandVerb::Top(args) => top::run(args, context).await,
+        CommandVerb::Console(args) => console::run(args, context).await,
         CommandVerb::Watch(args) => watch::run(args, context).await,
         CommandVerb::Roll(args) => roll::run(args, context).await,
         CommandVerb::Jobs(args) => jobs::run(args, context).await,

@@ -69,7 +69,7 @@ pub(crate) async fn on_node(
     let info = probe.info().await.map_err(|error| words(&error))?;
     let run = info.text("run_id");
     let mut marks = BTreeMap::new();
-    for key in probe.keys(format!("{{*{BEHIND}"), verb).await? {
+    for key in probe.keys(format!("{{*{BEHIND}"), verb, usize::MAX).await? {
         let Some(namespace) = namespace(&key) else {
             continue;
         };

@@ -1,16 +1,12 @@
-//! The looks at the nodes through a client, which all verbs share: whether each node votes, or why it does not.
+//! The clients of the command, and where the nodes stand by them.
 
-use std::time::Duration;
-
-use redlock_core::{BuildErrorKind, NodeAnswer, NodeReport, NotAVote, Redlock};
-use serde_json::{Value, json};
-
-use crate::{
-    clock::{self, millis},
-    connection::NodeSettings,
-    context::CommandContext,
-    exit::CommandError,
+pub(crate) use redlock_console::look::nodes::{
+    are_known, have_quorum, is_open, line, lines, name, name_at, ready_in, sample_until, settled,
+    standing, votes, voting, why_not, words,
 };
+use redlock_core::{BuildErrorKind, NodeReport, Redlock};
+
+use crate::{connection::NodeSettings, context::CommandContext, exit::CommandError};
 
 /// Connects as a client does, and looks at each node once it has said where it stands.
 ///
@@ -31,112 +27,6 @@ pub(crate) async fn connect(
     }
 }
 
-/// Looks until each node that can be reached has said where it stands, which takes a moment after it was reached.
-pub(crate) async fn settled(client: &Redlock, settings: &NodeSettings) -> Vec<NodeReport> {
-    let limit = settings.connect_timeout();
-    // By best effort, a new server votes from the second look on.
-    let votes_now = |report: &NodeReport| ready_in(report) == Some(Duration::ZERO);
-    sample_until(client, Duration::from_millis(20), |reports, waited| {
-        are_known(reports) && !reports.iter().any(votes_now) || waited > limit
-    })
-    .await
-}
-
-/// Looks again and again until `is_enough`, which is given the reports and the time since the first look.
-pub(crate) async fn sample_until(
-    client: &Redlock,
-    every: Duration,
-    is_enough: impl Fn(&[NodeReport], Duration) -> bool,
-) -> Vec<NodeReport> {
-    let begun = clock::now();
-    loop {
-        let reports = client.node_reports().await;
-        if is_enough(&reports, begun.elapsed()) {
-            return reports;
-        }
-        tokio::time::sleep(every).await;
-    }
-}
-
-/// Returns whether a node votes.
-pub(crate) fn votes(report: &NodeReport) -> bool {
-    report.answer == NodeAnswer::Reachable
-}
-
-/// Returns how many nodes vote.
-pub(crate) fn voting(reports: &[NodeReport]) -> usize {
-    reports.iter().filter(|report| votes(report)).count()
-}
-
-/// Returns whether a majority of the nodes votes.
-pub(crate) fn have_quorum(reports: &[NodeReport]) -> bool {
-    voting(reports) > reports.len() / 2
-}
-
-/// Returns whether each node has said where it stands.
-pub(crate) fn are_known(reports: &[NodeReport]) -> bool {
-    !reports.iter().any(is_open)
-}
-
-/// Returns whether a node has not said yet where it stands.
-pub(crate) fn is_open(report: &NodeReport) -> bool {
-    let reason = NotAVote::Unexamined;
-    report.answer == NodeAnswer::NotAVote { reason } || report.answer == NodeAnswer::Pending
-}
-
-/// Returns after how long a node votes, if it is only quarantined.
-pub(crate) fn ready_in(report: &NodeReport) -> Option<Duration> {
-    match &report.answer {
-        NodeAnswer::NotAVote { reason } => reason.ready_in(),
-        _ => None,
-    }
-}
-
-/// Returns where a node stands, in words.
-pub(crate) fn words(report: &NodeReport) -> String {
-    match &report.answer {
-        // Nothing was to be executed.
-        NodeAnswer::NotExecuted { reason } => format!("cannot be reached: {reason}"),
-        answer => answer.to_string(),
-    }
-}
-
-/// Returns why a node does not vote; `None` if it votes.
-pub(crate) fn why_not(report: &NodeReport) -> Option<String> {
-    (!votes(report)).then(|| words(report))
-}
-
-/// Returns a node's name, with the address of its server at this moment if others name it.
-pub(crate) fn name(report: &NodeReport) -> String {
-    name_at(&report.node, report.server())
-}
-
-/// Returns a node's name, with the address of the server that others name for it, if any.
-pub(crate) fn name_at(node: &str, server: Option<&str>) -> String {
-    match server {
-        Some(server) => format!("{node} ({server})"),
-        None => node.to_owned(),
-    }
-}
-
-/// Returns where a node stands, in a line.
-pub(crate) fn line(report: &NodeReport) -> String {
-    format!("{}: {}", name(report), words(report))
-}
-
-/// Returns where a node stands, for programs.
-pub(crate) fn standing(report: &NodeReport) -> Value {
-    json!({
-        "node": &*report.node,
-        // Its address at this moment, if Sentinels or a Cluster name it.
-        "server": report.server(),
-        "votes": votes(report),
-        "why": why_not(report),
-        // If it is only quarantined.
-        "ready_in_ms": ready_in(report).map(millis),
-    })
-}
-
 /// Returns a client that a majority of the nodes answers.
 pub(crate) async fn client(
     context: &CommandContext,
@@ -147,10 +37,4 @@ pub(crate) async fn client(
         let lines = lines(&reports);
         CommandError::NoQuorum(format!("too few nodes can be asked{lines}"))
     })
-}
-
-/// Returns a line for each node, to be put behind a message.
-pub(crate) fn lines(reports: &[NodeReport]) -> String {
-    let lines = reports.iter().map(line);
-    lines.map(|line| format!("\n  {line}")).collect()
 }

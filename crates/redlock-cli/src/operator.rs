@@ -1,8 +1,8 @@
 //! The operator of an action, and `redlock log`: what operators did.
 
+use redlock_console::snapshot::ActionSnapshot;
 use redlock_core::Redlock;
-use redlock_cron::{Action, LoggedAction, actions, log_action};
-use serde_json::json;
+use redlock_cron::{Action, actions, log_action};
 
 use crate::{
     connection::{ConnectionArgs, NodeSettings},
@@ -89,7 +89,7 @@ pub(crate) async fn log(args: LogArgs, context: &CommandContext) -> CommandResul
     };
     let output = context.output;
     if output.is_json() {
-        output.json(&actions.iter().map(to_json).collect::<Vec<_>>())?;
+        output.json(&actions.iter().map(ActionSnapshot::of).collect::<Vec<_>>())?;
     } else {
         for action in actions.iter().rev() {
             output.line(&action.to_string())?;
@@ -102,15 +102,5 @@ pub(crate) async fn log(args: LogArgs, context: &CommandContext) -> CommandResul
         Exit::No
     } else {
         Exit::Yes
-    })
-}
-
-fn to_json(action: &LoggedAction) -> serde_json::Value {
-    json!({
-        "at": action.at().to_rfc3339(),
-        "verb": action.verb(),
-        "subject": action.subject(),
-        "by": action.by(),
-        "reason": action.reason(),
     })
 }

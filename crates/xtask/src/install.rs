@@ -2,13 +2,14 @@
 
 use std::process::{Command, Stdio};
 
-/// Installs a package of Debian's if this machine lets us; returns whether that was tried.
-pub(crate) fn debian(step: &str, package: &str) -> bool {
-    let Some(mut shell) = Installer::of_this_machine().shell(package) else {
+/// Installs packages of Debian's if this machine lets us; returns whether that was tried.
+pub(crate) fn debian(step: &str, packages: &[&str]) -> bool {
+    let Some(mut shell) = Installer::of_this_machine().shell(packages) else {
         return false;
     };
+    let names = packages.join(" ");
     eprintln!(
-        "== {step}: none found; installs one: apt-get update, apt-get install {package}; its service is not started"
+        "== {step}: none found; installs one: apt-get update, apt-get install {names}; no service is started"
     );
     let installed = shell.stdin(Stdio::null()).status();
     if !installed.is_ok_and(|status| status.success()) {
@@ -42,7 +43,7 @@ impl Installer {
         }
     }
 
-    fn shell(self, package: &str) -> Option<Command> {
+    fn shell(self, packages: &[&str]) -> Option<Command> {
         let mut command = match self {
             Self::Root => Command::new("sh"),
             Self::Sudo => {
@@ -52,7 +53,7 @@ impl Installer {
             }
             Self::Nobody => return None,
         };
-        command.args(["-c", INSTALL, "install.sh", package]);
+        command.args(["-c", INSTALL, "install.sh"]).args(packages);
         Some(command)
     }
 }
@@ -94,6 +95,6 @@ mod tests {
     fn nothing_is_run_where_there_is_no_apt() {
         let installer = Installer::among(|program, _| program != "apt-get");
         assert_eq!(installer, Installer::Nobody);
-        assert!(installer.shell("redis-server").is_none());
+        assert!(installer.shell(&["redis-server"]).is_none());
     }
 }

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
-# Installs a package with a server on Debian and Ubuntu, as root, and leaves no service behind.
+# Installs packages on Debian and Ubuntu, as root, and leaves no service behind.
 #
-#   install.sh PACKAGE     such as: install.sh redis-server
+#   install.sh PACKAGE...     such as: install.sh redis-server
 #
-# The package comes with a service of its name that its installation starts.
+# A package with a server comes with a service of its name that its installation starts.
 # The tests start servers of their own, on their own ports, and end them; a server on the standard
 # port of a developer's machine is nobody's wish.
 set -eu
@@ -27,9 +27,12 @@ apt_get() {
 
 # Lists that are a little old still do when the network is away.
 apt_get update -qq || echo "apt-get update failed; going on with the lists at hand" >&2
-apt_get install -y -qq --no-install-recommends "$1"
+apt_get install -y -qq --no-install-recommends "$@"
 
 # Not at the next boot either.
 if command -v systemctl >/dev/null; then
-    systemctl disable --quiet "$1" || echo "could not disable the service $1" >&2
+    for package; do
+        systemctl cat "$package" >/dev/null 2>&1 || continue
+        systemctl disable --quiet "$package" || echo "could not disable the service $package" >&2
+    done
 fi

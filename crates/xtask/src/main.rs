@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask <verb>`.
 
 mod bench;
+mod browser;
 mod ci;
 mod docker;
 mod evidence;
@@ -75,7 +76,8 @@ const USAGE: &str = "\
 usage: cargo xtask <verb>
 
   test [ARGUMENTS]  runs every test of the workspace, on real servers, in about 20 minutes with the first
-                    build; without a server it calls apt-get, as root or by sudo, to install one;
+                    build; without a server or a browser it calls apt-get, as root or by sudo, to
+                    install them;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
   verify            searches for violations: the simulation, the exhaustive model, and nodes
                     beside their model; checks the compiler's messages for mistakes

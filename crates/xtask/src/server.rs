@@ -13,7 +13,7 @@ pub(crate) fn ensure() -> Result<ServerBinary, Failed> {
         Err(missing) => missing,
     };
     // If one is named that is not there, no installation makes that right.
-    if env::var_os(SERVER_VARIABLE).is_some() || !install::debian("server", "redis-server") {
+    if env::var_os(SERVER_VARIABLE).is_some() || !install::debian("server", &["redis-server"]) {
         return Err(explain(&missing));
     }
     ServerBinary::find().map_err(|missing| explain(&missing))

@@ -10,15 +10,18 @@ use std::{
 use redlock_sandbox::SERVER_VARIABLE;
 
 use crate::{
-    programs, server,
+    browser, programs, server,
     slowest::{Slowest, Times},
     step::{Failed, Step, now},
 };
 
-/// Runs all tests, or those that `arguments` select, and makes sure of a server first; then prints the ten slowest.
+/// Runs all tests, or those that `arguments` select, and makes sure of a server and a browser first; then prints the ten slowest.
 pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
     let server = server::ensure()?;
     eprintln!("== server: {}", server.path().display());
+    if browser::is_needed_by(arguments) {
+        eprintln!("== browser: {}", browser::ensure()?.display());
+    }
     let threads = threads();
     let at_once = threads.to_str().and_then(|threads| threads.parse().ok());
     let mut slowest = Slowest::new(at_once.unwrap_or(1));

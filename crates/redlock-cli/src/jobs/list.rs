@@ -1,13 +1,16 @@
 //! All jobs that the nodes remember, or one: whether it is paused, and how its last runs ended.
 
-use std::{collections::BTreeSet, io, sync::Arc};
+use std::io;
 
-use futures_util::{StreamExt, future::join_all, stream};
+use redlock_console::{
+    look::jobs::{SilentNodes, TOO_FEW, is_locked, list, next_tick, state},
+    snapshot::JobSnapshot,
+};
 use redlock_core::{NodeReport, Redlock};
-use redlock_cron::{JobMemory, JobRegistration, UnclaimedTicks, job_remembered_under};
-use serde_json::json;
+use redlock_cron::{JobMemory, JobRegistration, UnclaimedTicks};
+use serde_json::{Value, json};
 
-use super::{JobName, client, is_locked, next_tick, remembered, run_line, state, time, to_json};
+use super::{JobName, client, remembered, run_line, time};
 use crate::{
     clock::lasting,
     connection::NodeSettings,
@@ -15,31 +18,15 @@ use crate::{
     exit::{CommandError, CommandResult, Exit},
     keys,
     output::{LineMark, Output, printable, with_fields},
-    probe::{self, ProbedNode},
+    probe,
 };
-
-/// The jobs of all schedulers in the namespace of the nodes.
-pub(crate) struct JobList {
-    pub(crate) jobs: Vec<(String, JobMemory)>,
-    /// Set if there are names that are too long to be kept.
-    ///
-    /// A job has several keys under such a name, so the number of these jobs is not known.
-    has_nameless: bool,
-    silent: SilentNodes,
-}
-
-/// Nodes that did not say which jobs they remember, and why.
-type SilentNodes = Vec<(Arc<str>, String)>;
-
-/// The words for a list that no majority of the nodes gave.
-pub(crate) const TOO_FEW: &str = "too few nodes say which jobs they remember";
 
 /// Lists all jobs.
 pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> CommandResult {
     let client = client(context, settings).await?;
     let places = probe::connect(settings).await;
     let output = context.output;
-    let listed = match list(&client, &places, settings).await {
+    let listed = match list(&client, &places, settings, usize::MAX).await {
         Ok(listed) => listed,
         Err(silent) => {
             tell(&silent, output)?;
@@ -48,7 +35,7 @@ pub(super) async fn run(settings: &NodeSettings, context: &CommandContext) -> Co
     };
     if output.is_json() {
         let jobs = listed.jobs.iter();
-        let jobs = jobs.map(|(job, memory)| with_fields(json!({"job": job}), to_json(memory)));
+        let jobs = jobs.map(|(job, memory)| JobSnapshot::of(job, memory, usize::MAX));
         output.json(&jobs.collect::<Vec<_>>())?;
     } else {
         for (job, memory) in &listed.jobs {
@@ -97,7 +84,7 @@ pub(super) async fn beginning_with(
     context: &CommandContext,
 ) -> Result<Vec<(JobName, JobMemory)>, CommandError> {
     let places = probe::connect(settings).await;
-    let listed = list(client, &places, settings).await;
+    let listed = list(client, &places, settings, usize::MAX).await;
     let listed = match listed {
         Ok(listed) => listed,
         Err(silent) => {
@@ -124,58 +111,6 @@ pub(super) async fn beginning_with(
 fn tell(silent: &SilentNodes, output: Output) -> io::Result<()> {
     let mut silent = silent.iter();
     silent.try_for_each(|(node, why)| output.bad_node(node, why))
-}
-
-/// Asks all nodes which jobs they remember, and what of them.
-///
-/// # Errors
-///
-/// No majority of the nodes said which jobs it remembers.
-pub(crate) async fn list(
-    client: &Redlock,
-    places: &[ProbedNode],
-    settings: &NodeSettings,
-) -> Result<JobList, SilentNodes> {
-    let found = join_all(places.iter().map(on_node)).await;
-    let (mut jobs, mut has_nameless) = (BTreeSet::new(), false);
-    let mut silent = Vec::new();
-    for (place, found) in places.iter().zip(found) {
-        match found {
-            Ok(resources) => {
-                for resource in resources {
-                    if let Some((namespace, name)) = job_remembered_under(&resource) {
-                        jobs.insert((namespace.to_owned(), name.to_owned()));
-                    } else {
-                        has_nameless |= resource.starts_with("sha256:");
-                    }
-                }
-            }
-            Err(why) => silent.push((Arc::clone(&place.name), why)),
-        }
-    }
-    if places.len() - silent.len() < settings.majority() {
-        return Err(silent);
-    }
-    let jobs = jobs.into_iter().map(async |(namespace, name)| {
-        let job = JobName { namespace, name };
-        // What no job can be called was not written by a scheduler.
-        let memory = remembered(client, &job).await.ok()?;
-        Some((job.to_string(), memory))
-    });
-    let jobs = stream::iter(jobs).buffered(AT_ONCE);
-    Ok(JobList {
-        jobs: jobs.filter_map(async |job| job).collect().await,
-        has_nameless,
-        silent,
-    })
-}
-
-/// Returns the resources under which a node remembers something.
-async fn on_node(place: &ProbedNode) -> Result<Vec<String>, String> {
-    let mut probe = place.probe.clone()?;
-    let keys = probe.keys(place.keys.job_pattern(), "jobs").await?;
-    let jobs = keys.iter().filter_map(|key| place.keys.job_of(key));
-    Ok(jobs.collect())
 }
 
 /// Shows one job.
@@ -206,7 +141,7 @@ async fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Resu
             })
         });
         let more = json!({"unclaimed": unclaimed.collect::<Vec<_>>()});
-        return output.json(&with_fields(to_json(job), more));
+        return output.json(&with_fields(to_json(name, job)?, more));
     }
     if job.is_known() && !job.is_remembered() && !is_locked(job) {
         let name = printable(&name.to_string());
@@ -264,6 +199,11 @@ async fn print(name: &JobName, job: &JobMemory, output: Output) -> std::io::Resu
     }
 }
 
+fn to_json(name: &JobName, memory: &JobMemory) -> io::Result<Value> {
+    let snapshot = JobSnapshot::of(&name.to_string(), memory, usize::MAX);
+    serde_json::to_value(snapshot).map_err(io::Error::other)
+}
+
 /// Prints the schedule, the policies and the next tick of a job.
 fn print_registration(job: &JobRegistration, output: Output) -> std::io::Result<()> {
     let pattern = match job.zone() {
@@ -295,11 +235,6 @@ fn tell_nodes(nodes: &[NodeReport], output: Output) -> std::io::Result<()> {
     let mut nodes = nodes.iter();
     nodes.try_for_each(|node| output.marked(LineMark::Bad, &node.to_string()))
 }
-
-/// How many jobs the command reads at once, so that the time limits of an outage do not add up over the jobs.
-///
-/// A job takes a dozen questions to each node.
-const AT_ONCE: usize = 16;
 
 /// Without the schedule, nothing tells which ticks were due.
 const UNCLAIMED: &str = "ticks that no replica claimed are not among these, because the nodes do not know the schedule: \

@@ -8,18 +8,15 @@ mod trigger;
 use std::time::Duration;
 
 use clap::Subcommand;
+use redlock_console::look::jobs::{self as look, JobName};
 use redlock_core::Redlock;
 use redlock_cron::{
-    JobMemory, JobRegistration, PastRun, REQUEST_LIFETIME,
+    JobMemory, PastRun, REQUEST_LIFETIME,
     chrono::{DateTime, SecondsFormat, Utc},
-    inspect,
 };
-use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-pub(crate) use self::list::{TOO_FEW, list};
 use crate::{
-    clock::millis,
     connection::ConnectionArgs,
     context::CommandContext,
     exit::{CommandError, CommandResult},
@@ -93,38 +90,9 @@ pub(crate) async fn run(args: JobsArgs, context: &CommandContext) -> CommandResu
     }
 }
 
-/// A job, by the namespace of its scheduler and its name.
-#[derive(Clone, Debug)]
-struct JobName {
-    namespace: String,
-    name: String,
-}
-
-impl std::str::FromStr for JobName {
-    type Err = CommandError;
-
-    fn from_str(text: &str) -> Result<Self, CommandError> {
-        let (namespace, name) = text.split_once('/').ok_or_else(|| {
-            CommandError::wrong(
-                "a job is called by its scheduler's namespace, a slash and its name, such as billing/close-day",
-            )
-        })?;
-        Ok(Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        })
-    }
-}
-
-impl std::fmt::Display for JobName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
 /// Asks the nodes what they remember of a job.
 async fn remembered(client: &Redlock, job: &JobName) -> Result<JobMemory, CommandError> {
-    let memory = inspect(client, &job.namespace, &job.name).await;
+    let memory = look::remembered(client, job).await;
     memory.map_err(|error| CommandError::wrong(error.to_string()))
 }
 
@@ -160,56 +128,13 @@ async fn until_taken<T>(
 ///
 /// A user that mistypes a name must not believe that something was done, or wait for a job that there is not.
 async fn known(client: &Redlock, job: &JobName) -> Result<JobMemory, CommandError> {
-    let memory = remembered(client, job).await?;
-    if memory.is_known() && !memory.is_remembered() {
-        return Err(CommandError::wrong(format!(
-            "nothing was done: nothing is remembered of {job}; redlock jobs lists those that are known, and a scheduler \
-             makes its jobs known when it starts"
-        )));
-    }
-    Ok(memory)
+    look::known(client, job).await.map_err(CommandError::wrong)
 }
 
 /// Returns whether a job never ran and is not paused, as far as nodes have answered.
 fn is_empty(memory: &JobMemory) -> bool {
     let never_ran = memory.watermark().is_none() && memory.runs().is_empty();
     never_ran && memory.is_paused() != Some(true)
-}
-
-/// Returns whether the lock of a job is held.
-fn is_locked(memory: &JobMemory) -> bool {
-    memory.free_in().is_some_and(|left| !left.is_zero())
-}
-
-/// Returns whether no scheduler has the job any more.
-fn is_gone(memory: &JobMemory) -> bool {
-    memory.registration().is_some_and(JobRegistration::is_gone)
-}
-
-/// Returns the next tick of a job that a scheduler has, as far as it is known.
-pub(crate) fn next_tick(memory: &JobMemory) -> Option<DateTime<Utc>> {
-    let registration = memory.registration().filter(|it| !it.is_gone());
-    registration.and_then(JobRegistration::next_tick)
-}
-
-/// Returns how a job stands, in a word or two.
-pub(crate) fn state(memory: &JobMemory) -> String {
-    let state = match (memory.running(), memory.is_paused()) {
-        (Some(run), Some(true)) => format!("paused, runs on {}", run.replica()),
-        (Some(run), _) => format!("runs on {}", run.replica()),
-        (None, Some(true)) if is_gone(memory) => "gone, paused".to_owned(),
-        (None, Some(true)) => "paused".to_owned(),
-        (None, _) if is_locked(memory) => "locked".to_owned(),
-        (None, _) if memory.free_in().is_none() => return "unknown".to_owned(),
-        (None, Some(false)) if is_gone(memory) => "gone".to_owned(),
-        (None, Some(false)) => "idle".to_owned(),
-        (None, None) => "idle, paused or not".to_owned(),
-    };
-    if memory.is_known() {
-        state
-    } else {
-        format!("{state}, a part is missing")
-    }
 }
 
 /// Returns an instant in a line.
@@ -225,59 +150,6 @@ fn run_line(run: &PastRun) -> String {
         Some(line) => format!("{line} after less than 1 ms"),
         None => line,
     }
-}
-
-/// Returns what is remembered of a job, for programs.
-pub(crate) fn to_json(memory: &JobMemory) -> Value {
-    let runs = memory.runs().iter().map(|run| {
-        json!({
-            "tick": run.tick().to_rfc3339(),
-            "attempt": run.attempt(),
-            "by_hand": run.is_manual(),
-            "backfill": run.is_backfill(),
-            "replica": run.replica(),
-            "outcome": run.outcome(),
-            "not_started": run.why_not_started(),
-            "took_ms": run.took().map(millis),
-            "note": run.note(),
-        })
-    });
-    let pause = memory.pause().map(|pause| {
-        json!({
-            "since": pause.since().to_rfc3339(),
-            "until": pause.until().map(|until| until.to_rfc3339()),
-            "by": pause.by(),
-            "reason": pause.reason(),
-        })
-    });
-    let registered = memory.registration().map(|it| {
-        json!({
-            "at": it.registered_at().to_rfc3339(),
-            "replica": it.replica(),
-            "pattern": it.pattern(),
-            "zone": it.zone(),
-            "policies": it.policies(),
-            "gone": it.is_gone(),
-        })
-    });
-    json!({
-        // Whether anything is remembered of it; missing where too few nodes answered.
-        "known": match (memory.is_remembered(), memory.is_known()) {
-            (true, _) => Some(true),
-            (false, true) => Some(false),
-            (false, false) => None,
-        },
-        // Whether enough nodes answered all that was asked.
-        "complete": memory.is_known(),
-        "paused": memory.is_paused(),
-        "pause": pause,
-        "running_on": memory.running().map(|run| run.replica()),
-        "registered": registered,
-        "next_tick": next_tick(memory).map(|tick| tick.to_rfc3339()),
-        "newest_tick": memory.watermark().map(|tick| tick.to_rfc3339()),
-        "locked_ms": memory.free_in().map(millis),
-        "runs": runs.collect::<Vec<_>>(),
-    })
 }
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);

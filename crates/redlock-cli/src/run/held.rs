@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     clock::{duration, now},
-    connection::{ConnectionArgs, NodeSettings},
+    connection::{ConnectionArgs, NodeSettings, whole_ttl},
     context::CommandContext,
     context::signals::Signals,
     exit::{CommandError, Exit},
@@ -60,7 +60,7 @@ impl<'a> HeldCommand<'a> {
         context: &'a CommandContext,
     ) -> Result<Self, CommandError> {
         let settings = args.connection.settings().await?;
-        let ttl = args.ttl.map_or_else(|| settings.whole_ttl(), Ok)?;
+        let ttl = args.ttl.map_or_else(|| whole_ttl(&settings), Ok)?;
         let grace = grace(args.grace, ttl)?;
         // Both before the lock is asked for: from here on no signal is lost, and what can fail has not failed.
         let signals = Signals::new().map_err(|error| not_supervised(&error))?;

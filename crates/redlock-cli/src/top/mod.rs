@@ -1,6 +1,5 @@
 //! `redlock top`: what an operator looks at during an incident, as it is now.
 
-mod sample;
 mod view;
 
 use std::{
@@ -13,9 +12,12 @@ use ratatui::{
     DefaultTerminal,
     crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers},
 };
+use redlock_console::{
+    Snapshot,
+    look::sample::{Sampler, SamplerOptions},
+};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use self::sample::{Sample, Sampler};
 use crate::{
     clock::duration,
     connection::{ConnectionArgs, NodeSettings},
@@ -29,6 +31,10 @@ pub(crate) struct TopArgs {
     /// The beginning of the names of the resources to show
     #[arg(default_value = "")]
     prefix: String,
+
+    /// The name of an election to show; may be repeated
+    #[arg(long, value_name = "NAME")]
+    election: Vec<String>,
 
     /// The time between two looks at the nodes
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
@@ -48,13 +54,14 @@ pub(crate) async fn run(args: TopArgs, context: &CommandContext) -> CommandResul
     }
     let every = args.every.max(SHORTEST);
     let client = context.client(settings.builder().connect_lazily()).await?;
-    let mut sampler = Sampler::new(client, args.prefix);
+    let mut options = SamplerOptions::default();
+    (options.prefix, options.elections) = (args.prefix, args.election);
+    let mut sampler = Sampler::new(client, settings.clone(), options);
     if !is_json {
         return show(&mut sampler, &settings, every).await;
     }
     loop {
-        let sample = sampler.look(&settings).await;
-        context.output.json(&sample.to_json())?;
+        context.output.json(&sampler.look().await)?;
         tokio::time::sleep(every).await;
     }
 }
@@ -66,7 +73,7 @@ async fn show(sampler: &mut Sampler, settings: &NodeSettings, every: Duration) -
     loop {
         screen.draw(sample.as_ref(), settings)?;
         sample = tokio::select! {
-            looked = sampler.look(settings) => Some(looked),
+            looked = sampler.look() => Some(looked),
             ended = screen.wait_for_the_end(sample.as_ref(), settings) => {
                 ended?;
                 return Ok(Exit::Yes);
@@ -107,7 +114,7 @@ impl Screen {
         Ok(Self { terminal, events })
     }
 
-    fn draw(&mut self, sample: Option<&Sample>, settings: &NodeSettings) -> io::Result<()> {
+    fn draw(&mut self, sample: Option<&Snapshot>, settings: &NodeSettings) -> io::Result<()> {
         self.terminal
             .draw(|frame| view::draw(frame, sample, settings))
             .map(drop)
@@ -116,7 +123,7 @@ impl Screen {
     /// Waits until the user presses a key that ends the view.
     async fn wait_for_the_end(
         &mut self,
-        sample: Option<&Sample>,
+        sample: Option<&Snapshot>,
         settings: &NodeSettings,
     ) -> io::Result<()> {
         while let Some(event) = self.events.recv().await {

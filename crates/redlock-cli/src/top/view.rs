@@ -10,19 +10,20 @@ use ratatui::{
     widgets::{Block, Row, Table},
 };
 
-use super::sample::{NodeSample, Sample, next_tick_ms};
+use redlock_console::{
+    Snapshot,
+    snapshot::{JobSnapshot, KeySnapshot, NodeSnapshot, RunSnapshot, VerdictState},
+};
+
 use crate::{
-    clock::{self, millis, rounded},
+    clock::{self, rounded},
     connection::NodeSettings,
-    jobs,
-    keys::HeldKey,
-    lookup::line,
-    nodes::{name, ready_in, votes, why_not},
+    nodes::name_at,
     output::printable,
 };
 
 /// Draws all of it; what does not fit is left out from below.
-pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &NodeSettings) {
+pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Snapshot>, settings: &NodeSettings) {
     let Some(sample) = sample else {
         let (namespace, nodes) = (settings.namespace(), settings.config.nodes.len());
         let text = format!("{namespace}: looks at {nodes} nodes…");
@@ -42,7 +43,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &No
     } else {
         0
     };
-    let in_line = sample.keys.iter().map(|(key, _)| key.in_line().len());
+    let in_line = sample.keys.iter().flat_map(|key| &key.line);
+    let in_line = in_line.map(|line| line.clients.len());
     let line_height = match in_line.sum() {
         0 => 0,
         callers => height(callers).min(frame.area().height / 4),
@@ -60,7 +62,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &No
     if has_jobs {
         frame.render_widget(of_jobs(sample, jobs.width), jobs);
     }
-    frame.render_widget(title(sample, settings), head);
+    frame.render_widget(title(sample), head);
     frame.render_widget(of_nodes(&sample.nodes, nodes.width), nodes);
     let of_keys = of_keys(&sample.keys, settings.majority(), keys.width);
     frame.render_widget(of_keys, keys);
@@ -71,14 +73,12 @@ fn footer() -> Line<'static> {
     Line::from("q: leave").dim()
 }
 
-fn title(sample: &Sample, settings: &NodeSettings) -> Line<'static> {
-    let voting = sample.nodes.iter().filter(|node| votes(&node.report));
-    let votes = voting.count();
-    let (nodes, majority) = (settings.config.nodes.len(), settings.majority());
+fn title(sample: &Snapshot) -> Line<'static> {
+    let verdict = &sample.verdict;
+    let sentence = verdict.sentence.trim_end_matches('.');
     let text = format!(
-        "{}: {votes} of {nodes} nodes vote, {majority} are needed, {} keys",
-        settings.namespace(),
-        sample.keys.len()
+        "{}: {sentence}, {} keys",
+        sample.namespace, sample.keys_total
     );
     let clock = match sample.ahead_ms {
         Some(ahead) if ahead.abs() >= 100.0 => {
@@ -86,37 +86,34 @@ fn title(sample: &Sample, settings: &NodeSettings) -> Line<'static> {
         }
         _ => String::new(),
     };
-    let color = match votes {
-        votes if votes < majority => Color::Red,
-        votes if votes == majority && nodes > 1 => Color::Yellow,
+    let color = match verdict.state {
+        VerdictState::Unknown | VerdictState::NoQuorum => Color::Red,
+        VerdictState::Critical => Color::Yellow,
         _ => Color::Green,
     };
     Line::from(text + &clock).style(Style::new().fg(color).bold())
 }
 
-fn of_nodes(nodes: &[NodeSample], width: u16) -> Table<'_> {
+fn of_nodes(nodes: &[NodeSnapshot], width: u16) -> Table<'_> {
     let rows = nodes.iter().map(|node| {
-        let report = &node.report;
-        let (word, color) = match (votes(report), ready_in(report)) {
+        let (word, color) = match (node.votes, node.ready_in_ms) {
             (true, _) => ("votes".to_owned(), Color::Green),
-            (false, Some(left)) => (format!("in {:.1} s", left.as_secs_f64()), Color::Yellow),
+            (false, Some(left)) => (format!("in {:.1} s", left / 1_000.0), Color::Yellow),
             (false, None) => ("no".to_owned(), Color::Red),
         };
-        let time = node
-            .round_trip
-            .map(|time| format!("{:.1} ms", millis(time)));
+        let time = node.round_trip_ms.map(|time| format!("{time:.1} ms"));
         let clock = node.clock_ahead_ms.map_or_else(|| plain("-"), clock);
-        let why = why_not(report).or_else(|| node.keys_unknown.clone());
+        let why = node.why.as_ref().or(node.keys_unknown.as_ref());
         [
-            plain(&name(report)),
+            plain(&name_at(&node.node, node.server.as_deref())),
             (word, Style::new().fg(color)),
             plain(time.as_deref().unwrap_or("-")),
             clock,
-            plain(why.as_deref().unwrap_or_default()),
+            plain(why.map_or("", String::as_str)),
         ]
     });
     // An address of IPv4, and twice as much where a server is named beside it.
-    let is_named = nodes.iter().any(|node| node.report.server().is_some());
+    let is_named = nodes.iter().any(|node| node.server.is_some());
     let longest = if is_named { 46 } else { 21 };
     let widths = [
         Constraint::Max(longest),
@@ -158,26 +155,33 @@ fn next(tick_ms: Option<f64>) -> String {
     }
 }
 
-fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
-    let rows = sample.jobs.iter().map(|(job, memory)| {
-        let state = jobs::state(memory);
-        let color = if state.starts_with("paused") {
+/// Returns a run in a few words.
+fn run(run: &RunSnapshot) -> String {
+    let RunSnapshot { tick, replica, .. } = run;
+    match (&run.not_started, &run.outcome) {
+        (Some(why), _) => format!("{tick}: not started, {why}"),
+        (None, Some(outcome)) => format!("{tick} on {replica}: {outcome}"),
+        (None, None) => format!("{tick} on {replica}: no end is known"),
+    }
+}
+
+fn of_jobs(sample: &Snapshot, width: u16) -> Table<'_> {
+    let rows = sample.jobs.iter().map(|job| {
+        let color = if job.state.starts_with("paused") {
             Color::Yellow
         } else {
             Color::Reset
         };
-        let last = memory.runs().first().map(ToString::to_string);
+        let last = job.runs.first().map(run);
         [
-            plain(job),
-            (state, Style::new().fg(color)),
-            plain(&next(next_tick_ms(memory))),
+            plain(&job.job),
+            (job.state.clone(), Style::new().fg(color)),
+            plain(&next(job.next_tick_ms)),
             plain(last.as_deref().unwrap_or("-")),
         ]
     });
-    let has_next = sample
-        .jobs
-        .iter()
-        .any(|(_, memory)| next_tick_ms(memory).is_some());
+    let has_next = |job: &JobSnapshot| job.next_tick_ms.is_some();
+    let has_next = sample.jobs.iter().any(has_next);
     let next_width = if has_next { 11 } else { 0 };
     let widths = [
         Constraint::Fill(2),
@@ -195,14 +199,16 @@ fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
 }
 
 /// The callers of all processes that wait in line.
-fn of_lines(keys: &[(HeldKey, u64)], width: u16) -> Table<'_> {
-    let rows = keys.iter().flat_map(|(key, _)| {
-        key.in_line().iter().map(|caller| {
+fn of_lines(keys: &[KeySnapshot], width: u16) -> Table<'_> {
+    let rows = keys.iter().flat_map(|key| {
+        let callers = key.line.iter().flat_map(|line| &line.clients);
+        callers.map(|caller| {
+            let label = caller.label.as_deref();
             [
                 plain(&key.key),
-                plain(&line::label(caller)),
-                plain(&line::client(caller)),
-                plain(&rounded(caller.waited)),
+                plain(label.unwrap_or("a caller without a label")),
+                plain(&caller.client),
+                plain(&time(caller.waits_ms)),
             ]
         })
     });
@@ -216,25 +222,28 @@ fn of_lines(keys: &[(HeldKey, u64)], width: u16) -> Table<'_> {
     table(head, rows, widths, width).block(Block::bordered().title("in line"))
 }
 
-fn of_keys(keys: &[(HeldKey, u64)], majority: usize, width: u16) -> Table<'_> {
-    let rows = keys.iter().map(|(key, changes)| {
-        let left = key.left.map_or_else(|| "for ever".to_owned(), rounded);
-        let line = key
-            .line
-            .as_ref()
-            .map(|line| line.callers().len().to_string());
+/// Returns a time of a snapshot, in words.
+fn time(ms: f64) -> String {
+    rounded(Duration::try_from_secs_f64(ms / 1_000.0).unwrap_or_default())
+}
+
+fn of_keys(keys: &[KeySnapshot], majority: usize, width: u16) -> Table<'_> {
+    let rows = keys.iter().map(|key| {
+        let left = key.remaining_ms.map_or_else(|| "for ever".to_owned(), time);
+        let line = key.line.as_ref().map(|line| line.callers.to_string());
         let few = if key.votes < majority {
             Color::Yellow
         } else {
             Color::Reset
         };
+        let holder = key.holder.as_deref();
         [
             plain(&key.key),
-            plain(&key.owner.holder()),
+            plain(holder.unwrap_or("a holder without a label")),
             (key.votes.to_string(), Style::new().fg(few)),
             plain(&left),
-            plain(&line.unwrap_or_else(|| "-".to_owned())),
-            plain(&changes.to_string()),
+            plain(line.as_deref().unwrap_or("-")),
+            plain(&key.changed_hands.to_string()),
         ]
     });
     let widths = [

@@ -1,21 +1,22 @@
 //! `redlock watch`: looks at the nodes each second, so that quarantines age, and tells what changes.
 
-mod http;
+mod answers;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use axum::{Router, http::StatusCode};
+use redlock_console::Access;
 use redlock_core::{NodeAnswer, NodeReport, Redlock};
 use serde_json::json;
-use tokio::{
-    net::TcpListener,
-    sync::watch::{Sender, channel},
-};
+use tokio::sync::watch::{Sender, channel};
 
 use crate::{
     clock::{self, moment},
     connection::ConnectionArgs,
+    console::{Gate, NEEDS_TOKEN, page},
     context::CommandContext,
     exit::{CommandError, CommandResult},
+    http,
     nodes::{are_known, have_quorum, is_open, line, name, ready_in, votes, voting, why_not},
     output::{LineMark, Output},
 };
@@ -23,10 +24,14 @@ use crate::{
 /// The arguments of `watch`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Answers HTTP at this address: /ready/NODE, /metrics for Prometheus, and all nodes at /; a connection has one
-    /// request, which must be complete within 5 s
+    /// Answers HTTP at this address: /ready/NODE, /metrics for Prometheus, all nodes at /, and the page of redlock
+    /// console at /console/, which only shows; a connection has one request, which must be complete within 5 s
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
+
+    /// A file with the token that opens /console/, which needs one at an address that other machines reach
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    token_file: Option<PathBuf>,
 
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -36,7 +41,7 @@ pub(crate) struct WatchArgs {
 pub(crate) async fn run(args: WatchArgs, context: &CommandContext) -> CommandResult {
     let settings = args.connection.settings().await?;
     // A client asks for what it measures when it is built.
-    let metrics = args.listen.map(|_| http::measure()).transpose();
+    let metrics = args.listen.map(|_| answers::measure()).transpose();
     let metrics = metrics.map_err(|error| CommandError::wrong(error.to_string()))?;
     let client = context.client(settings.builder().connect_lazily()).await?;
     let (seen, reports) = channel(Vec::new());
@@ -44,16 +49,19 @@ pub(crate) async fn run(args: WatchArgs, context: &CommandContext) -> CommandRes
     let Some((address, metrics)) = args.listen.zip(metrics) else {
         return looks.await;
     };
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| CommandError::wrong(format!("cannot listen at {address}: {error}")))?;
-    if let Ok(address) = listener.local_addr() {
-        let message = format!("listening at http://{address}");
-        context.output.progress(&message);
-    }
+    let (listener, address) = http::listen(address).await?;
+    let gate = Gate::new(args.token_file.as_deref(), Vec::new())?;
+    let page = match gate.is_enough_for(address) {
+        true => gate.around("/console", page(client.clone(), Access::Read, &[], &[])?),
+        false => {
+            Router::new().fallback(async || (StatusCode::FORBIDDEN, format!("{NEEDS_TOKEN}\n")))
+        }
+    };
+    let message = format!("listening at http://{address}");
+    context.output.progress(&message);
     tokio::select! {
         watched = looks => watched,
-        never = http::serve(&listener, reports, settings.clone(), metrics) => match never {},
+        never = answers::serve(&listener, reports, settings.clone(), metrics, page) => match never {},
     }
 }
 

@@ -4,6 +4,7 @@
 mod bench;
 mod bless;
 mod configuration;
+mod console;
 mod doctor;
 mod evening;
 mod guide;

@@ -2,32 +2,17 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    net::TcpStream,
     process::Command,
     time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::kit::{Nodes, Running, reaches};
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-fn connect(address: &str) -> TcpStream {
-    let stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
-fn get(address: &str, path: &str) -> String {
-    let mut stream = connect(address);
-    let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
+use crate::kit::{
+    Nodes, Running,
+    http::{connect, get, post},
+    reaches,
+};
 
 /// Returns the address at which it says that it listens.
 fn listens(watch: &mut Running) -> String {
@@ -138,4 +123,35 @@ async fn silent_and_unfinished_requests_end_and_keep_no_probe_and_no_node_waitin
     assert!(!ended.as_ref().is_err_and(is_timeout), "{ended:?}");
     drop(silent);
     assert_eq!(watch.interrupt(), Some(130));
+}
+
+#[tokio::test]
+async fn it_serves_the_page_which_only_shows_beside_its_probes() {
+    let nodes = Nodes::blessed(3).await;
+    let mut watch = Running::start(&mut nodes.command(&["watch", "--listen", "127.0.0.1:0"]));
+    let address = listens(&mut watch);
+    let page = get(&address, "/console/overview");
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.contains("<h1"),
+        "{page}"
+    );
+    let form = "job=billing/day&reason=r";
+    let refused = post(&address, "/console/actions/pause", form, &[]);
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    let node = nodes[0].address();
+    assert!(get(&address, &format!("/ready/{node}")).starts_with("HTTP/1.1 "));
+
+    // Other machines reach this one, and get no page without a token, and their probes all the same.
+    let mut open = Running::start(&mut nodes.command(&["watch", "--listen", "0.0.0.0:0"]));
+    let address = listens(&mut open).replace("0.0.0.0", "127.0.0.1");
+    let refused = get(&address, "/console/overview");
+    assert!(
+        refused.starts_with("HTTP/1.1 403") && refused.contains("--token-file"),
+        "{refused}"
+    );
+    open.await_line("a majority votes");
+    assert!(get(&address, "/").starts_with("HTTP/1.1 200"));
+    for watch in [watch, open] {
+        assert_eq!(watch.interrupt(), Some(130));
+    }
 }

@@ -219,6 +219,7 @@ impl RedlockBuilder {
             wait_for_replicas: config.wait_for_replicas.unwrap_or_default(),
             follows_failovers: config.nodes.iter().any(NodeConfig::follows_failovers),
             label: self.holder_label()?,
+            config: config.clone(),
         };
         settings.check(config.ttl.is_some())
     }

@@ -6,7 +6,7 @@ use redlock_proto::{HolderLabel, InvalidLabel, Quarantine, RetryPolicy, Timing};
 use tokio_util::sync::CancellationToken;
 
 use super::Redlock;
-use crate::{AcquireOptions, BuildError, Expert, Guarantee, InvalidOption, Wait};
+use crate::{AcquireOptions, BuildError, Config, Expert, Guarantee, InvalidOption, Wait};
 
 /// What the builder settled, checked.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) follows_failovers: bool,
     /// The label by which other clients see this client as a holder.
     pub(crate) label: Option<HolderLabel>,
+    /// The settings as they were given.
+    pub(crate) config: Config,
 }
 
 impl Settings {
@@ -159,6 +161,28 @@ impl Redlock {
     /// Returns the namespace of all keys; `verbatim` where names are keys just as they are.
     pub fn namespace(&self) -> Arc<str> {
         Arc::clone(&self.client.namespace)
+    }
+
+    /// Returns the settings that the client was built with, for tools that connect to its nodes beside it.
+    ///
+    /// A setting that was not given is `None`, and the client has its default.
+    /// The nodes have their credentials, and `Debug` shows none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).namespace("billing").build().await?;
+    /// assert_eq!(redlock.config().namespace.as_deref(), Some("billing"));
+    /// assert_eq!(redlock.config().nodes.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn config(&self) -> &Config {
+        &self.client.settings.config
     }
 
     /// Returns the number of nodes.

@@ -216,6 +216,11 @@ impl SingletonScheduler {
         self.jobs.names()
     }
 
+    /// Returns the namespace of all its jobs.
+    pub fn namespace(&self) -> &str {
+        self.replica.namespace.name()
+    }
+
     /// Returns the schedule of the job: its next ticks, and its pattern in words.
     ///
     /// # Errors

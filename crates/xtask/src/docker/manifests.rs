@@ -31,7 +31,7 @@ fn validator() -> Option<PathBuf> {
     found.into_iter().find(is_there).or_else(|| {
         if environment().is_err() && is_ci() {
             // Debian's Python makes no environments without it.
-            install::debian("manifests", "python3-venv");
+            install::debian("manifests", &["python3-venv"]);
             environment().ok()?;
         }
         let pip = own.with_file_name("pip");

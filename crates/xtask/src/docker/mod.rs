@@ -53,7 +53,7 @@ impl Tool {
     fn is_there(self, step: &'static str, unchecked: &mut Unchecked) -> Result<bool, Failed> {
         let Self { program, package } = self;
         if !answers(program) && is_ci() {
-            install::debian(step, package);
+            install::debian(step, &[package]);
         }
         if answers(program) {
             return Ok(true);

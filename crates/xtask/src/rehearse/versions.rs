@@ -104,7 +104,7 @@ mod tests {
         }
         assert_eq!(
             (ours, dependencies.len()),
-            (6, before["dependencies"].as_table().unwrap().len())
+            (7, before["dependencies"].as_table().unwrap().len())
         );
         assert_eq!(after["members"], before["members"]);
     }

@@ -51,6 +51,7 @@ fn what_users_depend_on_and_the_command_are_published_and_nothing_else() {
     let names: Vec<_> = published().into_keys().collect();
     let expected = [
         "redlock-cli",
+        "redlock-console",
         "redlock-core",
         "redlock-cron",
         "redlock-proto",

@@ -35,6 +35,22 @@ fn a_server_that_is_named_and_missing_is_neither_replaced_nor_installed() {
 }
 
 #[test]
+fn a_browser_that_is_named_and_missing_is_neither_replaced_nor_installed() {
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["test", "-p", "redlock-cli"])
+        // Any program: it is not started before a browser is there.
+        .env("REDLOCK_REDIS_SERVER", env!("CARGO_BIN_EXE_xtask"))
+        .env("REDLOCK_TEST_BROWSER", "/no/such/browser")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    let last = message.lines().last();
+    let expected = "REDLOCK_TEST_BROWSER names /no/such/browser, which is not a program";
+    assert_eq!(last, Some(expected), "{message}");
+}
+
+#[test]
 fn without_a_server_and_without_an_installer_nothing_is_run() {
     let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .arg("test")

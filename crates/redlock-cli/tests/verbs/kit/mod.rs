@@ -1,5 +1,6 @@
 //! Servers, and the command that looks at them.
 
+pub(crate) mod http;
 mod relay;
 mod running;
 

@@ -1,0 +1,203 @@
+//! The confirmation of each action: what it does, and what is asked before it is done.
+
+use super::html::{Attributes, Html};
+
+/// An action that an operator can take.
+struct Action {
+    /// Its name in the address to which it is sent.
+    verb: &'static str,
+    /// The words of its button.
+    title: &'static str,
+    /// What it does, behind the name of the job or the key.
+    effect: &'static str,
+    fields: &'static [Field],
+}
+
+/// What is asked of the operator besides the reason.
+enum Field {
+    /// A moment in the zone of the reader; the script sends it in UTC.
+    Moment {
+        name: &'static str,
+        label: &'static str,
+        is_required: bool,
+    },
+    /// A choice that is off at first.
+    Switch {
+        name: &'static str,
+        label: &'static str,
+    },
+    /// A button that shows how much would be done.
+    Count,
+}
+
+const ACTIONS: [Action; 9] = [
+    Action {
+        verb: "pause",
+        title: "Pause",
+        effect: "No replica starts it until it is resumed, or until the time below. A run that goes on is not stopped. \
+                 Ticks that come meanwhile are recorded, and not made up for.",
+        fields: &[Field::Moment {
+            name: "until",
+            label: "Until (empty: until it is resumed)",
+            is_required: false,
+        }],
+    },
+    Action {
+        verb: "resume",
+        title: "Resume",
+        effect: "All replicas may start it again, from its next tick on.",
+        fields: &[],
+    },
+    Action {
+        verb: "trigger",
+        title: "Run now",
+        effect: "One replica starts one run of it, beside its schedule. If it runs already, its policy for overlaps decides.",
+        fields: &[],
+    },
+    Action {
+        verb: "stop",
+        title: "Stop the run",
+        effect: "The runs that go on are asked to end, on whichever replica they are. What they have written stays written.",
+        fields: &[],
+    },
+    Action {
+        verb: "rerun",
+        title: "Run this tick again",
+        effect: "One replica runs the tick once more, even if a run of it has ended well.",
+        fields: &[],
+    },
+    Action {
+        verb: "backfill",
+        title: "Backfill",
+        effect: "The replicas run the ticks of the range, one after the other; of a tick that has run well, only if you say so.",
+        fields: &[
+            Field::Moment {
+                name: "from",
+                label: "From",
+                is_required: true,
+            },
+            Field::Moment {
+                name: "to",
+                label: "To",
+                is_required: true,
+            },
+            Field::Switch {
+                name: "again",
+                label: "Also the ticks that have run well",
+            },
+            Field::Count,
+        ],
+    },
+    Action {
+        verb: "cancel",
+        title: "Cancel the backfill",
+        effect: "No further tick of its backfill is started. A run that goes on is not stopped.",
+        fields: &[],
+    },
+    Action {
+        verb: "forget",
+        title: "Forget",
+        effect: "The nodes delete all that they remember of it: its runs, its pause and its newest tick. \
+                 This is only for a job that no replica has any more.",
+        fields: &[],
+    },
+    Action {
+        verb: "release",
+        title: "Release by force",
+        effect: "The key is taken away from its holder, although the holder may still work, and another caller can have it at \
+                 once. Two may then do the same work, unless what they write to checks fencing tokens.",
+        fields: &[],
+    },
+];
+
+/// Adds a template of the confirmation of each action, which the script puts into a dialog.
+pub(super) fn dialogs(html: &mut Html) {
+    let attributes: Attributes<'_> = &[("id", &"ask"), ("aria-labelledby", &"ask-title")];
+    html.element("dialog", attributes, |_| {});
+    for action in &ACTIONS {
+        html.element(
+            "template",
+            &[("id", &format_args!("do-{}", action.verb))],
+            |html| {
+                let form: Attributes<'_> = &[
+                    ("method", &"post"),
+                    ("action", &format_args!("actions/{}", action.verb)),
+                ];
+                html.element("form", form, |html| confirmation(html, action));
+            },
+        );
+    }
+}
+
+fn confirmation(html: &mut Html, action: &Action) {
+    html.element("h2", &[("id", &"ask-title")], |html| {
+        html.text(action.title);
+        html.text(": ");
+        html.leaf("span", &[("class", &"subject")], "");
+    });
+    html.leaf("p", &[], action.effect);
+    for field in action.fields {
+        match field {
+            Field::Moment {
+                name,
+                label,
+                is_required,
+            } => html.element("label", &[], |html| {
+                html.text(label);
+                let mut attributes: Vec<(&'static str, &dyn std::fmt::Display)> =
+                    vec![("type", &"datetime-local"), ("name", name), ("step", &"1")];
+                if *is_required {
+                    attributes.push(("required", &""));
+                }
+                html.begin("input", &attributes);
+            }),
+            Field::Switch { name, label } => {
+                html.element("label", &[("class", &"switch")], |html| {
+                    html.begin(
+                        "input",
+                        &[("type", &"checkbox"), ("name", name), ("value", &"true")],
+                    );
+                    html.text(label);
+                });
+            }
+            Field::Count => html.element("p", &[("class", &"count")], |html| {
+                html.leaf(
+                    "button",
+                    &[("type", &"button"), ("class", &"counts")],
+                    "Count the ticks",
+                );
+                html.text(" ");
+                html.leaf("output", &[], "");
+            }),
+        }
+    }
+    html.element("label", &[], |html| {
+        html.text("Your name");
+        html.begin(
+            "input",
+            &[
+                ("name", &"by"),
+                ("autocomplete", &"name"),
+                ("maxlength", &"100"),
+            ],
+        );
+    });
+    html.element("label", &[], |html| {
+        html.text("Reason, which the nodes remember");
+        let attributes: Attributes<'_> = &[
+            ("name", &"reason"),
+            ("required", &""),
+            ("maxlength", &"200"),
+        ];
+        html.begin("input", attributes);
+    });
+    html.leaf("p", &[("class", &"outcome"), ("role", &"alert")], "");
+    html.element("p", &[("class", &"choice")], |html| {
+        html.leaf(
+            "button",
+            &[("type", &"button"), ("class", &"leaves")],
+            "Leave it",
+        );
+        html.leaf("button", &[("class", &"does")], action.title);
+    });
+}

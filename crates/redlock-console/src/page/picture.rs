@@ -1,0 +1,408 @@
+//! Pictures, as SVG that the server draws, so that they are there without a script.
+//!
+//! Places along the width are per cent, so that a picture fits every screen and its words are not stretched.
+
+use std::fmt::Write as _;
+
+use super::{
+    html::{Attributes, Html},
+    time::{as_ms, parsed, span},
+};
+use crate::snapshot::{MarginStep, RunSnapshot};
+
+/// A place along a picture's width, from 0 to 100.
+struct Percent(f64);
+
+impl std::fmt::Display for Percent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.2}%", self.0.clamp(0.0, 100.0))
+    }
+}
+
+/// A span of time as a picture shows it from left to right.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) from_ms: f64,
+    pub(super) to_ms: f64,
+}
+
+impl Window {
+    /// Returns where a moment is; `None` if the picture does not show it.
+    fn place(self, at_ms: f64) -> Option<Percent> {
+        let is_inside = (self.from_ms..=self.to_ms).contains(&at_ms);
+        is_inside.then(|| self.clamped(at_ms))
+    }
+
+    fn clamped(self, at_ms: f64) -> Percent {
+        Percent(100.0 * (at_ms - self.from_ms) / (self.to_ms - self.from_ms))
+    }
+}
+
+/// How a run ended, as its colour says it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum RunColour {
+    /// It returned without an error.
+    Ok,
+    /// It did not.
+    Bad,
+    /// It was not started.
+    Not,
+    /// It goes on, or its end is not recorded.
+    Open,
+}
+
+impl RunColour {
+    const ALL: [Self; 4] = [Self::Ok, Self::Bad, Self::Not, Self::Open];
+
+    pub(super) fn of(run: &RunSnapshot) -> Self {
+        match (run.outcome.as_deref(), &run.not_started) {
+            (None, None) => Self::Open,
+            (_, Some(_)) => Self::Not,
+            (Some("ok"), None) => Self::Ok,
+            (Some(_), None) => Self::Bad,
+        }
+    }
+
+    pub(super) const fn class(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Bad => "bad",
+            Self::Not => "not",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// Returns the last runs in words, for a picture of them.
+pub(super) fn runs_in_words(runs: &[RunSnapshot]) -> String {
+    let count = |colour| {
+        runs.iter()
+            .filter(|run| RunColour::of(run) == colour)
+            .count()
+    };
+    let mut words = match runs.len() {
+        0 => return "no run is remembered".to_owned(),
+        1 => "the last run".to_owned(),
+        many => format!("the last {many} runs"),
+    };
+    let mut separator = ": ";
+    for (colour, called) in [
+        (RunColour::Ok, "ended well"),
+        (RunColour::Bad, "did not"),
+        (RunColour::Not, "not started"),
+        (RunColour::Open, "without an end"),
+    ] {
+        let count = count(colour);
+        if count > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(words, "{separator}{count} {called}");
+            separator = ", ";
+        }
+    }
+    words
+}
+
+impl Html {
+    /// Adds the last runs as bars, the newest on the right: the colour is the outcome, the height the duration.
+    pub(super) fn strip(&mut self, runs: &[RunSnapshot]) {
+        if runs.is_empty() {
+            return self.leaf("span", &[("class", &"dim")], "none yet");
+        }
+        let words = runs_in_words(runs);
+        let size = format!("0 0 {} {STRIP}", runs.len() * BAR);
+        let width = runs.len() * BAR;
+        let attributes: Attributes<'_> = &[
+            ("class", &"strip"),
+            ("viewBox", &size),
+            ("width", &width),
+            ("height", &STRIP),
+            ("role", &"img"),
+            ("aria-label", &words),
+        ];
+        let longest = longest(runs);
+        self.element("svg", attributes, |html| {
+            for colour in RunColour::ALL {
+                let mut path = String::new();
+                for (place, run) in runs.iter().rev().enumerate() {
+                    if RunColour::of(run) == colour {
+                        let height = bar(run, longest);
+                        let _ = write!(
+                            path,
+                            "M{} {STRIP}v-{height:.0}h{}v{height:.0}z",
+                            place * BAR,
+                            BAR - 1
+                        );
+                    }
+                }
+                if !path.is_empty() {
+                    html.leaf("path", &[("class", &colour.class()), ("d", &path)], "");
+                }
+            }
+        });
+    }
+
+    /// Adds the same for the page of a job, each bar a link to what is said of its run.
+    pub(super) fn large_strip(&mut self, runs: &[RunSnapshot]) {
+        const HIGH: f64 = 70.0;
+        let longest = longest(runs);
+        let words = runs_in_words(runs);
+        // A few bars are as wide as if there were more.
+        let unit = 100.0 / as_f64(runs.len().max(FEW));
+        let attributes: Attributes<'_> = &[
+            ("class", &"strip"),
+            ("width", &"100%"),
+            ("height", &HIGH),
+            ("role", &"group"),
+            ("aria-label", &words),
+        ];
+        self.element("svg", attributes, |html| {
+            for (place, run) in runs.iter().rev().enumerate() {
+                let height = HIGH / f64::from(STRIP) * bar(run, longest);
+                let x = Percent(unit * as_f64(place));
+                html.element(
+                    "a",
+                    &[("href", &format_args!("#{}", run_id(run)))],
+                    |html| {
+                        html.leaf("title", &[], in_words(run));
+                        // All of its column can be clicked.
+                        for (class, width, height) in [
+                            (RunColour::of(run).class(), unit * 0.85, height),
+                            ("column", unit, HIGH),
+                        ] {
+                            let attributes: Attributes<'_> = &[
+                                ("class", &class),
+                                ("x", &x),
+                                ("y", &format_args!("{:.1}", HIGH - height)),
+                                ("width", &Percent(width)),
+                                ("height", &format_args!("{height:.1}")),
+                            ];
+                            html.leaf("rect", attributes, "");
+                        }
+                    },
+                );
+            }
+        });
+    }
+
+    /// Adds the number of votes of the last hour as steps, with the number that is needed.
+    pub(super) fn margin(&mut self, steps: &[MarginStep], nodes: usize, majority: usize, now: f64) {
+        let first = steps.first().map_or(now, |step| as_ms(step.at_ms));
+        // At least two minutes, so that the first look is not all there is.
+        let window = Window {
+            from_ms: first.clamp(now - HOUR_MS, now - 120_000.0),
+            to_ms: now,
+        };
+        let unit = MARGIN_HIGH / as_f64(nodes.max(1));
+        let top = |votes: usize| MARGIN_HIGH + PAD - unit * as_f64(votes);
+        let words = format!(
+            "the number of nodes that voted in the last hour; {majority} of {nodes} are needed"
+        );
+        let attributes: Attributes<'_> = &[
+            ("class", &"margin"),
+            ("width", &"100%"),
+            ("height", &2.0f64.mul_add(PAD, MARGIN_HIGH)),
+            ("role", &"img"),
+            ("aria-label", &words),
+        ];
+        self.element("svg", attributes, |html| {
+            let ends = steps.iter().skip(1).map(|step| as_ms(step.at_ms));
+            for (step, end) in steps.iter().zip(ends.chain([now])) {
+                let Some(votes) = step.votes else { continue };
+                let begin = as_ms(step.at_ms).max(window.from_ms);
+                if end <= window.from_ms {
+                    continue;
+                }
+                let (x, until) = (window.clamped(begin), window.clamped(end));
+                let width = Percent(until.0 - x.0);
+                let class = if votes >= majority { "ok" } else { "bad" };
+                for (class, height) in [(class, unit * as_f64(votes)), ("edge", 2.0)] {
+                    let attributes: Attributes<'_> = &[
+                        ("class", &class),
+                        ("x", &x),
+                        ("y", &top(votes)),
+                        ("width", &width),
+                        ("height", &height),
+                    ];
+                    html.leaf("rect", attributes, "");
+                }
+            }
+            for (votes, class, words) in [
+                (nodes, "all", format!("{nodes} nodes")),
+                (majority, "need", format!("{majority} needed")),
+            ] {
+                let y = top(votes);
+                html.leaf(
+                    "line",
+                    &[("class", &class), ("x2", &"100%"), ("y1", &y), ("y2", &y)],
+                    "",
+                );
+                html.leaf("text", &[("x", &"4"), ("y", &(y + 12.0))], words);
+            }
+        });
+        self.element("p", &[("class", &"axis")], |html| {
+            html.leaf(
+                "span",
+                &[],
+                format_args!("{} ago", span(now - window.from_ms)),
+            );
+            html.leaf("span", &[], "now");
+        });
+    }
+
+    /// Adds the longest answer of each minute as a small line.
+    pub(super) fn spark(&mut self, by_minute: &[Option<f64>]) {
+        const HIGH: f64 = 16.0;
+        let longest = by_minute.iter().flatten().fold(0.0, |a: f64, b| a.max(*b));
+        if longest <= 0.0 {
+            return;
+        }
+        let (mut path, mut verb) = (String::new(), 'M');
+        for (place, time) in by_minute.iter().enumerate() {
+            match time {
+                // A minute alone is a dash of one.
+                Some(time) => {
+                    let y = HIGH - (HIGH - 1.0) * time / longest;
+                    let _ = write!(path, "{verb}{place} {y:.1}h1");
+                    verb = 'L';
+                }
+                None => verb = 'M',
+            }
+        }
+        let words = format!("the longest answer of each minute, up to {}", span(longest));
+        let size = format!("0 0 {} 17", by_minute.len().max(1));
+        let attributes: Attributes<'_> = &[
+            ("class", &"spark"),
+            ("viewBox", &size),
+            ("preserveAspectRatio", &"none"),
+            ("role", &"img"),
+            ("aria-label", &words),
+        ];
+        self.element("svg", attributes, |html| {
+            html.leaf("path", &[("d", &path)], "");
+        });
+    }
+
+    /// Adds a line of time with marks: a class, a moment and words for each, and a mark for now.
+    pub(super) fn marks(
+        &mut self,
+        label: &str,
+        window: Window,
+        now: f64,
+        marks: impl IntoIterator<Item = (&'static str, f64)>,
+    ) {
+        let attributes: Attributes<'_> = &[
+            ("class", &"marks"),
+            ("width", &"100%"),
+            ("height", &"18"),
+            ("role", &"img"),
+            ("aria-label", &label),
+        ];
+        self.element("svg", attributes, |html| {
+            if let Some(now) = window.place(now) {
+                html.leaf(
+                    "line",
+                    &[("class", &"now"), ("x1", &now), ("x2", &now), ("y2", &"18")],
+                    "",
+                );
+            }
+            for (class, at) in marks {
+                let Some(x) = window.place(at) else { continue };
+                html.leaf(
+                    "circle",
+                    &[("class", &class), ("cx", &x), ("cy", &"9"), ("r", &"4")],
+                    "",
+                );
+            }
+        });
+    }
+
+    /// Adds spans on a line of time: a class, the begin and the end of each, and its words.
+    pub(super) fn spans<'a>(
+        &mut self,
+        label: &str,
+        window: Window,
+        spans: impl IntoIterator<Item = (&'static str, f64, f64, &'a str)>,
+    ) {
+        let attributes: Attributes<'_> = &[
+            ("class", &"spans"),
+            ("width", &"100%"),
+            ("height", &"18"),
+            ("role", &"img"),
+            ("aria-label", &label),
+        ];
+        self.element("svg", attributes, |html| {
+            for (class, from, to, words) in spans {
+                let (x, end) = (window.clamped(from), window.clamped(to));
+                let width = Percent((end.0 - x.0).max(0.3));
+                let attributes: Attributes<'_> = &[
+                    ("class", &class),
+                    ("x", &x),
+                    ("width", &width),
+                    ("height", &"18"),
+                ];
+                html.element("rect", attributes, |html| html.leaf("title", &[], words));
+            }
+        });
+    }
+}
+
+/// Returns the `id` of what is said of a run: the same while newer runs come.
+pub(super) fn run_id(run: &RunSnapshot) -> String {
+    let tick = parsed(&run.tick).unwrap_or_default();
+    let by = match (run.by_hand, run.backfill) {
+        (_, true) => "-backfill",
+        (true, false) => "-by-hand",
+        (false, false) => "",
+    };
+    format!("run-{tick:.0}-{}{by}", run.attempt)
+}
+
+/// Returns a run in a line.
+pub(super) fn in_words(run: &RunSnapshot) -> String {
+    let tick = &run.tick;
+    let end = match (run.outcome.as_deref(), run.not_started.as_deref()) {
+        (_, Some(why)) => format!("not started: {why}"),
+        (Some(outcome), None) => outcome.replace('_', " "),
+        (None, None) => "goes on, or its end is not recorded".to_owned(),
+    };
+    match run.took_ms {
+        Some(took) if run.not_started.is_none() => format!("{tick}: {end} after {}", span(took)),
+        _ => format!("{tick}: {end}"),
+    }
+}
+
+fn longest(runs: &[RunSnapshot]) -> f64 {
+    runs.iter()
+        .filter_map(|run| run.took_ms)
+        .fold(1.0, f64::max)
+}
+
+/// Returns how high the bar of a run is: the square root of its duration, so that a second beside an hour can be seen.
+fn bar(run: &RunSnapshot, longest: f64) -> f64 {
+    let high = f64::from(STRIP);
+    match RunColour::of(run) {
+        RunColour::Not => 3.0,
+        RunColour::Open => high / 2.0,
+        RunColour::Ok | RunColour::Bad => {
+            let took = run.took_ms.unwrap_or_default();
+            (high - 4.0).mul_add((took / longest).max(0.0).sqrt(), 4.0)
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of nodes")]
+const fn as_f64(count: usize) -> f64 {
+    count as f64
+}
+
+/// The height of a strip, and the width of one of its bars with the gap beside it.
+const STRIP: u16 = 22;
+const BAR: usize = 6;
+
+/// The least number of bars for which the large strip has room.
+const FEW: usize = 40;
+
+const MARGIN_HIGH: f64 = 70.0;
+const PAD: f64 = 2.0;
+
+const HOUR_MS: f64 = 3_600_000.0;
