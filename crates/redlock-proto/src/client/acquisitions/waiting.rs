@@ -88,7 +88,11 @@ impl Acquisitions {
                 _ => LONGEST_BEAT,
             };
             let longest = longest_stay(cx.config.keyspace.quarantine()) * 3 / 4;
-            let beat = started + beat.max(in_turn).min(longest);
+            let beat = beat.max(in_turn).min(longest);
+            let beat = match started + beat {
+                soon if beat < YOUNG => soon,
+                late => on_a_grid(late),
+            };
             // Should those before it die with the holder, it comes to its turn by itself.
             let at = free_at.map_or(beat, |free_at| (free_at + AFTER_ANOTHER * ahead).min(beat));
             // What it is given within a second makes a lease; at the end of the wait, there is no time to ask again.
@@ -467,6 +471,13 @@ fn decided(round: u64, cx: &mut Context) -> Option<(Arc<Lock>, Attempt)> {
     }
 }
 
+/// Returns the next moment on the grid on which the callers of a client ask together.
+fn on_a_grid(at: Instant) -> Instant {
+    let over = at.since_origin().as_nanos() % GRID.as_nanos();
+    let over = Duration::from_nanos(u64::try_from(over).unwrap_or(0));
+    at + (GRID - over)
+}
+
 /// Returns for how long nodes keep the entry of a caller that does not ask again.
 ///
 /// A node that comes back with old data votes after its quarantine, and has no entry of then any more.
@@ -500,6 +511,8 @@ const LAST_ASK: Duration = Duration::from_millis(500);
 /// How soon a caller asks that was told to: all nodes may have told it by then.
 const ALL_TOLD: Duration = Duration::from_millis(100);
 const YOUNG: Duration = Duration::from_micros(InLine::YOUNG_MICROS);
+/// Callers that have waited for long ask at whole multiples of this, so that those of one client share calls to the nodes.
+const GRID: Duration = Duration::from_millis(500);
 /// The time between two callers of a client that ask again, if more than 250 wait: each asks and gives its last owner back.
 ///
 /// Where the client does not hear of turns, each asks once a second at least, because its entry would end.
