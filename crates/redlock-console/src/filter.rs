@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Access,
-    page::{self, View},
+    page::{self, PageView},
     snapshot::{JobSnapshot, KeyKind, KeySnapshot, Snapshot},
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Filter {
 /// The part of a snapshot that a viewer sees.
 pub(crate) struct Page {
     pub(crate) snapshot: Snapshot,
-    pub(crate) view: View,
+    pub(crate) view: PageView,
     /// The sections of the page, in their order.
     pub(crate) sections: Vec<Section>,
     pub(crate) etag: String,
@@ -111,7 +111,7 @@ impl Page {
             actions_unknown: all.actions_unknown.clone(),
             ..*all
         };
-        let view = View {
+        let view = PageView {
             access: filter.access,
             query: filter.query.clone(),
             kind: filter.kind,
@@ -136,7 +136,7 @@ impl Page {
 /// Returns the sections of the page, after rows were taken out of those that are too long.
 ///
 /// Names may have any characters, and some take six bytes each as HTML: so the length of what was made decides.
-fn fitting(snapshot: &mut Snapshot, view: &View) -> Vec<Section> {
+fn fitting(snapshot: &mut Snapshot, view: &PageView) -> Vec<Section> {
     loop {
         let sections =
             page::sections(snapshot, view).map(|(name, html)| (name, html.into_string()));

@@ -22,14 +22,14 @@ use crate::{
 pub(crate) struct Hub {
     client: Redlock,
     sampler: Mutex<Sampler>,
-    latest: Shortly<Option<Arc<Look>>>,
+    latest: Shortly<Option<Arc<SharedLook>>>,
     /// The keys and jobs whose pages were asked for in the last second.
     keys: Shortly<HashMap<String, (Instant, KeyDetail)>>,
     jobs: Shortly<HashMap<String, (Instant, JobSnapshot)>>,
 }
 
 /// A look, and the pages that were made of it.
-pub(crate) struct Look {
+pub(crate) struct SharedLook {
     taken: Instant,
     pub(crate) snapshot: Snapshot,
     pages: Shortly<Vec<(Filter, Arc<Page>)>>,
@@ -60,7 +60,7 @@ impl Hub {
     /// # Cancel safety
     ///
     /// If the viewer that takes it goes away, the next one that waits takes it.
-    pub(crate) async fn look(&self) -> Arc<Look> {
+    pub(crate) async fn look(&self) -> Arc<SharedLook> {
         if let Some(look) = self.fresh() {
             return look;
         }
@@ -68,7 +68,7 @@ impl Hub {
         if let Some(look) = self.fresh() {
             return look;
         }
-        let look = Arc::new(Look {
+        let look = Arc::new(SharedLook {
             snapshot: sampler.look().await,
             taken: Instant::now(),
             pages: Shortly::default(),
@@ -77,9 +77,9 @@ impl Hub {
         look
     }
 
-    fn fresh(&self) -> Option<Arc<Look>> {
+    fn fresh(&self) -> Option<Arc<SharedLook>> {
         let latest = shortly(&self.latest);
-        let is_fresh = |look: &&Arc<Look>| look.taken.elapsed() < LOOK_EVERY;
+        let is_fresh = |look: &&Arc<SharedLook>| look.taken.elapsed() < LOOK_EVERY;
         latest.as_ref().filter(is_fresh).cloned()
     }
 
@@ -125,7 +125,7 @@ impl Hub {
     }
 }
 
-impl Look {
+impl SharedLook {
     /// Returns what a viewer with this filter sees.
     pub(crate) fn page(&self, filter: &Filter) -> Arc<Page> {
         let mut pages = shortly(&self.pages);

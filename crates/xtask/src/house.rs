@@ -21,10 +21,10 @@ use crate::{
 };
 
 /// The crates that are counted.
-const CRATES: [&str; 6] = ["proto", "redis", "core", "tower", "cron", "cli"];
+const CRATES: [&str; 7] = ["proto", "redis", "core", "tower", "cron", "console", "cli"];
 
-/// The crates that are no libraries.
-const PROGRAMS: [&str; 1] = ["cli"];
+/// The crates that show, and are not counted among the libraries.
+const VIEWS: [&str; 2] = ["console", "cli"];
 
 /// The builders whose options are counted, with the most that each should have.
 const BUILDERS: [(&str, usize); 4] = [
@@ -35,27 +35,35 @@ const BUILDERS: [(&str, usize); 4] = [
 ];
 
 /// The figures with limits, in the order of [`House::figures`].
-const LIMITS: [Limit; 7] = [
+const LIMITS: [Limit; 8] = [
     Limit {
         what: "lines of Rust in all",
-        most: 186_000,
+        most: 198_500,
         struck: Some((
             140_000,
-            "the simulation, the models and the tests on servers are a third, and each shows what no other does",
+            "the simulation, the models and the tests on servers are a third, and each shows what no other does; the console with its tests is a twentieth",
         )),
     },
     Limit {
         what: "lines of code in libraries",
-        most: 39_200,
+        most: 40_000,
         struck: Some((
             33_000,
-            "the record of jobs, its registrations and its log of actions came later",
+            "the record of jobs, its registrations and its log of actions, lines that wait by events and a driver of two tasks came later",
         )),
     },
     Limit::of("lines of code in redlock-core", 9_000),
     Limit {
+        what: "lines of code in redlock-console",
+        most: 7_300,
+        struck: Some((
+            6_900,
+            "3,500 beside the 3,400 that moved there from the command: pictures, dialogs and histories took more",
+        )),
+    },
+    Limit {
         what: "lines of tests in src",
-        most: 9_500,
+        most: 9_900,
         struck: Some((
             6_000,
             "a private rule has its test beside it; tests by the public interface are elsewhere",
@@ -194,8 +202,9 @@ impl House {
         let twice = self.types.values().filter(|of| of.len() > 1).count();
         Ok([
             lines("rs").sum(),
-            code(&|name| !PROGRAMS.contains(&name)),
+            code(&|name| !VIEWS.contains(&name)),
             code(&|name| name == "core"),
+            code(&|name| name == "console"),
             tests,
             patches,
             lines("lua").max().unwrap_or_default(),

@@ -11,14 +11,14 @@ use crate::{
 
 /// A place in a document whose text is made from figures.
 #[derive(Debug)]
-struct Place {
+struct FigurePlace {
     document: &'static str,
     /// The text before it, which the document has once, and the text after it.
     around: (&'static str, &'static str),
     text: String,
 }
 
-impl Place {
+impl FigurePlace {
     /// Returns the document with the text in its place.
     fn put(&self, document: &str) -> Result<String> {
         let (before, after) = self.around;
@@ -47,7 +47,7 @@ impl Report {
         Ok(fs::write(root.join("docs/results.json"), self.json()?)?)
     }
 
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<FigurePlace> {
         let figure = |goal: (&str, &str, &str)| self.median(goal);
         let [p1, p2_64, p2_256] = [
             ("P1", "p50 of a pair"),
@@ -61,7 +61,7 @@ impl Report {
         let peers = ["raw", "redis-rs", "rslock", "redlock"];
         let mut places = Vec::new();
         let mut place = |document, around, text| {
-            places.push(Place {
+            places.push(FigurePlace {
                 document,
                 around,
                 text,
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_document_that_lost_the_place_of_a_figure_is_refused() {
-        let place = Place {
+        let place = FigurePlace {
             document: "README.md",
             around: ("takes ", " µs"),
             text: "7".to_owned(),

@@ -12,9 +12,7 @@ use crate::{
 };
 
 pub(super) fn p18(bench: &mut Bench) -> Result<()> {
-    let title = format!(
-        "{KEYS} keys, for each of which {PROCESSES} processes wait; {NODES} nodes"
-    );
+    let title = format!("{KEYS} keys, for each of which {PROCESSES} processes wait; {NODES} nodes");
     bench.report.begin("P18", &title);
     let programs = bench.programs(&[OURS]);
     let Some(ours) = programs.first() else {

@@ -23,8 +23,8 @@ use super::{
     status::KeyStatus,
 };
 use crate::snapshot::{
-    ActionSnapshot, ElectionSnapshot, JobSnapshot, KeyDetail, KeySnapshot, KeyState, NodeSnapshot,
-    Snapshot, Verdict, VerdictState,
+    ActionSnapshot, ElectionSnapshot, JobSnapshot, KeyDetail, KeySnapshot, KeyStanding,
+    NodeSnapshot, Snapshot, Verdict, VerdictState,
 };
 
 /// The source of snapshots, with the results of earlier looks for comparison.
@@ -350,8 +350,8 @@ impl Sampler {
         });
         let mut elections: Vec<_> = join_all(found).await.into_iter().flatten().collect();
         for election in &mut elections {
-            let is_known = election.state != KeyState::Unknown;
-            let term = (election.state == KeyState::Held)
+            let is_known = election.state != KeyStanding::Unknown;
+            let term = (election.state == KeyStanding::Held)
                 .then(|| (election.leader.clone(), election.since_ms));
             election.terms = self.history.terms(&election.name, is_known, term, at);
         }

@@ -10,7 +10,7 @@ use super::{
     clock::{lasting, millis, moment},
     lookup::{KeyLook, KeyState, Owner, line::Line},
 };
-use crate::snapshot::{KeyAnswer, KeyState as KeyStanding};
+use crate::snapshot::{KeyAnswer, KeyStanding};
 
 /// What all nodes together say of a key.
 #[derive(Debug)]

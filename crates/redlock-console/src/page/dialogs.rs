@@ -3,18 +3,18 @@
 use super::html::{Attributes, Html};
 
 /// An action that an operator can take.
-struct Action {
+struct ActionButton {
     /// Its name in the address to which it is sent.
     verb: &'static str,
     /// The words of its button.
     title: &'static str,
     /// What it does, behind the name of the job or the key.
     effect: &'static str,
-    fields: &'static [Field],
+    fields: &'static [ActionField],
 }
 
 /// What is asked of the operator besides the reason.
-enum Field {
+enum ActionField {
     /// A moment in the zone of the reader; the script sends it in UTC.
     Moment {
         name: &'static str,
@@ -30,78 +30,78 @@ enum Field {
     Count,
 }
 
-const ACTIONS: [Action; 9] = [
-    Action {
+const ACTIONS: [ActionButton; 9] = [
+    ActionButton {
         verb: "pause",
         title: "Pause",
         effect: "No replica starts it until it is resumed, or until the time below. A run that goes on is not stopped. \
                  Ticks that come meanwhile are recorded, and not made up for.",
-        fields: &[Field::Moment {
+        fields: &[ActionField::Moment {
             name: "until",
             label: "Until (empty: until it is resumed)",
             is_required: false,
         }],
     },
-    Action {
+    ActionButton {
         verb: "resume",
         title: "Resume",
         effect: "All replicas may start it again, from its next tick on.",
         fields: &[],
     },
-    Action {
+    ActionButton {
         verb: "trigger",
         title: "Run now",
         effect: "One replica starts one run of it, beside its schedule. If it runs already, its policy for overlaps decides.",
         fields: &[],
     },
-    Action {
+    ActionButton {
         verb: "stop",
         title: "Stop the run",
         effect: "The runs that go on are asked to end, on whichever replica they are. What they have written stays written.",
         fields: &[],
     },
-    Action {
+    ActionButton {
         verb: "rerun",
         title: "Run this tick again",
         effect: "One replica runs the tick once more, even if a run of it has ended well.",
         fields: &[],
     },
-    Action {
+    ActionButton {
         verb: "backfill",
         title: "Backfill",
         effect: "The replicas run the ticks of the range, one after the other; of a tick that has run well, only if you say so.",
         fields: &[
-            Field::Moment {
+            ActionField::Moment {
                 name: "from",
                 label: "From",
                 is_required: true,
             },
-            Field::Moment {
+            ActionField::Moment {
                 name: "to",
                 label: "To",
                 is_required: true,
             },
-            Field::Switch {
+            ActionField::Switch {
                 name: "again",
                 label: "Also the ticks that have run well",
             },
-            Field::Count,
+            ActionField::Count,
         ],
     },
-    Action {
+    ActionButton {
         verb: "cancel",
         title: "Cancel the backfill",
         effect: "No further tick of its backfill is started. A run that goes on is not stopped.",
         fields: &[],
     },
-    Action {
+    ActionButton {
         verb: "forget",
         title: "Forget",
         effect: "The nodes delete all that they remember of it: its runs, its pause and its newest tick. \
                  This is only for a job that no replica has any more.",
         fields: &[],
     },
-    Action {
+    ActionButton {
         verb: "release",
         title: "Release by force",
         effect: "The key is taken away from its holder, although the holder may still work, and another caller can have it at \
@@ -129,7 +129,7 @@ pub(super) fn dialogs(html: &mut Html) {
     }
 }
 
-fn confirmation(html: &mut Html, action: &Action) {
+fn confirmation(html: &mut Html, action: &ActionButton) {
     html.element("h2", &[("id", &"ask-title")], |html| {
         html.text(action.title);
         html.text(": ");
@@ -138,7 +138,7 @@ fn confirmation(html: &mut Html, action: &Action) {
     html.leaf("p", &[], action.effect);
     for field in action.fields {
         match field {
-            Field::Moment {
+            ActionField::Moment {
                 name,
                 label,
                 is_required,
@@ -151,7 +151,7 @@ fn confirmation(html: &mut Html, action: &Action) {
                 }
                 html.begin("input", &attributes);
             }),
-            Field::Switch { name, label } => {
+            ActionField::Switch { name, label } => {
                 html.element("label", &[("class", &"switch")], |html| {
                     html.begin(
                         "input",
@@ -160,7 +160,7 @@ fn confirmation(html: &mut Html, action: &Action) {
                     html.text(label);
                 });
             }
-            Field::Count => html.element("p", &[("class", &"count")], |html| {
+            ActionField::Count => html.element("p", &[("class", &"count")], |html| {
                 html.leaf(
                     "button",
                     &[("type", &"button"), ("class", &"counts")],

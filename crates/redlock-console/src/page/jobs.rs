@@ -1,9 +1,9 @@
 //! The jobs, the calendar of their ticks, and the page of one job.
 
 use super::{
-    View,
+    PageView,
     html::{Html, InAddress},
-    picture::{RunColour, Window, in_words, run_id, runs_in_words},
+    picture::{RunColour, TimeWindow, in_words, run_id, runs_in_words},
     time::{Shown, as_ms, parsed, span},
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Adds the jobs with their next ticks and last runs.
-pub(super) fn jobs(html: &mut Html, snapshot: &Snapshot, view: &View) {
+pub(super) fn jobs(html: &mut Html, snapshot: &Snapshot, view: &PageView) {
     let now = snapshot.at_ms;
     html.element("section", &[("id", &"jobs")], |html| {
         html.element("h2", &[], |html| {
@@ -45,7 +45,7 @@ pub(super) fn jobs(html: &mut Html, snapshot: &Snapshot, view: &View) {
     });
 }
 
-fn row(html: &mut Html, job: &JobSnapshot, view: &View, now: u64) {
+fn row(html: &mut Html, job: &JobSnapshot, view: &PageView, now: u64) {
     let address = format!("job?name={}", InAddress(&job.job));
     html.element("tr", &[], |html| {
         html.element("th", &[("scope", &"row")], |html| {
@@ -160,7 +160,7 @@ fn next(html: &mut Html, job: &JobSnapshot, now: u64) {
 /// Adds the ticks of all jobs on one line of time: those that ran, and the next of each.
 fn calendar(html: &mut Html, jobs: &[JobSnapshot], now: f64) {
     let half = window(jobs, now);
-    let window = Window {
+    let window = TimeWindow {
         from_ms: now - half,
         to_ms: now + half,
     };
@@ -191,7 +191,7 @@ fn calendar(html: &mut Html, jobs: &[JobSnapshot], now: f64) {
     });
 }
 
-fn marks(html: &mut Html, job: &JobSnapshot, window: Window, now: f64) {
+fn marks(html: &mut Html, job: &JobSnapshot, window: TimeWindow, now: f64) {
     let ran = job.runs.iter().rev();
     let ran = ran.filter_map(|run| Some((RunColour::of(run).class(), parsed(&run.tick)?)));
     let to_come = job.next_tick_ms.iter().chain(&job.later_ticks_ms);
@@ -218,7 +218,7 @@ fn window(jobs: &[JobSnapshot], now: f64) -> f64 {
 }
 
 /// Adds all that is known of one job.
-pub(super) fn page(html: &mut Html, job: &JobSnapshot, view: &View, now: u64) {
+pub(super) fn page(html: &mut Html, job: &JobSnapshot, view: &PageView, now: u64) {
     html.element(
         "section",
         &[("id", &"verdict"), ("class", &"unknown")],
@@ -349,7 +349,7 @@ fn facts(html: &mut Html, job: &JobSnapshot, now: u64) {
     }
 }
 
-fn run_row(html: &mut Html, run: &RunSnapshot, view: &View, now: u64) {
+fn run_row(html: &mut Html, run: &RunSnapshot, view: &PageView, now: u64) {
     let id = run_id(run);
     let colour = RunColour::of(run);
     html.element("tr", &[("id", &id)], |html| {

@@ -1,18 +1,18 @@
 //! The keys by contention, and the page of one key.
 
 use super::{
-    View,
+    PageView,
     html::{Attributes, Html, InAddress},
-    picture::Window,
+    picture::TimeWindow,
     time::{Shown, as_ms, span},
 };
 use crate::{
     Access, Snapshot,
-    snapshot::{KeyDetail, KeyEventKind, KeyKind, KeySnapshot, KeyState, LineSnapshot},
+    snapshot::{KeyDetail, KeyEventKind, KeyKind, KeySnapshot, KeyStanding, LineSnapshot},
 };
 
 /// Adds the keys, those with the longest lines first.
-pub(super) fn keys(html: &mut Html, snapshot: &Snapshot, view: &View) {
+pub(super) fn keys(html: &mut Html, snapshot: &Snapshot, view: &PageView) {
     let now = snapshot.at_ms;
     html.element("section", &[("id", &"keys")], |html| {
         html.element("h2", &[], |html| {
@@ -45,14 +45,14 @@ pub(super) fn keys(html: &mut Html, snapshot: &Snapshot, view: &View) {
     });
 }
 
-fn none(view: &View) -> &'static str {
+fn none(view: &PageView) -> &'static str {
     match (view.query.is_empty(), view.kind) {
         (true, None) => "No key is held.",
         _ => "No held key matches.",
     }
 }
 
-fn row(html: &mut Html, key: &KeySnapshot, view: &View, now: u64) {
+fn row(html: &mut Html, key: &KeySnapshot, view: &PageView, now: u64) {
     html.element("tr", &[], |html| {
         html.element("th", &[("scope", &"row")], |html| link(html, &key.key));
         html.element("td", &[], |html| {
@@ -142,12 +142,12 @@ pub(super) const fn called(kind: KeyKind) -> &'static str {
 }
 
 /// Adds all that is known of one key.
-pub(super) fn page(html: &mut Html, detail: &KeyDetail, view: &View) {
+pub(super) fn page(html: &mut Html, detail: &KeyDetail, view: &PageView) {
     let now = detail.at_ms;
     let class = match detail.state {
-        KeyState::Held => "degraded",
-        KeyState::Free => "ok",
-        KeyState::Unknown => "unknown",
+        KeyStanding::Held => "degraded",
+        KeyStanding::Free => "ok",
+        KeyStanding::Unknown => "unknown",
     };
     html.element(
         "section",
@@ -227,9 +227,9 @@ fn answer(html: &mut Html, answer: &crate::snapshot::KeyAnswer, now: u64) {
             "td",
             &[],
             match answer.state {
-                KeyState::Held => "held",
-                KeyState::Free => "free",
-                KeyState::Unknown => "not known",
+                KeyStanding::Held => "held",
+                KeyStanding::Free => "free",
+                KeyStanding::Unknown => "not known",
             },
         );
         html.leaf("td", &[], answer.holder.as_deref().unwrap_or("–"));
@@ -264,7 +264,7 @@ fn timeline(html: &mut Html, detail: &KeyDetail) {
             );
         };
         // At least a minute, so that the first event is not at both ends.
-        let window = Window {
+        let window = TimeWindow {
             from_ms: as_ms(oldest.at_ms).min(now - 60_000.0),
             to_ms: now,
         };

@@ -20,7 +20,7 @@ use crate::{
 
 /// What a page shows of a snapshot, and what its reader may do.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct PageView {
     /// What the reader may do: buttons are on the page with [`Access::Operate`] only, and the server decides again.
     pub(crate) access: Access,
     /// The text by which keys and jobs are filtered; empty for all.
@@ -31,7 +31,7 @@ pub(crate) struct View {
 
 /// The end of an action, or the reason why it was not done.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct ActionOutcome {
     /// Whether it was done.
     pub(crate) done: bool,
     /// What was done or why not, in words.
@@ -39,7 +39,7 @@ pub(crate) struct Outcome {
 }
 
 /// Returns the page with everything.
-pub(crate) fn render(snapshot: &Snapshot, view: &View) -> String {
+pub(crate) fn render(snapshot: &Snapshot, view: &PageView) -> String {
     let verdict = &snapshot.verdict;
     let title = format!(
         "{} of {} vote · {}",
@@ -60,7 +60,7 @@ pub(crate) fn render(snapshot: &Snapshot, view: &View) -> String {
 }
 
 /// Returns the sections of the page with everything, each with its `id`, in their order.
-pub(crate) fn sections(snapshot: &Snapshot, view: &View) -> [(&'static str, Html); 7] {
+pub(crate) fn sections(snapshot: &Snapshot, view: &PageView) -> [(&'static str, Html); 7] {
     let section = |name, add: &dyn Fn(&mut Html)| {
         let mut html = Html::default();
         add(&mut html);
@@ -78,7 +78,7 @@ pub(crate) fn sections(snapshot: &Snapshot, view: &View) -> [(&'static str, Html
 }
 
 /// Returns the page of one key.
-pub(crate) fn render_key(key: &KeyDetail, view: &View) -> String {
+pub(crate) fn render_key(key: &KeyDetail, view: &PageView) -> String {
     let frame = Frame {
         title: &key.name,
         namespace: None,
@@ -90,7 +90,7 @@ pub(crate) fn render_key(key: &KeyDetail, view: &View) -> String {
 }
 
 /// Returns the page of one job, as it was at a moment in milliseconds since 1970.
-pub(crate) fn render_job(job: &JobSnapshot, at_ms: u64, view: &View) -> String {
+pub(crate) fn render_job(job: &JobSnapshot, at_ms: u64, view: &PageView) -> String {
     let frame = Frame {
         title: &job.job,
         namespace: None,
@@ -102,7 +102,7 @@ pub(crate) fn render_job(job: &JobSnapshot, at_ms: u64, view: &View) -> String {
 }
 
 /// Returns the page that answers a form, which is one level below the others.
-pub(crate) fn render_outcome(outcome: &Outcome, view: &View) -> String {
+pub(crate) fn render_outcome(outcome: &ActionOutcome, view: &PageView) -> String {
     let title = if outcome.done { "Done" } else { "Not done" };
     let frame = Frame {
         title,
@@ -137,7 +137,7 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    fn around(&self, view: &View, main: impl FnOnce(&mut Html)) -> String {
+    fn around(&self, view: &PageView, main: impl FnOnce(&mut Html)) -> String {
         let mut html = Html::default();
         html.begin("!doctype html", &[]);
         html.element("html", &[("lang", &"en")], |html| {
@@ -181,7 +181,7 @@ impl Frame<'_> {
         }
     }
 
-    fn header(&self, html: &mut Html, view: &View) {
+    fn header(&self, html: &mut Html, view: &PageView) {
         html.leaf(
             "a",
             &[("class", &"skip"), ("href", &"#main")],
@@ -222,7 +222,7 @@ impl Frame<'_> {
     }
 }
 
-fn search(html: &mut Html, home: &str, view: &View) {
+fn search(html: &mut Html, home: &str, view: &PageView) {
     let form: Attributes<'_> = &[
         ("id", &"search"),
         ("role", &"search"),
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_page_is_complete_without_a_script() {
-        let page = render(&snapshot(), &View::default());
+        let page = render(&snapshot(), &PageView::default());
         for words in [
             "<h1 aria-live=\"polite\">2 of 3 nodes vote; 2 are needed.",
             "redlock bless",
@@ -323,9 +323,9 @@ mod tests {
     #[test]
     fn only_an_operator_sees_buttons() {
         let of = |access| {
-            let view = View {
+            let view = PageView {
                 access,
-                ..View::default()
+                ..PageView::default()
             };
             render(&snapshot(), &view)
         };
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_job_shows_the_error_of_its_run() {
-        let page = render_job(&snapshot().jobs[0], 1_795_971_600_000, &View::default());
+        let page = render_job(&snapshot().jobs[0], 1_795_971_600_000, &PageView::default());
         assert!(page.contains("the ledger does not answer"), "{page}");
         assert!(
             page.contains("href=\"#run-1795914000000-1\"")
@@ -347,9 +347,9 @@ mod tests {
 
     #[test]
     fn no_page_has_a_style_or_a_script_of_its_own() {
-        let operates = View {
+        let operates = PageView {
             access: Access::Operate,
-            ..View::default()
+            ..PageView::default()
         };
         let snapshot = snapshot();
         let job = render_job(&snapshot.jobs[0], snapshot.at_ms, &operates);

@@ -3,12 +3,12 @@
 use super::{
     html::Html,
     keys::line,
-    picture::Window,
+    picture::TimeWindow,
     time::{Shown, as_ms},
 };
 use crate::{
     Snapshot,
-    snapshot::{ElectionSnapshot, KeyState},
+    snapshot::{ElectionSnapshot, KeyStanding},
 };
 
 /// Adds the elections that the operator has named.
@@ -46,14 +46,14 @@ fn row(html: &mut Html, election: &ElectionSnapshot, now: u64) {
     html.element("tr", &[], |html| {
         html.leaf("th", &[("scope", &"row")], &election.name);
         html.element("td", &[], |html| match election.state {
-            KeyState::Held => html.text(
+            KeyStanding::Held => html.text(
                 election
                     .leader
                     .as_deref()
                     .unwrap_or("a leader without a label"),
             ),
-            KeyState::Free => html.leaf("span", &[("class", &"pill bad")], "no leader"),
-            KeyState::Unknown => html.leaf("span", &[("class", &"pill open")], "not known"),
+            KeyStanding::Free => html.leaf("span", &[("class", &"pill bad")], "no leader"),
+            KeyStanding::Unknown => html.leaf("span", &[("class", &"pill open")], "not known"),
         });
         html.element("td", &[], |html| match election.since_ms {
             Some(since) => html.moment(since, Shown::Since, now),
@@ -75,7 +75,7 @@ fn terms(html: &mut Html, election: &ElectionSnapshot, now: u64) {
     if election.terms.is_empty() {
         return html.text("–");
     }
-    let window = Window {
+    let window = TimeWindow {
         from_ms: at - DAY_MS,
         to_ms: at,
     };

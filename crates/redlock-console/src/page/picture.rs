@@ -21,12 +21,12 @@ impl std::fmt::Display for Percent {
 
 /// A span of time as a picture shows it from left to right.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct TimeWindow {
     pub(super) from_ms: f64,
     pub(super) to_ms: f64,
 }
 
-impl Window {
+impl TimeWindow {
     /// Returns where a moment is; `None` if the picture does not show it.
     fn place(self, at_ms: f64) -> Option<Percent> {
         let is_inside = (self.from_ms..=self.to_ms).contains(&at_ms);
@@ -188,7 +188,7 @@ impl Html {
     pub(super) fn margin(&mut self, steps: &[MarginStep], nodes: usize, majority: usize, now: f64) {
         let first = steps.first().map_or(now, |step| as_ms(step.at_ms));
         // At least two minutes, so that the first look is not all there is.
-        let window = Window {
+        let window = TimeWindow {
             from_ms: first.clamp(now - HOUR_MS, now - 120_000.0),
             to_ms: now,
         };
@@ -286,7 +286,7 @@ impl Html {
     pub(super) fn marks(
         &mut self,
         label: &str,
-        window: Window,
+        window: TimeWindow,
         now: f64,
         marks: impl IntoIterator<Item = (&'static str, f64)>,
     ) {
@@ -320,7 +320,7 @@ impl Html {
     pub(super) fn spans<'a>(
         &mut self,
         label: &str,
-        window: Window,
+        window: TimeWindow,
         spans: impl IntoIterator<Item = (&'static str, f64, f64, &'a str)>,
     ) {
         let attributes: Attributes<'_> = &[

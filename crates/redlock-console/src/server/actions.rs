@@ -24,19 +24,19 @@ use crate::{
         clock::rounded,
         jobs::{InvalidJobName, JobName, known},
     },
-    page::{self, Outcome},
+    page::{self, ActionOutcome},
 };
 
 /// The fields of a form, or of an address.
 type Fields = HashMap<String, String>;
 
 /// Why an action was not done.
-struct Refusal {
+struct ActionRefusal {
     status: StatusCode,
     message: String,
 }
 
-impl Refusal {
+impl ActionRefusal {
     fn wrong(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
@@ -45,7 +45,7 @@ impl Refusal {
     }
 }
 
-impl From<ControlError> for Refusal {
+impl From<ControlError> for ActionRefusal {
     fn from(error: ControlError) -> Self {
         let status = match error.kind() {
             ControlErrorKind::Unconfirmed => StatusCode::SERVICE_UNAVAILABLE,
@@ -89,16 +89,16 @@ pub(super) async fn count(
     answer(counted.await, access, &headers)
 }
 
-fn answer(done: Result<String, Refusal>, access: Access, headers: &HeaderMap) -> Response {
+fn answer(done: Result<String, ActionRefusal>, access: Access, headers: &HeaderMap) -> Response {
     let (status, done, message) = match done {
         Ok(message) => (StatusCode::OK, true, message),
-        Err(Refusal { status, message }) => (status, false, message),
+        Err(ActionRefusal { status, message }) => (status, false, message),
     };
     let accepts = headers
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok());
     if accepts.is_some_and(|accepts| accepts.contains("text/html")) {
-        let outcome = Outcome { done, message };
+        let outcome = ActionOutcome { done, message };
         return (status, Html(page::render_outcome(&outcome, &view(access)))).into_response();
     }
     let json = serde_json::json!({"done": done, "message": message}).to_string();
@@ -112,41 +112,41 @@ fn field<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
     (!value.is_empty()).then_some(value)
 }
 
-fn needed<'a>(fields: &'a Fields, name: &str) -> Result<&'a str, Refusal> {
+fn needed<'a>(fields: &'a Fields, name: &str) -> Result<&'a str, ActionRefusal> {
     field(fields, name)
-        .ok_or_else(|| Refusal::wrong(format!("nothing was done: {name} is missing")))
+        .ok_or_else(|| ActionRefusal::wrong(format!("nothing was done: {name} is missing")))
 }
 
-fn instant(fields: &Fields, name: &str) -> Result<DateTime<Utc>, Refusal> {
+fn instant(fields: &Fields, name: &str) -> Result<DateTime<Utc>, ActionRefusal> {
     let text = needed(fields, name)?;
     text.parse().map_err(|error| {
         let why =
             format!("nothing was done: {name} is no instant like 2026-11-01T02:00:00Z: {error}");
-        Refusal::wrong(why)
+        ActionRefusal::wrong(why)
     })
 }
 
 /// Returns the operator and the reason, which every action has.
-fn action(fields: &Fields) -> Result<Action, Refusal> {
+fn action(fields: &Fields) -> Result<Action, ActionRefusal> {
     let reason = needed(fields, "reason")?;
     let action = field(fields, "by").map_or_else(Action::default, Action::by);
     Ok(action.reason(reason))
 }
 
-async fn job(client: &Redlock, fields: &Fields) -> Result<(JobName, JobMemory), Refusal> {
+async fn job(client: &Redlock, fields: &Fields) -> Result<(JobName, JobMemory), ActionRefusal> {
     let job: JobName = needed(fields, "job")?
         .parse()
-        .map_err(|error: InvalidJobName| Refusal::wrong(error.to_string()))?;
-    let memory = known(client, &job).await.map_err(Refusal::wrong)?;
+        .map_err(|error: InvalidJobName| ActionRefusal::wrong(error.to_string()))?;
+    let memory = known(client, &job).await.map_err(ActionRefusal::wrong)?;
     Ok((job, memory))
 }
 
-async fn on_job(console: &Console, verb: &str, fields: &Fields) -> Result<String, Refusal> {
+async fn on_job(console: &Console, verb: &str, fields: &Fields) -> Result<String, ActionRefusal> {
     const VERBS: [&str; 8] = [
         "pause", "resume", "stop", "cancel", "forget", "trigger", "rerun", "backfill",
     ];
     if !VERBS.contains(&verb) {
-        return Err(Refusal {
+        return Err(ActionRefusal {
             status: StatusCode::NOT_FOUND,
             message: "there is no such action".to_owned(),
         });
@@ -210,7 +210,7 @@ async fn on_job(console: &Console, verb: &str, fields: &Fields) -> Result<String
 }
 
 /// Returns the end of a pause: an instant, or a time from now on; `None` if it has none.
-fn until(fields: &Fields) -> Result<Option<DateTime<Utc>>, Refusal> {
+fn until(fields: &Fields) -> Result<Option<DateTime<Utc>>, ActionRefusal> {
     if field(fields, "until").is_some() {
         return instant(fields, "until").map(Some);
     }
@@ -219,7 +219,7 @@ fn until(fields: &Fields) -> Result<Option<DateTime<Utc>>, Refusal> {
     };
     let minutes = minutes.parse::<u32>().ok().filter(|minutes| *minutes > 0);
     let minutes = minutes
-        .ok_or_else(|| Refusal::wrong("nothing was done: minutes is no number of minutes"))?;
+        .ok_or_else(|| ActionRefusal::wrong("nothing was done: minutes is no number of minutes"))?;
     Ok(Some(Utc::now() + TimeDelta::minutes(minutes.into())))
 }
 
@@ -229,7 +229,7 @@ async fn backfill(
     memory: &JobMemory,
     fields: &Fields,
     action: &Action,
-) -> Result<String, Refusal> {
+) -> Result<String, ActionRefusal> {
     let (from, to) = (instant(fields, "from")?, instant(fields, "to")?);
     let is_again = field(fields, "again").is_some();
     // The replicas count by the job's own schedule; this refuses what they would refuse, with words.
@@ -260,9 +260,9 @@ fn counted(
     memory: &JobMemory,
     from: DateTime<Utc>,
     to: DateTime<Utc>,
-) -> Result<String, Refusal> {
+) -> Result<String, ActionRefusal> {
     if from > to {
-        return Err(Refusal::wrong(
+        return Err(ActionRefusal::wrong(
             "nothing is to be done: the end is before the beginning",
         ));
     }
@@ -277,10 +277,10 @@ fn counted(
     let most = usize::try_from(MOST_BACKFILLED).unwrap_or(usize::MAX);
     let ticks = schedule.ticks_after(before).take_while(|tick| *tick <= to);
     match ticks.take(most + 1).count() {
-        0 => Err(Refusal::wrong(format!(
+        0 => Err(ActionRefusal::wrong(format!(
             "nothing is to be done: no tick of {job} is in this range"
         ))),
-        many if many > most => Err(Refusal::wrong(format!(
+        many if many > most => Err(ActionRefusal::wrong(format!(
             "nothing is to be done: more than {most} ticks of {job} are in this range, and a backfill has {most} at most"
         ))),
         1 => Ok("1 tick is in this range".to_owned()),
@@ -288,7 +288,7 @@ fn counted(
     }
 }
 
-async fn forget(client: &Redlock, job: &JobName, action: &Action) -> Result<String, Refusal> {
+async fn forget(client: &Redlock, job: &JobName, action: &Action) -> Result<String, ActionRefusal> {
     let done = dangerous_forget(client, &job.namespace, &job.name).await?;
     let logged = match done.was_anything() {
         true => log(client, "forget", &job.to_string(), action).await,
@@ -306,7 +306,7 @@ async fn forget(client: &Redlock, job: &JobName, action: &Action) -> Result<Stri
         .iter()
         .map(|(node, why)| format!("{node} ({why})"))
         .collect();
-    Err(Refusal {
+    Err(ActionRefusal {
         status: StatusCode::SERVICE_UNAVAILABLE,
         message: format!(
             "these nodes may still remember {job}: {}; do it again when all nodes can be asked{logged}",
@@ -316,7 +316,7 @@ async fn forget(client: &Redlock, job: &JobName, action: &Action) -> Result<Stri
 }
 
 /// Takes a key away from its holder.
-async fn release(console: &Console, fields: &Fields) -> Result<String, Refusal> {
+async fn release(console: &Console, fields: &Fields) -> Result<String, ActionRefusal> {
     let action = action(fields)?;
     let name = needed(fields, "key")?;
     let released = {
@@ -324,11 +324,11 @@ async fn release(console: &Console, fields: &Fields) -> Result<String, Refusal> 
         sampler
             .release(name)
             .await
-            .map_err(|invalid| Refusal::wrong(invalid.to_string()))?
+            .map_err(|invalid| ActionRefusal::wrong(invalid.to_string()))?
     };
     let (count, unknown) = (released.count(), released.unknown);
     if released.holders.is_empty() && released.is_free {
-        return Err(Refusal::wrong(
+        return Err(ActionRefusal::wrong(
             "it has no holder: there is nothing to release",
         ));
     }
@@ -342,7 +342,7 @@ async fn release(console: &Console, fields: &Fields) -> Result<String, Refusal> 
             "released on {count} nodes; its holder was {holders}{logged}"
         ));
     }
-    Err(Refusal {
+    Err(ActionRefusal {
         status: StatusCode::SERVICE_UNAVAILABLE,
         message: format!(
             "released on {count} nodes, and it may still be held: {unknown} nodes did not say{logged}"

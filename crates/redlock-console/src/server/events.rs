@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::pages::{Refused, Search};
+use super::pages::{FilterQuery, Refused};
 use crate::{
     Access, Console,
     filter::{Filter, Page},
@@ -30,7 +30,7 @@ use crate::{
 pub(super) async fn events(
     State(console): State<Console>,
     Extension(access): Extension<Access>,
-    Query(search): Query<Search>,
+    Query(search): Query<FilterQuery>,
     request: Request,
 ) -> Result<Response, Refused> {
     let viewer = Viewer {

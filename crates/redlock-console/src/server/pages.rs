@@ -11,13 +11,13 @@ use serde::Deserialize;
 use crate::{
     Access, Console,
     filter::Filter,
-    page::{self, View},
+    page::{self, PageView},
 };
 
 /// The filter of a page in its address.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Search {
+pub(super) struct FilterQuery {
     q: String,
     kind: String,
 }
@@ -25,14 +25,14 @@ pub(super) struct Search {
 /// The name of a key or a job in an address.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Named {
+pub(super) struct NameQuery {
     name: String,
 }
 
 /// The answer to a request that cannot be answered.
 pub(super) type Refused = (StatusCode, String);
 
-impl Search {
+impl FilterQuery {
     /// Returns the filter for a viewer, or a refusal.
     pub(super) fn filter(&self, access: Access) -> Result<Filter, Refused> {
         Filter::new(&self.q, &self.kind, access).map_err(|why| refused(&why))
@@ -60,7 +60,7 @@ pub(super) async fn begin(OriginalUri(uri): OriginalUri) -> Redirect {
 pub(super) async fn overview(
     State(console): State<Console>,
     Extension(access): Extension<Access>,
-    Query(search): Query<Search>,
+    Query(search): Query<FilterQuery>,
 ) -> Result<Html<String>, Refused> {
     let filter = search.filter(access)?;
     let page = console.0.hub.look().await.page(&filter);
@@ -71,7 +71,7 @@ pub(super) async fn overview(
 pub(super) async fn key(
     State(console): State<Console>,
     Extension(access): Extension<Access>,
-    Query(Named { name }): Query<Named>,
+    Query(NameQuery { name }): Query<NameQuery>,
 ) -> Result<Html<String>, Refused> {
     let found = console.0.hub.key(&name).await;
     let found =
@@ -83,7 +83,7 @@ pub(super) async fn key(
 pub(super) async fn job(
     State(console): State<Console>,
     Extension(access): Extension<Access>,
-    Query(Named { name }): Query<Named>,
+    Query(NameQuery { name }): Query<NameQuery>,
 ) -> Result<Html<String>, Refused> {
     let look = console.0.hub.look().await;
     let found = console
@@ -103,7 +103,7 @@ pub(super) async fn job(
 pub(super) async fn snapshot(
     State(console): State<Console>,
     Extension(access): Extension<Access>,
-    Query(search): Query<Search>,
+    Query(search): Query<FilterQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
     let filter = search.filter(access)?;
@@ -135,10 +135,10 @@ pub(super) async fn script() -> Response {
     ([(header::CONTENT_TYPE, kind)], page::SCRIPT).into_response()
 }
 
-pub(super) fn view(access: Access) -> View {
-    View {
+pub(super) fn view(access: Access) -> PageView {
+    PageView {
         access,
-        ..View::default()
+        ..PageView::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{KeySnapshot, KeyState};
+use super::{KeySnapshot, KeyStanding};
 
 /// All that is known of one key: its page.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -13,7 +13,7 @@ pub struct KeyDetail {
     /// The resource, as it was asked for.
     pub name: String,
     /// Whether it is held, as all nodes together say.
-    pub state: KeyState,
+    pub state: KeyStanding,
     /// The same in a sentence.
     pub sentence: String,
     /// The key; `None` if no node has it.
@@ -33,7 +33,7 @@ pub struct KeyAnswer {
     /// The address of its server at this moment, if others name it.
     pub server: Option<String>,
     /// Whether it has the key; a node without a vote that lacks it does not know.
-    pub state: KeyState,
+    pub state: KeyStanding,
     /// The label of the holder there.
     pub holder: Option<String>,
     /// The time after which the key is free there; `None` if it never expires, or is not held.

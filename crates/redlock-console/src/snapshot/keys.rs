@@ -77,7 +77,7 @@ pub struct ElectionSnapshot {
     /// Its name.
     pub name: String,
     /// Whether it has a leader.
-    pub state: KeyState,
+    pub state: KeyStanding,
     /// The label of the leader, if it has one.
     pub leader: Option<String>,
     /// The moment at which the term was asked for, by the leader's clock.
@@ -106,7 +106,7 @@ pub struct TermSnapshot {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[expect(clippy::exhaustive_enums, reason = "it is held, free, or not known")]
 #[serde(rename_all = "snake_case")]
-pub enum KeyState {
+pub enum KeyStanding {
     /// A majority has it for one owner.
     Held,
     /// A majority that votes does not have it.

@@ -18,7 +18,7 @@ pub use self::{
     detail::{KeyAnswer, KeyDetail, KeyEvent, KeyEventKind},
     jobs::{BackfillSnapshot, JobSnapshot, PauseSnapshot, RegistrationSnapshot, RunSnapshot},
     keys::{
-        CallerSnapshot, ElectionSnapshot, KeyKind, KeySnapshot, KeyState, LineSnapshot,
+        CallerSnapshot, ElectionSnapshot, KeyKind, KeySnapshot, KeyStanding, LineSnapshot,
         TermSnapshot,
     },
     nodes::{

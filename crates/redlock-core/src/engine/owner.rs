@@ -62,7 +62,7 @@ impl SharedDriver {
     /// If the runtime's task is dropped, the thread drives for good; if the thread's is, the driver ends.
     pub(super) fn drive(self: Arc<Self>, seat: Seat) -> impl Future<Output = ()> + Send {
         // Here, because a runtime may drop a task that it has never polled.
-        let task = Task(self, seat);
+        let task = DrivingTask(self, seat);
         async move {
             let mut driving = pin!(task.0.drive_in_turns(seat));
             // A process that was forked has the runtime's task, too, and the same sockets; the client is its parent's.
@@ -251,9 +251,9 @@ impl SharedDriver {
 }
 
 /// A task that drives, until it is dropped.
-struct Task(Arc<SharedDriver>, Seat);
+struct DrivingTask(Arc<SharedDriver>, Seat);
 
-impl Drop for Task {
+impl Drop for DrivingTask {
     fn drop(&mut self) {
         let Self(shared, seat) = self;
         let owner = match seat {

@@ -97,8 +97,8 @@ impl Args {
     }
 
     /// Returns the place behind the last one.
-    pub(crate) const fn end(&self) -> Place {
-        Place {
+    pub(crate) const fn end(&self) -> ArgsPosition {
+        ArgsPosition {
             byte: self.bytes.len(),
             count: self.count,
         }
@@ -106,22 +106,22 @@ impl Args {
 
     /// Writes them as a command behind what is to be sent.
     pub(crate) fn write(&self, output: &mut Vec<u8>) {
-        self.write_part(Place::default(), self.end(), output);
+        self.write_part(ArgsPosition::default(), self.end(), output);
     }
 
     /// Writes those between two places as a command behind what is to be sent.
-    pub(crate) fn write_part(&self, start: Place, end: Place, output: &mut Vec<u8>) {
+    pub(crate) fn write_part(&self, start: ArgsPosition, end: ArgsPosition, output: &mut Vec<u8>) {
         write_head(b'*', (end.count - start.count) as u64, output);
         output.extend_from_slice(&self.bytes[start.byte..end.byte]);
     }
 
     /// Returns them as a command of redis-rs.
     pub(crate) fn to_redis(&self) -> Cmd {
-        self.part_to_redis(Place::default(), self.end())
+        self.part_to_redis(ArgsPosition::default(), self.end())
     }
 
     /// Returns those between two places as a command of redis-rs.
-    pub(crate) fn part_to_redis(&self, start: Place, end: Place) -> Cmd {
+    pub(crate) fn part_to_redis(&self, start: ArgsPosition, end: ArgsPosition) -> Cmd {
         let (count, bytes) = (end.count - start.count, end.byte - start.byte);
         let mut cmd = Cmd::with_capacity(count, bytes);
         for arg in self.iter().skip(start.count).take(count) {
@@ -131,9 +131,9 @@ impl Args {
     }
 }
 
-/// A place between two arguments.
+/// A position between two arguments.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct ArgsPosition {
     byte: usize,
     count: usize,
 }

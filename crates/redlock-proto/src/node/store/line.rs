@@ -24,7 +24,7 @@ pub(super) struct Waiting {
 
 /// What becomes of a free key.
 #[derive(Clone, Debug)]
-enum Turn {
+enum FreeKey {
     /// It is given to a caller of this client.
     Given(u64, Gift),
     /// It is kept for a caller that only keeps its place, up to this time at most, in milliseconds since the epoch.
@@ -132,8 +132,8 @@ impl Store {
         asks: &InLine,
     ) -> Option<Duration> {
         match self.give_if(call, |first| first.place < asks.place) {
-            Turn::Keeps(until) => Some(Duration::from_millis(until - call.time.as_millis())),
-            Turn::Given(..) | Turn::None => None,
+            FreeKey::Keeps(until) => Some(Duration::from_millis(until - call.time.as_millis())),
+            FreeKey::Given(..) | FreeKey::None => None,
         }
     }
 
@@ -178,8 +178,8 @@ impl Store {
     pub(super) fn after_release(&mut self, call: &LineCall<'_>) -> Option<(u64, Gift)> {
         self.leave(call);
         match self.give_if(call, |_| true) {
-            Turn::Given(client, gift) => Some((client, gift)),
-            Turn::Keeps(_) | Turn::None => None,
+            FreeKey::Given(client, gift) => Some((client, gift)),
+            FreeKey::Keeps(_) | FreeKey::None => None,
         }
     }
 
@@ -236,14 +236,14 @@ impl Store {
     /// Gives the key to the caller in line whose turn it is, if the key is free and that one is meant.
     ///
     /// Callers before that one whose clients are gone are passed over.
-    fn give_if(&mut self, call: &LineCall<'_>, is_meant: impl Fn(&Waiting) -> bool) -> Turn {
+    fn give_if(&mut self, call: &LineCall<'_>, is_meant: impl Fn(&Waiting) -> bool) -> FreeKey {
         let key = call.lock.keys.first();
         if !call.votes() || self.lines.is_empty() || self.keys.contains_key(key) {
-            return Turn::None;
+            return FreeKey::None;
         }
         let mut line = self.live(call);
         line.retain(|waiting| waiting.owner != call.lock.owner);
-        let mut turn = Turn::None;
+        let mut turn = FreeKey::None;
         let mut is_changed = false;
         while let Some(first) = line.first().copied() {
             if !self.is_dead(call, &first) {
@@ -251,14 +251,14 @@ impl Store {
                     break;
                 }
                 if first.entry.grant.is_zero() {
-                    turn = Turn::Keeps(first.until);
+                    turn = FreeKey::Keeps(first.until);
                     break;
                 }
                 match self.give(call, &first) {
                     Some(gift) if self.is_heard(&first) => {
                         let client = first.place.client;
                         self.messages.push((client, gift.clone()));
-                        turn = Turn::Given(client, gift);
+                        turn = FreeKey::Given(client, gift);
                     }
                     Some(_) => {
                         self.keys.remove(key);
@@ -268,7 +268,7 @@ impl Store {
             }
             line.remove(0);
             is_changed = true;
-            if let Turn::Given(..) = turn {
+            if let FreeKey::Given(..) = turn {
                 break;
             }
         }
@@ -307,8 +307,8 @@ impl Store {
     }
 
     /// Tells the caller that is the first from now on, unless it came so lately that it asks again soon.
-    fn tell_first(&mut self, call: &LineCall<'_>, first: Option<&Waiting>, turn: &Turn) {
-        if let (Some(first), Turn::Given(..)) = (first, turn)
+    fn tell_first(&mut self, call: &LineCall<'_>, first: Option<&Waiting>, turn: &FreeKey) {
+        if let (Some(first), FreeKey::Given(..)) = (first, turn)
             && let LinePlace { came, client } = first.place
             && first.entry.signs
             && call.time.as_micros() > came.as_micros() + InLine::YOUNG_MICROS

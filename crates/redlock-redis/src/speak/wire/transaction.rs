@@ -8,7 +8,7 @@ use redlock_proto::{
 };
 
 use super::{
-    super::args::{Args, Place},
+    super::args::{Args, ArgsPosition},
     values::millis,
 };
 
@@ -18,7 +18,7 @@ pub(crate) struct Block {
     /// The arguments of all of them.
     args: Args,
     /// Where each of them begins.
-    starts: Vec<Place>,
+    starts: Vec<ArgsPosition>,
 }
 
 impl Block {
@@ -148,7 +148,7 @@ impl Block {
     }
 
     /// Returns where each command begins and ends.
-    fn commands(&self) -> impl Iterator<Item = (Place, Place)> {
+    fn commands(&self) -> impl Iterator<Item = (ArgsPosition, ArgsPosition)> {
         let ends = self.starts.iter().copied().skip(1);
         let ends = ends.chain([self.args.end()]);
         self.starts.iter().copied().zip(ends)
