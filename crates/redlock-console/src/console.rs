@@ -210,7 +210,7 @@ impl fmt::Display for ConsoleError {
 
 impl std::error::Error for ConsoleError {}
 
-/// How many keys of each node are looked at, so that a server with very many takes no more memory.
+/// How many keys of each node are looked at, so that a server with very many does not fill the memory.
 const MOST_KEYS: usize = 50_000;
 /// How many jobs are looked at.
 const MOST_JOBS: usize = 5_000;
