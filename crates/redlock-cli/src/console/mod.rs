@@ -36,8 +36,7 @@ pub(crate) struct ConsoleArgs {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// An address under which browsers know the page, such as https://ops.example.com, if a proxy has another; may be
-    /// repeated
+    /// The scheme and the host under which browsers know the page, as in an address, if a proxy has others; may be repeated
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
 
