@@ -1,6 +1,10 @@
 //! The example as a newcomer runs it: as a process, judged by its last line and exit status.
 
-use std::process::{Command, Output};
+use std::{
+    process::{Command, Output},
+    thread,
+    time::{Duration, Instant},
+};
 
 use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
 
@@ -68,14 +72,22 @@ fn servers_that_are_given_are_used_and_keep_nothing_of_it() {
         .env("REDLOCK_NODES", servers.urls().join(","))
         .output();
     story(&output.expect("it starts"), OK);
-    for server in &servers {
+    let kept = |server: &redlock_sandbox::Server| {
         let keys = server.command(&["KEYS", "*"]).expect("it answers");
         let keys = keys.as_array().expect("a list").iter();
         let others = |key: &&redlock_sandbox::Value| {
             let key = key.as_text().unwrap_or_default();
             !matches!(key, "{fenced-store}:mark" | "{fenced-store}:counters")
         };
-        assert_eq!(keys.filter(others).count(), 0);
+        keys.filter(others).count()
+    };
+    // A node keeps the sign of life of a client that waited for three seconds.
+    let end = Instant::now() + Duration::from_secs(6);
+    for server in &servers {
+        while kept(server) > 0 && Instant::now() < end {
+            thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(kept(server), 0);
     }
 }
 

@@ -27,7 +27,10 @@ async fn a_console_that_a_service_nests_follows_the_access_that_the_service_give
     *access.lock().unwrap() = Access::Operate;
     // The page is from before, and is loaded again for what it has not.
     tab.click("#keys [data-do=release]");
-    tab.wait_for("document.querySelector('dialog')");
+    // Its script has begun once it is live.
+    tab.wait_for(
+        "document.querySelector('dialog') && document.querySelector('#live').textContent == 'live'",
+    );
     tab.click("#keys [data-do=release]");
     tab.wait_for("document.querySelector('dialog').open");
 
