@@ -3,7 +3,7 @@
 use std::{
     process::{Command, Output},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
@@ -82,13 +82,12 @@ fn servers_that_are_given_are_used_and_keep_nothing_of_it() {
         keys.filter(others).count()
     };
     // A node keeps the sign of life of a client that waited for three seconds.
-    let end = Instant::now() + Duration::from_secs(6);
-    for server in &servers {
-        while kept(server) > 0 && Instant::now() < end {
-            thread::sleep(Duration::from_millis(100));
-        }
-        assert_eq!(kept(server), 0);
-    }
+    let is_empty = || servers.iter().all(|server| kept(server) == 0);
+    let is_soon = (0..60).any(|_| {
+        thread::sleep(Duration::from_millis(100));
+        is_empty()
+    });
+    assert!(is_soon);
 }
 
 #[test]
