@@ -62,6 +62,8 @@ pub(super) struct Driver {
     rung: Arc<AtomicWaker>,
     /// Where the connections are registered.
     pub(super) seat: Seat,
+    /// Whether it came from the other task, which may have heard what it did not act upon.
+    was_moved: bool,
     /// How many turns there were, and how many commands were heard in them, and in all but the last.
     pub(super) turns: u64,
     pub(super) commands_heard: u64,
@@ -124,6 +126,7 @@ impl Driver {
             closers: Vec::new(),
             rung,
             seat: Seat::Thread,
+            was_moved: false,
             turns: 0,
             commands_heard: 0,
             commands_before: 0,
@@ -160,6 +163,7 @@ impl Driver {
     /// Has the connections woken by the runtime of this task from now on; `false` if some cannot be.
     pub(super) fn move_here(&mut self, seat: Seat) -> bool {
         self.seat = seat;
+        self.was_moved = true;
         self.lone_turns = 0;
         for link in &mut self.links {
             // The thread takes what it can: the others are there already.
@@ -209,7 +213,7 @@ impl Driver {
 
     /// Hears what nodes have answered, and what callers ask for; returns whether that was anything.
     pub(super) fn hear(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut is_news = self.see_hand_overs();
+        let mut is_news = self.see_hand_overs() | std::mem::take(&mut self.was_moved);
         // Before the look, so that no ring is missed.
         self.rung.register(cx.waker());
         for node in 0..self.links.len() {

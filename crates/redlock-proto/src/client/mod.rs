@@ -329,9 +329,11 @@ impl Client {
 
     /// Takes in whether the driver hears what a node publishes for this client.
     pub fn on_listening(&mut self, node: usize, is_heard: bool, now: Now) {
+        let has_heard = self.cx.hears();
         self.cx.listening.on_listening(node, is_heard);
-        if is_heard {
-            // What it has published before is lost, and the callers whose messages were not heard.
+        // What it has published before is lost, and the callers whose messages were not heard.
+        // Or no caller hears of its turn any more: each must ask instead.
+        if is_heard || has_heard && !self.cx.hears() {
             self.acquisitions.ask_soon(now.clock, &mut self.cx, now);
         }
     }

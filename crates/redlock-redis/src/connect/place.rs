@@ -4,7 +4,10 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use deadpool_redis::{
     Manager, Pool, PoolConfig,
-    redis::{AsyncConnectionConfig, ConnectionInfo, io::tcp::TcpSettings},
+    redis::{
+        AsyncConnectionConfig, ConnectionInfo,
+        io::tcp::{TcpSettings, socket2::TcpKeepalive},
+    },
 };
 use futures_util::future::{Either, select};
 use redlock_proto::Keyspace;
@@ -119,8 +122,15 @@ impl Server {
         let probe = Probe::of(&info);
         let direct = Direct::new(&info, connect_timeout);
         // Requests are small and each is waited for, so Nagle's algorithm would only delay them.
-        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let messages = Messages::of(info.clone(), connect_timeout)
+        let tcp = TcpSettings::default().set_nodelay(true);
+        // Nothing is asked over a connection for messages, so only the system can tell that it was cut in silence.
+        let keepalive = TcpKeepalive::new()
+            .with_time(SILENCE_OF_MESSAGES)
+            .with_interval(Duration::from_secs(1));
+        let for_messages = tcp.clone().set_keepalive(keepalive);
+        let for_messages = info.clone().set_tcp_settings(for_messages);
+        let info = info.set_tcp_settings(tcp);
+        let messages = Messages::of(for_messages, connect_timeout)
             .map_err(|error| RedisNodeError::new(&*reason(&error)))?;
         let settings = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(connect_timeout))
@@ -186,3 +196,6 @@ impl Server {
         }
     }
 }
+
+/// After how long a silence the system looks whether a connection for messages is there.
+const SILENCE_OF_MESSAGES: Duration = Duration::from_secs(5);

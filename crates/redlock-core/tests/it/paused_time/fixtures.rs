@@ -228,6 +228,13 @@ impl Session for FaultySession {
             }
             let gifts = inner.lock().await.listen(&keyspace, client).await?;
             let subscription = Subscription::begin(count);
+            let of_node = Arc::clone(&faults);
+            let muted = async move {
+                while !of_node.lock().expect("no fixture panics").is_mute {
+                    tokio::time::sleep(SECOND / 4).await;
+                }
+            };
+            let muted = Box::pin(muted);
             // A message takes as long as a reply.
             let late = move |gift| {
                 let _counted = &subscription;
@@ -237,7 +244,7 @@ impl Session for FaultySession {
                     gift
                 }
             };
-            Ok(gifts.then(late).boxed())
+            Ok(gifts.then(late).take_until(muted).boxed())
         }
         .boxed()
     }

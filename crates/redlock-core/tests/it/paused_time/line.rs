@@ -226,6 +226,40 @@ async fn only_the_first_in_line_asks_while_its_client_gives_signs_of_life() {
     }
 }
 
+// Shows: R9.8.
+#[tokio::test(start_paused = true)]
+async fn a_caller_whose_client_hears_no_longer_asks_by_itself() {
+    let nodes = faulty(3);
+    let [first, second] =
+        [0, 1].map(|_| -> Vec<_> { nodes.iter().map(FaultyNode::by_another_link).collect() });
+    let holder = client(&nodes).await;
+    let held = holder.acquire("key").await.unwrap();
+    let heard = async {
+        let guard = client(&first).await.acquire_with("key", patient()).await;
+        sleep(SECOND).await;
+        drop(guard);
+    };
+    let deaf = async {
+        sleep(SECOND / 2).await;
+        drop(client(&second).await.acquire_with("key", patient()).await);
+        Instant::now()
+    };
+    let letting_go = async {
+        sleep(4 * SECOND).await;
+        let fault = Faults {
+            is_mute: true,
+            ..Faults::default()
+        };
+        second.iter().for_each(|node| node.set(fault));
+        sleep(2 * SECOND).await;
+        drop(held);
+        Instant::now()
+    };
+    let ((), served, freed) = tokio::join!(heard, deaf, letting_go);
+    let waited = served - freed;
+    assert!(waited < 4 * SECOND, "{waited:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_client_that_was_closed_listens_no_longer() {
     let (nodes, clients) = processes(2).await;

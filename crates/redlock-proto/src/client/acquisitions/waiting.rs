@@ -91,7 +91,8 @@ impl Acquisitions {
             let beat = beat.max(in_turn).min(longest);
             let beat = match started + beat {
                 soon if beat < YOUNG => soon,
-                late => on_a_grid(late),
+                // Before its entry ends, also where entries are short.
+                late => on_a_grid(late).min(started + longest * 5 / 4),
             };
             // Should those before it die with the holder, it comes to its turn by itself.
             let at = free_at.map_or(beat, |free_at| (free_at + AFTER_ANOTHER * ahead).min(beat));
