@@ -58,7 +58,8 @@ pub(super) async fn serve(
         .route("/metrics", get(metrics_text))
         .route("/ready/{node}", get(ready))
         .with_state(state)
-        .nest("/console", console);
+        // As a service, it is asked for the prefix with a slash at its end, too.
+        .nest_service("/console", console);
     tokio::select! {
         never = http::serve(listener, routes) => never,
         never = keep_small(&upkeep) => never,

@@ -130,6 +130,10 @@ async fn it_serves_the_page_which_only_shows_beside_its_probes() {
     let nodes = Nodes::blessed(3).await;
     let mut watch = Running::start(&mut nodes.command(&["watch", "--listen", "127.0.0.1:0"]));
     let address = listens(&mut watch);
+    for path in ["/console", "/console/"] {
+        let leads = get(&address, path);
+        assert!(leads.starts_with("HTTP/1.1 307"), "{path}: {leads}");
+    }
     let page = get(&address, "/console/overview");
     assert!(
         page.starts_with("HTTP/1.1 200") && page.contains("<h1"),
