@@ -189,7 +189,16 @@ async fn on_job(console: &Console, verb: &str, fields: &Fields) -> Result<String
             cancel_backfill(client, namespace, name, &action).await?;
             format!("no further tick of the backfill of {job} is started")
         }
-        "forget" => forget(client, &job, &action).await?,
+        "forget" => {
+            let warning = match memory.registration() {
+                Some(it) if !it.is_gone() => format!(
+                    "; {} has registered it, so its last tick may start a second time, and it is not paused any more: take it out of all schedulers",
+                    it.replica()
+                ),
+                _ => String::new(),
+            };
+            forget(client, &job, &action).await? + &warning
+        }
         "trigger" => {
             request_run(client, namespace, name).await?;
             let logged = log(client, "trigger", &job.to_string(), &action).await;
