@@ -178,7 +178,7 @@ impl Hot {
             )));
         }
         if outcomes.iter().all(|one| one.done == 0) {
-            return Err(Failed(format!("{}: nobody had the key", self.contender)));
+            return Err(Failed(format!("{}: no caller had the key", self.contender)));
         }
         let rates = outcomes.iter();
         let rate: f64 = rates
@@ -275,7 +275,7 @@ mod tests {
     fn a_share_is_compared_with_the_median() {
         assert!((largest(&[10, 30, 20]) - 1.5).abs() < 1e-9);
         assert!((largest(&[10, 30, 20, 20]) - 1.5).abs() < 1e-9);
-        assert!(largest(&[]).is_nan(), "nobody had the key");
+        assert!(largest(&[]).is_nan(), "no caller had the key");
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub(super) fn nodes(html: &mut Html, snapshot: &Snapshot) {
                 html.leaf("a", &[("href", &"#margin")], "Votes in the last hour");
             });
             if snapshot.margin.is_empty() {
-                html.leaf("p", &[("class", &"dim")], "Nobody has looked yet.");
+                html.leaf("p", &[("class", &"dim")], "No look was taken yet.");
             } else {
                 html.margin(
                     &snapshot.margin,

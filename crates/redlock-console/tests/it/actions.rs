@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::kit::{Answer, get, post, servers};
 
-const WHO: &str = "reason=the+ledger+moves&by=alice";
+const BY_ALICE: &str = "reason=the+ledger+moves&by=alice";
 
 async fn console(client: &Redlock) -> Router {
     let console = Console::builder(client.clone()).access(|_| Access::Operate);
@@ -95,7 +95,7 @@ async fn jobs_are_paused_resumed_run_stopped_backfilled_and_forgotten() {
 
     // The jobs are looked at every five seconds.
     assert_eq!(get(&routes, "/snapshot").await.snapshot().jobs.len(), 2);
-    let paused = format!("job=billing/day&minutes=60&{WHO}");
+    let paused = format!("job=billing/day&minutes=60&{BY_ALICE}");
     done(&post(&routes, "/actions/pause", &paused).await);
     let memory = of("day").await;
     let pause = memory.pause().unwrap();
@@ -111,7 +111,7 @@ async fn jobs_are_paused_resumed_run_stopped_backfilled_and_forgotten() {
         snapshot.jobs[0].pause.as_ref().unwrap().by.as_deref(),
         Some("alice")
     );
-    let for_ever = format!("job=billing/day&{WHO}");
+    let for_ever = format!("job=billing/day&{BY_ALICE}");
     done(&post(&routes, "/actions/resume", &for_ever).await);
     assert_eq!(of("day").await.is_paused(), Some(false));
 
@@ -126,7 +126,7 @@ async fn jobs_are_paused_resumed_run_stopped_backfilled_and_forgotten() {
     .await;
     assert!(done(&counted).contains("3 ticks"), "{counted:?}");
     assert_eq!(runs.load(Ordering::Relaxed), 1);
-    let backfill = format!("job=billing/day&{range}&{WHO}");
+    let backfill = format!("job=billing/day&{range}&{BY_ALICE}");
     assert!(done(&post(&routes, "/actions/backfill", &backfill).await).contains("3 ticks"));
     eventually("three ticks", async || runs.load(Ordering::Relaxed) == 4).await;
     eventually("three ends", async || {
@@ -140,12 +140,12 @@ async fn jobs_are_paused_resumed_run_stopped_backfilled_and_forgotten() {
         })
     })
     .await;
-    let rerun = format!("job=billing/day&tick=2026-03-02T02:00:00Z&{WHO}");
+    let rerun = format!("job=billing/day&tick=2026-03-02T02:00:00Z&{BY_ALICE}");
     done(&post(&routes, "/actions/rerun", &rerun).await);
     eventually("the tick again", async || runs.load(Ordering::Relaxed) == 5).await;
     done(&post(&routes, "/actions/cancel", &for_ever).await);
 
-    let long = format!("job=billing/long&{WHO}");
+    let long = format!("job=billing/long&{BY_ALICE}");
     done(&post(&routes, "/actions/trigger", &long).await);
     eventually("a long run", async || of("long").await.running().is_some()).await;
     let forgotten = post(&routes, "/actions/forget", &long).await;
@@ -194,7 +194,7 @@ async fn a_key_is_released_by_force_and_that_is_in_the_log() {
     let other = client.clone();
     let guard = client.acquire("order:7").await.unwrap();
     let routes = console(&other).await;
-    let form = format!("key=order:7&{WHO}");
+    let form = format!("key=order:7&{BY_ALICE}");
     let message = done(&post(&routes, "/actions/release", &form).await);
     assert!(
         message.starts_with("released on ") && message.contains("console"),

@@ -44,7 +44,7 @@ pub(super) struct LeaseShared {
     /// Whether readers may share it; this never becomes false again.
     pub(super) is_shared: AtomicBool,
     /// Notified when the lease is over for another reason than the clock; it is made when a task waits for that.
-    over: OnceLock<Box<Notify>>,
+    over: Notify,
 }
 
 impl LeaseShared {
@@ -54,7 +54,7 @@ impl LeaseShared {
 
     /// Returns what is notified when the lease is over for another reason than the clock.
     pub(super) fn over(&self) -> &Notify {
-        self.over.get_or_init(Box::default)
+        &self.over
     }
 
     fn fate(&self) -> &Arc<OnceLock<LossReason>> {
@@ -112,7 +112,7 @@ impl Lease {
             token,
             validity,
             fate,
-            over: OnceLock::new(),
+            over: Notify::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -296,10 +296,7 @@ impl Drop for LeaseEnd {
     fn drop(&mut self) {
         drop(self.next.take());
         let shared = &self.lease.shared;
-        // A task that waits for it has made it before it looked at the lease, whose state was changed before this.
-        if let Some(over) = shared.over.get() {
-            over.notify_waiters();
-        }
+        shared.over.notify_waiters();
         // A recorder is application code, and must not keep a lease from ending.
         if let Some(reason) = self.counted {
             shared.subject.site.meter.ended(reason, &shared.began);
