@@ -372,6 +372,21 @@ async fn with_ten_thousand_keys_and_a_thousand_jobs_the_page_takes_no_longer_tha
             .await
             .unwrap();
     }
+    let mut least = None;
+    // A machine that does other work stretches one or the other; a page that takes longer takes longer in each round.
+    for _ in 0..MOST_ROUNDS {
+        let (of_page, of_top) = page_and_top(&nodes);
+        let (page, top) = least.get_or_insert((of_page, of_top));
+        (*page, *top) = (of_page.min(*page), of_top.min(*top));
+        if page.as_secs_f64() <= 1.1 * top.as_secs_f64() {
+            return;
+        }
+    }
+    panic!("the least times of the page and of top are {least:?}");
+}
+
+/// Returns how long the first page takes, and how long the first line of `top`.
+fn page_and_top(nodes: &Nodes) -> (Duration, Duration) {
     let asked = now();
     let mut top = Running::start(&mut nodes.command(&["top", "--json"]));
     let line = top.await_line("nodes");
@@ -383,7 +398,7 @@ async fn with_ten_thousand_keys_and_a_thousand_jobs_the_page_takes_no_longer_tha
         (Some(10_000), Some(1_000))
     );
     assert_eq!(all["keys"].as_array().unwrap().len(), 10_000);
-    let (console, address) = console(&nodes, &[]);
+    let (console, address) = console(nodes, &[]);
     let asked = now();
     let page = get(&address, "/overview");
     let of_page = asked.elapsed();
@@ -396,9 +411,9 @@ async fn with_ten_thousand_keys_and_a_thousand_jobs_the_page_takes_no_longer_tha
         "{}",
         page.len()
     );
-    assert!(
-        of_page.as_secs_f64() <= 1.1 * of_top.as_secs_f64(),
-        "{of_page:?} of {of_top:?}"
-    );
     assert_eq!(console.interrupt(), Some(130));
+    (of_page, of_top)
 }
+
+/// The most rounds in which the page and `top` are measured in turn.
+const MOST_ROUNDS: usize = 6;
