@@ -45,6 +45,12 @@ impl Traffic {
         self.queue.push_back(op);
     }
 
+    /// Returns whether a request is the release behind what became of a run, with which it travels in one call.
+    pub(super) fn is_last_of_run(&self, request: &Request) -> bool {
+        let before = self.queue.back();
+        request.is_release() && before.is_some_and(|before| before.request.ends_run())
+    }
+
     /// Adds releases before those that wait; they may overtake, as each is its owner's last request.
     pub(super) fn push_front(&mut self, releases: Vec<QueuedRequest>) {
         for release in releases.into_iter().rev() {
@@ -105,6 +111,11 @@ impl Traffic {
                 .count()
                 .max(plain.count())
         };
+        // A node that hears of a release hears of the end of its run in the same step.
+        let ends_run = |op: &QueuedRequest| op.request.ends_run();
+        let is_cut = self.queue.get(take - 1).is_some_and(ends_run);
+        let behind = self.queue.get(take).filter(|op| op.request.is_release());
+        let take = take + usize::from(is_cut && behind.is_some());
         let ops: Vec<QueuedRequest> = self.queue.drain(..take).collect();
         let requests = ops.iter().filter(|op| !op.request.is_release());
         self.waiting.drain(..requests.count());

@@ -120,7 +120,9 @@ impl Claim {
     /// confirmed the release.
     ///
     /// [`job_status`](crate::Redlock::job_status) returns the record.
-    /// No guarantee rests on it, and a node that the client cannot reach now will not have it.
+    /// A node hears of the outcome in the call that releases the lock on it, and the client repeats that call as long as the
+    /// node may keep the lock.
+    /// A node that the client cannot reach for that time will not have the outcome, and no guarantee rests on it.
     ///
     /// # Errors
     ///
@@ -128,7 +130,7 @@ impl Claim {
     ///
     /// # Cancel safety
     ///
-    /// The call records the outcome.
+    /// The call notes the outcome, which the client tells the nodes with the release.
     /// The client begins the release when the future is first polled or dropped; dropping it only gives up the
     /// confirmation.
     /// Until then, the claim keeps its lease, and the client renews it: a caller must not store the future away unpolled.
