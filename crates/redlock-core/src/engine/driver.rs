@@ -330,7 +330,7 @@ impl Driver {
                 outcome,
                 took,
                 note,
-            } => self.client.finish(lease, outcome, took, note),
+            } => self.client.finish(lease, outcome, took, note, now),
             DriverCommand::ReadJob {
                 ref job,
                 ref lock,

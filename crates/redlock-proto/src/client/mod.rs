@@ -157,9 +157,17 @@ impl Client {
         self.leases.expire(lease, &mut self.cx, now);
     }
 
-    /// Notes what came of the run under a lease; the [`release`](Self::release) of the lease tells nodes.
-    pub fn finish(&mut self, lease: u64, outcome: Word, took: Duration, note: Option<Note>) {
-        self.leases.finish(lease, outcome, took, note);
+    /// Says what came of the run under a lease, which is about to be released.
+    pub fn finish(
+        &mut self,
+        lease: u64,
+        outcome: Word,
+        took: Duration,
+        note: Option<Note>,
+        now: Now,
+    ) {
+        self.leases
+            .finish(lease, outcome, took, note, &mut self.cx, now);
     }
 
     /// Asks every node what it remembers of a job, and whether its lock is free; or only the node `at`.

@@ -111,11 +111,13 @@ impl Traffic {
                 .count()
                 .max(plain.count())
         };
-        // A node that hears of a release hears of the end of its run in the same step.
-        let ends_run = |op: &QueuedRequest| op.request.ends_run();
-        let is_cut = self.queue.get(take - 1).is_some_and(ends_run);
-        let behind = self.queue.get(take).filter(|op| op.request.is_release());
-        let take = take + usize::from(is_cut && behind.is_some());
+        // A node that hears of a release hears of the end of its run in the same step; the end may have been said twice.
+        let pairs = self.queue.iter().zip(self.queue.iter().skip(1));
+        let is_cut = |(end, behind): &(&QueuedRequest, &QueuedRequest)| {
+            end.request.ends_run() && behind.request.is_release()
+        };
+        let more = pairs.skip(take - 1).take(2).take_while(is_cut).count();
+        let take = take + more;
         let ops: Vec<QueuedRequest> = self.queue.drain(..take).collect();
         let requests = ops.iter().filter(|op| !op.request.is_release());
         self.waiting.drain(..requests.count());

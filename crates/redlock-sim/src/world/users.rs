@@ -301,7 +301,7 @@ impl World {
                 let took = Duration::from_millis(1);
                 let outcome = Word::new(if is_lost { LOST } else { "ok" });
                 let outcome = outcome.expect("it is a word");
-                process.client.finish(holding.id, outcome, took, None);
+                process.client.finish(holding.id, outcome, took, None, now);
             }
             if process.holds_back {
                 process.held_back.push((holding.id, ask));

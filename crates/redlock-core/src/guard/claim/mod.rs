@@ -120,8 +120,7 @@ impl Claim {
     /// confirmed the release.
     ///
     /// [`job_status`](crate::Redlock::job_status) returns the record.
-    /// A node hears of the outcome in the call that releases the lock on it, and the client repeats that call as long as the
-    /// node may keep the lock.
+    /// The client repeats both for as long as a node may keep the lock, and a node that releases it has the outcome.
     /// A node that the client cannot reach for that time will not have the outcome, and no guarantee rests on it.
     ///
     /// # Errors
@@ -130,7 +129,7 @@ impl Claim {
     ///
     /// # Cancel safety
     ///
-    /// The call notes the outcome, which the client tells the nodes with the release.
+    /// The call records the outcome.
     /// The client begins the release when the future is first polled or dropped; dropping it only gives up the
     /// confirmation.
     /// Until then, the claim keeps its lease, and the client renews it: a caller must not store the future away unpolled.

@@ -9,18 +9,21 @@ use super::{
 use crate::{JobEntry, JobVerb, NodeKey, Note, Request, RunRecord, RunState, TokenBlock, Word};
 
 impl Leases {
-    /// Notes what came of the run under a lease; nodes hear of it with the release.
+    /// Tells nodes what came of the run under a lease, which is about to be released.
     pub(in super::super) fn finish(
         &mut self,
         lease: u64,
         outcome: Word,
         took: Duration,
         note: Option<Note>,
+        cx: &mut Context,
+        now: Now,
     ) {
         let held = self.held.get_mut(lease);
         if let Some(claimed) = held.and_then(|held| held.claimed.as_mut()) {
             claimed.run.state = RunState::Ended { outcome, took };
             claimed.run.note = note;
+            self.record_end(lease, cx, now);
         }
     }
 
@@ -39,8 +42,9 @@ impl Leases {
         tell_of_run(&job, &JobVerb::Withdraw { entry, ttl }, cx, now);
     }
 
-    /// Tells nodes what came of the run under a lease, ahead of its release; the run was dropped if no end was reported.
+    /// Tells nodes what came of the run under a lease; the run was dropped if no end was reported.
     ///
+    /// A release says so again, because it may come long after the end.
     /// A link repeats both for as long as the key may stay, and sends them in one call: a node that has heard the release
     /// alone would give the lock to a client that takes the run for one that was cut short.
     pub(super) fn record_end(&mut self, lease: u64, cx: &mut Context, now: Now) {

@@ -373,7 +373,13 @@ impl Bench {
     pub(crate) fn finish_as(&mut self, peer: usize, outcome: &str) {
         let (now, id) = (self.now(), self.peers[peer].last);
         let client = &mut self.peers[peer].client;
-        client.finish(id, Word::new(outcome).expect("it is valid"), 12 * MS, None);
+        client.finish(
+            id,
+            Word::new(outcome).expect("it is valid"),
+            12 * MS,
+            None,
+            now,
+        );
         client.release(id, None, now);
         self.gather(peer);
     }
