@@ -48,7 +48,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     let mut all: Vec<Request> = verbs.into_iter().chain(others).map(lock).collect();
     all.push(Request::Node(NodeVerb::Inspect));
     all.push(job(JobVerb::Read { lock: "l".into() }));
-    all.push(job(JobVerb::Record { entry }));
+    all.push(job(JobVerb::Record { entry, ttl }));
     vec(select(all), 0..4)
 }
 

@@ -74,6 +74,7 @@
 //! | a tick is refused because of a tick that no replica has claimed | [`Violation::NeverClaimed`] |
 //! | a tick is not started, and no replica was told so | [`Violation::TickLost`] |
 //! | a tick is started, and forgotten although the nodes keep their data | [`Violation::NotRemembered`] |
+//! | a node frees the lock of a run that was released, and does not know its end | [`Violation::FreedUntold`] |
 //! | a tick is not won although nothing prevents it | [`Violation::Unreasoned`] |
 //! | a job's status is older than the knowledge of a majority | [`Violation::StatusBehind`] |
 //! | a run is reported to have ended in a way in which it did not | [`Violation::FalseRecord`] |

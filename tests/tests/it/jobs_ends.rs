@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use redlock_core::Redlock;
 use redlock_cron::{
     chrono::{TimeDelta, Utc},
-    request_backfill, request_run,
+    inspect, request_backfill, request_run,
 };
 use redlock_sandbox::{Persistence, ServerOptions};
 use redlock_tests::{
@@ -274,6 +274,8 @@ async fn each_tick_has_one_end_that_a_replica_reports_whatever_happens_to_replic
             .any(|wrong| wrong.starts_with(&format!("{}:", job.name)))
         {
             println!("{}", service.fleet.log.table(&job.name));
+            let memory = inspect(&service.client, NAMESPACE, &job.name).await;
+            println!("{memory:?}");
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

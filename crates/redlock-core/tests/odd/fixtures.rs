@@ -235,7 +235,7 @@ pub(crate) fn commit_of(entry: JobEntry, owner: u8) -> JobVerb {
 
 pub(crate) fn record(number: u64) -> JobVerb {
     let entry = run(number);
-    JobVerb::Record { entry }
+    JobVerb::Record { entry, ttl: TTL }
 }
 
 pub(crate) fn read() -> JobVerb {

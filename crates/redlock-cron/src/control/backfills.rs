@@ -202,11 +202,20 @@ impl JobRunner {
             match self.job.unless_draining(decided).await {
                 Ok(Some(start)) => drop(start.run(&self.job).await),
                 Ok(None) => {}
-                Err(refusal) => {
-                    return drop(self.job.refused(*tick, Trigger::Backfill, refusal));
-                }
+                Err(refusal) => return self.left(&ticks, *tick, refusal),
             }
         }
+    }
+
+    /// Reports why this replica leaves a backfill at a tick: if no replica can claim that any more, the ticks after it get no
+    /// claim either.
+    fn left(&self, ticks: &[DateTime<Utc>], tick: DateTime<Utc>, refusal: Refusal) {
+        let rest = ticks.iter().filter(|other| **other >= tick);
+        let more = ticks.last().filter(|_| is_final(&refusal));
+        let more = more.map(|last| (*last, rest.count() as u64));
+        let more = more.filter(|(_, ticks)| *ticks > 1);
+        self.job
+            .report_several(tick, more, Trigger::Backfill, refusal);
     }
 
     /// Finds the ticks of the range and those of them that have ended well, and claims the beginning of the backfill unless

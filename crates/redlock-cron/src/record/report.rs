@@ -86,7 +86,8 @@ impl TickReport {
         self.more.map_or(self.tick, |(last, _)| last)
     }
 
-    /// Returns the number of ticks of the report: one, unless very many were [missed](Outcome::Missed).
+    /// Returns the number of ticks of the report: one, unless very many were [missed](Outcome::Missed), or a backfill left
+    /// several.
     ///
     /// The count ends at a million.
     pub fn ticks(&self) -> u64 {

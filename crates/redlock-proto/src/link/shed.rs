@@ -63,12 +63,12 @@ fn fate(op: &QueuedRequest, unsent: &mut HashSet<OwnerId>) -> Fate {
             Verb::Extend { .. } | Verb::Heal { .. } => Fate::Shed,
         },
         Request::Job { verb, .. } => match verb {
-            JobVerb::Withdraw { .. } => Fate::Stays,
+            JobVerb::Record { .. } | JobVerb::Withdraw { .. } => Fate::Stays,
             JobVerb::Claim { owner, .. } => {
                 unsent.insert(**owner);
                 Fate::Shed
             }
-            JobVerb::Commit { .. } | JobVerb::Record { .. } | JobVerb::Read { .. } => Fate::Shed,
+            JobVerb::Commit { .. } | JobVerb::Read { .. } => Fate::Shed,
         },
         Request::Node(_) => Fate::Shed,
     }

@@ -135,7 +135,8 @@ impl NodeVerb {
 }
 
 impl Request {
-    /// Returns whether this lets something go, whatever the node's standing: a key, or a tick that was not started.
+    /// Returns whether this is due when a lease ends, whatever the node's standing: it lets a key go, or says what came of the
+    /// run under it.
     pub const fn is_release(&self) -> bool {
         self.worth_repeating_for().is_some()
     }
@@ -203,6 +204,17 @@ impl Request {
         }
     }
 
+    /// Returns whether this says what came of a run; the release behind it belongs to that run.
+    pub(crate) const fn ends_run(&self) -> bool {
+        matches!(
+            self,
+            Self::Job {
+                verb: JobVerb::Record { .. } | JobVerb::Withdraw { .. },
+                ..
+            }
+        )
+    }
+
     /// Returns for how long this is worth repeating, should it fail: as long as the key that it releases may stay.
     ///
     /// `None` for anything but a release.
@@ -213,7 +225,7 @@ impl Request {
                 ..
             }
             | Self::Job {
-                verb: JobVerb::Withdraw { ttl, .. },
+                verb: JobVerb::Record { ttl, .. } | JobVerb::Withdraw { ttl, .. },
                 ..
             } => Some(*ttl),
             _ => None,

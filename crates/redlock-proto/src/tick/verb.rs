@@ -46,6 +46,8 @@ pub enum JobVerb {
     Record {
         /// The run, with another text.
         entry: JobEntry,
+        /// The time for which this is worth saying again, should it fail.
+        ttl: Duration,
     },
     /// Forget a run that was never started, and never will be: a later claim may have its tick.
     ///

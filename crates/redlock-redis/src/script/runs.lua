@@ -111,7 +111,6 @@ elseif verb == 'record' then
   return 5, 1, 0, function(at, place)
     local run, text = ARGV[at + 4] .. ' ' .. ARGV[at + 1] .. ' ' .. ARGV[at + 2] .. ' ', ARGV[at + 3]
     local runs = owners[place]
-    if call.refused then return call.refused, 0 end
     local from = runs and string.find('\n' .. runs, '\n' .. run, 1, true)
     if not from then return MISSING, 0 end
     local rest = string.find(runs, '\n', from, true) or #runs + 1

@@ -71,6 +71,10 @@ impl fmt::Display for Violation {
                 f,
                 "tick {tick} of job {job} was started, and no majority remembers it"
             ),
+            Self::FreedUntold { node, job, tick } => write!(
+                f,
+                "node {node} freed the lock of job {job}, and had not heard of the end of the run of tick {tick}"
+            ),
             Self::StatusBehind {
                 job,
                 watermark,

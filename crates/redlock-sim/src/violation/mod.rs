@@ -129,6 +129,17 @@ pub enum Violation {
         /// The tick.
         tick: u64,
     },
+    /// A node freed the lock of a run because that was released, and had not heard of the end of the run, although it had not
+    /// refused to store it.
+    // Shows: R6.8.
+    FreedUntold {
+        /// The node.
+        node: usize,
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
     /// A client that asked for a job's status was told of an older watermark than a majority had had before.
     // Shows: R6.4.
     StatusBehind {
@@ -339,6 +350,7 @@ impl Violation {
             Self::NeverClaimed { .. } => "NeverClaimed",
             Self::TickLost { .. } => "TickLost",
             Self::NotRemembered { .. } => "NotRemembered",
+            Self::FreedUntold { .. } => "FreedUntold",
             Self::StatusBehind { .. } => "StatusBehind",
             Self::FalseRecord { .. } => "FalseRecord",
             Self::FalselyFree { .. } => "FalselyFree",

@@ -221,7 +221,12 @@ impl World {
         let is_stray = is_transaction && call.is_late;
         let mut touched = [false; MOST_KEYS];
         for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
-            let Ok(reply) = reply else { continue };
+            let Ok(reply) = reply else {
+                if let Request::Job { verb, .. } = request {
+                    self.note_unstored(node, verb);
+                }
+                continue;
+            };
             self.counters.unlike += u64::from(*reply == Reply::PolicyMismatch);
             match request {
                 Request::Lock { verb, lock } => {
@@ -367,6 +372,9 @@ impl World {
                     is_tombstoned,
                 };
                 self.owners.get_mut(asked.owner).be_gone(node, gone);
+                if asked.reply.is_done() {
+                    self.must_have_heard_of_the_end(node, asked.owner);
+                }
                 self.counters.tombstones_left += u64::from(is_tombstoned);
             }
             (Verb::Acquire { line: Some(_), .. }, Reply::InLine { .. }) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{Answer, Keyspace, NodeTime, NodeVerb, Request, Store};
+use redlock_proto::{Answer, JobVerb, Keyspace, NodeTime, NodeVerb, Request, Store};
 
 use crate::{fault::Failing, random::Random};
 
@@ -15,10 +15,21 @@ impl Failing {
         );
         match self {
             Self::Some => !reads && random.chance(300),
-            Self::Growth => !reads && !request.is_release(),
+            Self::Growth => !reads && (!request.is_release() || is_record(request)),
             Self::All => !reads,
         }
     }
+}
+
+/// Returns whether a request stores the end of a run, which may take more room than the run without it.
+const fn is_record(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Job {
+            verb: JobVerb::Record { .. },
+            ..
+        }
+    )
 }
 
 /// Returns what a node does with a call if the operations for which `fails` is true fail and change nothing.

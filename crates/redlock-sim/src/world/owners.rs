@@ -49,6 +49,8 @@ pub(super) struct Owner {
     told: u8,
     /// Where it was told to let its key go.
     gone: [Option<Gone>; MOST_NODES],
+    /// The run that was claimed with its key: tick and token.
+    pub(super) run: Option<(u64, u64)>,
     /// Its rounds of extension, as far as its client knows.
     rounds: Vec<Seen>,
 }
@@ -110,6 +112,7 @@ impl Owners {
             asked: 0,
             told: 0,
             gone: [None; MOST_NODES],
+            run: None,
             rounds: Vec::new(),
         });
         number

@@ -24,6 +24,8 @@ pub(super) struct Server {
     pub(super) seized: Option<(usize, u32, Micros)>,
     /// Which operations fail, and until when.
     pub(super) fails: Option<(Failing, Micros)>,
+    /// The runs whose end it refused to store: tick and token.
+    pub(super) unstored: Vec<(u64, u64)>,
     /// Which life of its data it is; another one has forgotten something.
     pub(super) life: u32,
     /// Whether it was once not to vote before it is told: it lost data, or was started again.
@@ -66,6 +68,7 @@ impl Server {
             seizes: None,
             seized: None,
             fails: None,
+            unstored: Vec::new(),
             life: 0,
             must_be_told: false,
             epoch: None,

@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_proto::{
-    Acquire, JobVerb, NoClaim, NodeAnswer, NotAfter, NotClaimed, OwnerId, Reply, RunRecord,
-    RunState, Series, Tick, TickClaim, TokenBlock, Verb, Window, Word,
+    Acquire, JobEntry, JobVerb, NoClaim, NodeAnswer, NotAfter, NotClaimed, OwnerId, Reply,
+    RunRecord, RunState, Series, Tick, TickClaim, TokenBlock, Verb, Window, Word,
 };
 
 use super::{World, process::State};
 use crate::{
-    Event,
+    Event, Moment, Violation,
     setup::{Jobs, MS, RECORD},
 };
 
@@ -225,6 +225,7 @@ impl World {
                         recent.pop_front();
                     }
                 }
+                self.owners.get_mut(number).run = Some((tick, token));
                 self.observe(&Event::Commits { job, tick, token });
                 Some(number)
             }
@@ -235,7 +236,7 @@ impl World {
     /// A client tells nodes what came of a run.
     pub(super) fn on_record(&mut self, verb: &JobVerb) {
         let (entry, outcome) = match verb {
-            JobVerb::Record { entry } => match RunRecord::of(entry).map(|run| run.state) {
+            JobVerb::Record { entry, .. } => match RunRecord::of(entry).map(|run| run.state) {
                 Some(RunState::Ended { outcome, .. }) => (entry, outcome.as_str().into()),
                 _ => return,
             },
@@ -277,6 +278,31 @@ impl World {
         {
             let (tick, token) = (entry.tick.as_millis(), entry.token);
             self.observe(&Event::Kept { job, tick, token });
+        }
+    }
+
+    /// A node has refused to store what became of a run.
+    pub(super) fn note_unstored(&mut self, node: usize, verb: &JobVerb) {
+        if let JobVerb::Record { entry, .. } | JobVerb::Withdraw { entry, .. } = verb {
+            let run = (entry.tick.as_millis(), entry.token);
+            self.servers[node].unstored.push(run);
+        }
+    }
+
+    /// A node has freed an owner's key because its client released it: if a run went on under it, the node knows the end.
+    pub(super) fn must_have_heard_of_the_end(&mut self, node: usize, owner: u32) {
+        let owner = self.owners.get(owner);
+        let Some(run) = owner.run else { return };
+        let (job, server) = (owner.key, &self.servers[node]);
+        let is_open = |line: &JobEntry| {
+            (line.tick.as_millis(), line.token) == run
+                && RunRecord::of(line).is_some_and(|run| run.is_open())
+        };
+        let mut lines = server.lines(self.setup.series[job]);
+        if lines.any(is_open) && !server.unstored.contains(&run) {
+            let (tick, at) = (run.0, Moment::from_micros(self.now));
+            let untold = Violation::FreedUntold { node, job, tick };
+            self.checker.report(at, untold);
         }
     }
 

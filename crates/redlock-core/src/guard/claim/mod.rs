@@ -120,7 +120,8 @@ impl Claim {
     /// confirmed the release.
     ///
     /// [`job_status`](crate::Redlock::job_status) returns the record.
-    /// No guarantee rests on it, and a node that the client cannot reach now will not have it.
+    /// The client repeats both for as long as a node may keep the lock, and a node that releases it has the outcome.
+    /// A node that the client cannot reach for that time will not have the outcome, and no guarantee rests on it.
     ///
     /// # Errors
     ///

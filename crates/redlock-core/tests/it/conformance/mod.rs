@@ -273,6 +273,7 @@ async fn jobs_conform(session: &mut dyn Session) {
     };
     let record = JobVerb::Record {
         entry: ended.clone(),
+        ttl: Duration::from_secs(1),
     };
     assert_eq!(ask(session, job(record)).await, Reply::Done);
     assert_eq!(ask(session, release("books", 1)).await, Reply::Done);

@@ -131,12 +131,14 @@ impl Jobs {
 
     /// Looks at what the nodes remember that concerns no tick.
     pub(crate) fn look_at_nodes(&self) {
+        // First, so that a job which comes now is among those that look, or has the next look find all requests.
+        let looks = self.bell.begin();
         let jobs = self.all();
         for runner in &jobs {
             runner.look_for_success();
         }
         self.register(&jobs);
-        if !self.bell.begin() {
+        if !looks {
             return;
         }
         let (replica, bell) = (Arc::clone(&self.replica), Arc::clone(&self.bell));

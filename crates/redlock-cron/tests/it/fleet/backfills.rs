@@ -86,6 +86,30 @@ async fn a_tick_that_the_nodes_may_have_forgotten_is_run_by_a_backfill() {
     assert_eq!(starts.list(), [due]);
 }
 
+/// No replica can claim the moments of those that are left.
+#[tokio::test(start_paused = true)]
+async fn all_ticks_are_reported_that_are_left_of_a_backfill_when_the_nodes_may_have_forgotten_it() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut hosts = fleet.hosts(|| hourly(&starts, 5)).await;
+    fleet.backfill(hour(3), hour(0)).await;
+    while starts.list().is_empty() {
+        pass(1).await;
+    }
+    pass(2).await;
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    pass(200).await;
+    assert_eq!(starts.list(), [hour(3)]);
+    for host in &mut hosts {
+        let mut reports = host.reports();
+        reports.retain(|report| report.outcome() == Outcome::Forgotten);
+        let told = reports
+            .iter()
+            .map(|of| (of.tick(), of.last_tick(), of.ticks()));
+        let told: Vec<_> = told.collect();
+        assert_eq!(told, [(hour(2), hour(0), 3)]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_tick_of_a_backfill_is_started_once_though_it_fails_at_once_or_runs_may_overlap() {
     for (overlap, seconds) in [

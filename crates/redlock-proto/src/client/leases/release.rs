@@ -17,7 +17,7 @@ impl Leases {
         cx: &mut Context,
         now: Now,
     ) {
-        self.record_drop(lease, cx, now);
+        self.record_end(lease, cx, now);
         let Some(mut held) = self.held.remove(lease) else {
             return release_over(ask, Ok(()), cx);
         };

@@ -9,7 +9,7 @@ use super::{
 use crate::{JobEntry, JobVerb, NodeKey, Note, Request, RunRecord, RunState, TokenBlock, Word};
 
 impl Leases {
-    /// Says what came of the run under a lease, which is about to be released.
+    /// Tells nodes what came of the run under a lease, which is about to be released.
     pub(in super::super) fn finish(
         &mut self,
         lease: u64,
@@ -20,14 +20,11 @@ impl Leases {
         now: Now,
     ) {
         let held = self.held.get_mut(lease);
-        let Some(ClaimedRun { job, run, .. }) = held.and_then(|held| held.claimed.as_deref_mut())
-        else {
-            return;
-        };
-        run.state = RunState::Ended { outcome, took };
-        run.note = note;
-        let entry = run.to_entry();
-        tell_of_run(job, &JobVerb::Record { entry }, cx, now);
+        if let Some(claimed) = held.and_then(|held| held.claimed.as_mut()) {
+            claimed.run.state = RunState::Ended { outcome, took };
+            claimed.run.note = note;
+            self.record_end(lease, cx, now);
+        }
     }
 
     /// Tells nodes that may remember the tick to forget it, because it will not be started.
@@ -45,14 +42,27 @@ impl Leases {
         tell_of_run(&job, &JobVerb::Withdraw { entry, ttl }, cx, now);
     }
 
-    /// Records that the run under a lease is over, because the lease is released and no end of the run was reported.
-    pub(super) fn record_drop(&mut self, lease: u64, cx: &mut Context, now: Now) {
-        let claimed = self.held.get(lease).and_then(|held| held.claimed.as_ref());
-        if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
+    /// Tells nodes what came of the run under a lease; the run was dropped if no end was reported.
+    ///
+    /// A release says so again, because it may come long after the end.
+    /// A link repeats both for as long as the key may stay, and sends them in one call: a node that has heard the release
+    /// alone would give the lock to a client that takes the run for one that was cut short.
+    pub(super) fn record_end(&mut self, lease: u64, cx: &mut Context, now: Now) {
+        let Some(held) = self.held.get_mut(lease) else {
+            return;
+        };
+        let ttl = held.state.timing().key_ttl();
+        let Some(ClaimedRun { job, run, .. }) = held.claimed.as_deref_mut() else {
+            return;
+        };
+        if run.is_open()
             && let Some(outcome) = Word::new(RunRecord::DROPPED)
         {
-            self.finish(lease, outcome, Duration::ZERO, None, cx, now);
+            let took = Duration::ZERO;
+            run.state = RunState::Ended { outcome, took };
         }
+        let entry = run.to_entry();
+        tell_of_run(job, &JobVerb::Record { entry, ttl }, cx, now);
     }
 
     /// Notes what nodes are to remember of a granted claim, before the run may start.

@@ -4,7 +4,9 @@ mod transactions;
 use std::time::Duration;
 
 use super::*;
-use crate::{KeySet, Lock, LockMode, NodeKey, NodeTime, OwnerId, RunId, Store, Verb};
+use crate::{
+    JobEntry, JobVerb, KeySet, Lock, LockMode, NodeKey, NodeTime, OwnerId, RunId, Store, Verb,
+};
 
 const MS: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(5);
@@ -92,6 +94,15 @@ fn release(owner: u8) -> Request {
 
 fn tombstone(owner: u8) -> Request {
     lock(Verb::Tombstone { ttl: TTL }, owner)
+}
+
+/// Returns what is said of the end of a run.
+fn record() -> Request {
+    let entry = JobEntry::from_wire("t 0001795226400000 01 0000000000000077 a text").unwrap();
+    Request::Job {
+        verb: JobVerb::Record { entry, ttl: TTL },
+        job: "job".into(),
+    }
 }
 
 /// Pushes requests for the present connection; each has the round of its place, from `first`.
@@ -377,6 +388,56 @@ fn a_release_buries_its_owner_over_another_connection() {
         asked(&calls),
         [tombstone(1), tombstone(2), tombstone(3), release(4)]
     );
+}
+
+// Shows: R6.8.
+#[test]
+fn the_end_of_a_run_travels_with_the_release_and_is_repeated_with_it() {
+    let mut limits = config();
+    limits.requests_per_call = 2;
+    let mut link = up(limits, at(0));
+    let (end, release) = (record(), release(1));
+    let requests = vec![acquire_two(2), end.clone(), release.clone(), acquire_two(3)];
+    push(&mut link, 1, requests, at(0));
+    let calls = sent(&mut link, at(0));
+    assert_eq!(
+        asked(&calls[..1]),
+        [acquire_two(2), end.clone(), release.clone()]
+    );
+    assert!(!calls[0].is_transaction);
+    // The server executes none of a call that it refuses.
+    let refused = RequestError::not_executed("it is busy".into());
+    link.on_call_failed(calls[0].id, &refused, false, at(1));
+    let again = sent(&mut link, at(1));
+    assert_eq!(asked(&again), [end.clone(), release.clone()]);
+    // A server whose memory is full frees the key, and hears of the end as soon as it can store that.
+    let full = vec![Err("out of memory".into()), Ok(Reply::Done)];
+    link.on_answer(again[0].id, answer(full), at(2));
+    let again = sent(&mut link, at(1_002));
+    assert_eq!(asked(&again), [end]);
+}
+
+// Shows: R6.8.
+#[test]
+fn a_node_that_lags_or_is_lost_hears_of_the_end_of_a_run_before_it_frees_the_lock() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    sent(&mut link, at(0));
+    push(
+        &mut link,
+        2,
+        vec![acquire_two(2), record(), release(1)],
+        at(500),
+    );
+    let calls = sent(&mut link, at(500));
+    assert_eq!(
+        asked(&calls),
+        [record(), release(1)],
+        "nothing else is sent"
+    );
+    link.on_lost("reset".into(), at(600));
+    connect(&mut link, at(600));
+    assert_eq!(asked(&sent(&mut link, at(600))), [record(), tombstone(1)]);
 }
 
 // Shows: T5.12.

@@ -120,7 +120,7 @@ impl Store {
                 let wanted = alone(extend, **owner, time);
                 self.lock(keyspace, &lock.clone().into(), &wanted)
             }
-            JobVerb::Record { entry } => {
+            JobVerb::Record { entry, .. } => {
                 let mut runs = self.jobs.get_mut(job).into_iter().flatten();
                 Ok(match runs.find(|run| run.is_same_run(entry)) {
                     Some(run) => {

@@ -102,6 +102,7 @@ fn what_a_node_has_done_is_a_grant_if_it_keeps_a_key() {
     let keep = [request(EXTEND, 1), request(HEAL, 1), job(commit)];
     let record = JobVerb::Record {
         entry: entry.clone(),
+        ttl: TTL,
     };
     let withdraw = JobVerb::Withdraw { entry, ttl: TTL };
     let others = [

@@ -207,7 +207,7 @@ fn what_came_of_a_run_is_recorded_where_the_run_is_remembered() {
         ask(&mut store, claim(1, ms), at(1_000));
         ask(&mut store, commit(1, entry(ms, ms)), at(1_000));
     }
-    let record = |entry| JobVerb::Record { entry };
+    let record = |entry| JobVerb::Record { entry, ttl: TTL };
     let ended = JobEntry {
         text: "ended".into(),
         ..entry(1_000, 1_000)

@@ -62,7 +62,7 @@ pub(super) fn operation(verb: &JobVerb, to: &mut Encoded) {
                 .push(&*entry.text);
             to.push_series(entry.series);
         }
-        JobVerb::Record { entry } | JobVerb::Withdraw { entry, .. } => {
+        JobVerb::Record { entry, .. } | JobVerb::Withdraw { entry, .. } => {
             let is_record = matches!(verb, JobVerb::Record { .. });
             to.args
                 .push(if is_record { "record" } else { "withdraw" })
@@ -134,7 +134,8 @@ mod tests {
 
     fn record() -> JobVerb {
         let entry = JobEntry::from_wire(LINE).unwrap();
-        JobVerb::Record { entry }
+        let ttl = Duration::from_secs(1);
+        JobVerb::Record { entry, ttl }
     }
 
     const LINE: &str = "t 0001795226400000 01 0000000000000077 a text";

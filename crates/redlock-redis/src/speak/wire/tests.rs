@@ -334,7 +334,7 @@ fn every_key_of_a_vote_is_under_its_tag() {
     all.extend([of_keys(set), of_keys(slot)]);
     all.extend([
         job(JobVerb::Read { lock: lock_of_job }),
-        job(JobVerb::Record { entry }),
+        job(JobVerb::Record { entry, ttl }),
     ]);
     let encoder = Encoder::under("t:1of3:0", &keyspace());
     let of_client = Arc::new(keyspace());

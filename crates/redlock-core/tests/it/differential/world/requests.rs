@@ -144,7 +144,8 @@ impl World<'_> {
                 text,
             } => {
                 let entry = self.run(job, which, offset, Some(text));
-                (JobVerb::Record { entry }, job)
+                let ttl = Duration::from_secs(1);
+                (JobVerb::Record { entry, ttl }, job)
             }
             Ask::Withdraw {
                 job,
