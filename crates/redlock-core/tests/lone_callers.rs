@@ -246,6 +246,22 @@ fn a_pair_of_a_lone_caller_allocates_at_most_130_times() {
 }
 
 #[test]
+fn a_clock_that_a_test_pauses_after_the_client_was_built_fails_no_call() {
+    let world = World::new();
+    current_thread().block_on(async {
+        let redlock = built(world.builder()).await;
+        tokio::time::pause();
+        pairs(&redlock, 2 * PAIRS).await;
+        let guard = redlock.acquire("a").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3_600)).await; // takes no time
+        assert!(guard.lease().is_held());
+        guard.extend().await.unwrap();
+        guard.release().await.unwrap();
+        redlock.close().await;
+    });
+}
+
+#[test]
 fn the_thread_drives_for_callers_that_come_together() {
     let world = World::new();
     let runtime = workers(2);
