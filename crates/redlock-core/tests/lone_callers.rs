@@ -14,6 +14,7 @@ use std::{
 
 use redlock_core::{LockGuard, NodeConfig, Redlock, RedlockBuilder};
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     runtime::{Builder, Runtime},
     time::Instant,
@@ -182,6 +183,29 @@ fn block(runtime: &Runtime, count: usize, time: Duration) {
     blocked.wait();
 }
 
+/// All file descriptors that this process may have, until they are dropped.
+struct AllDescriptors {
+    before: Rlimit,
+    _files: Vec<fs::File>,
+}
+
+impl AllDescriptors {
+    fn take() -> Self {
+        let before = getrlimit(Resource::Nofile);
+        let current = Some(256);
+        setrlimit(Resource::Nofile, Rlimit { current, ..before }).unwrap();
+        let files = std::iter::from_fn(|| fs::File::open("/dev/null").ok());
+        let _files = files.collect();
+        Self { before, _files }
+    }
+}
+
+impl Drop for AllDescriptors {
+    fn drop(&mut self) {
+        setrlimit(Resource::Nofile, self.before).unwrap();
+    }
+}
+
 /// Checks that a lease is held, here and by the servers, all the time for so long.
 fn assert_kept(world: &World, guard: &LockGuard, key: &str, time: Duration) {
     let start = Instant::now();
@@ -219,6 +243,22 @@ fn a_pair_of_a_lone_caller_allocates_at_most_130_times() {
         (50..=MOST_ALLOCATIONS).contains(&median),
         "{median} allocations"
     );
+}
+
+#[test]
+fn a_clock_that_a_test_pauses_after_the_client_was_built_fails_no_call() {
+    let world = World::new();
+    current_thread().block_on(async {
+        let redlock = built(world.builder()).await;
+        tokio::time::pause();
+        pairs(&redlock, 2 * PAIRS).await;
+        let guard = redlock.acquire("a").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3_600)).await; // takes no time
+        assert!(guard.lease().is_held());
+        guard.extend().await.unwrap();
+        guard.release().await.unwrap();
+        redlock.close().await;
+    });
 }
 
 #[test]
@@ -282,6 +322,31 @@ fn a_runtime_whose_threads_are_all_blocked_loses_no_lease() {
     assert_kept(&world, &guard, "a", Duration::from_secs(9));
     runtime.block_on(guard.release()).unwrap();
     runtime.block_on(pair(&redlock));
+}
+
+// Shows: T2.3.
+#[test]
+fn a_runtime_that_is_blocked_while_no_descriptor_is_left_loses_no_lease() {
+    let world = World::new();
+    let (runtime, elsewhere) = (workers(2), current_thread());
+    let redlock = runtime.block_on(built(world.builder()));
+    let guard = runtime.block_on(redlock.acquire("a")).unwrap();
+    runtime.block_on(lend(&redlock));
+    let descriptors = AllDescriptors::take();
+    block(&runtime, 2, 4 * TTL);
+    let started = Instant::now();
+    elsewhere.block_on(pair(&redlock));
+    assert!(
+        started.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        started.elapsed()
+    );
+    while started.elapsed() < 2 * TTL {
+        assert!(guard.lease().is_held(), "after {:?}", started.elapsed());
+        thread::sleep(Duration::from_millis(50));
+    }
+    drop(descriptors);
+    assert_kept(&world, &guard, "a", TTL);
 }
 
 #[test]

@@ -35,6 +35,8 @@ impl RedlockBuilder {
     /// other thread.
     /// The thread takes over what that task leaves undone for 20 ms, and all of it once the runtime has ended.
     /// So a handler may block all threads of the runtime, and no lease is lost.
+    /// A connection that was moved to the runtime keeps a second file descriptor, so that the thread can take it back when
+    /// none is free.
     ///
     /// The thread does all the work
     ///

@@ -22,7 +22,7 @@ use super::{
     AcquireAnswer, AcquireCaller, AcquireRequest, DriverCommand, JobAnswer, NotWon,
     hand_overs::HandOvers,
 };
-use crate::{AcquireError, lease::LeaseRequest};
+use crate::{AcquireError, clock::Clock, lease::LeaseRequest};
 
 /// A handle to the driver; the driver ends when the last one is gone and nothing is left to clean up.
 #[derive(Clone, Debug)]
@@ -46,6 +46,7 @@ pub(super) struct WeakEngineHandle {
 #[derive(Debug)]
 struct EngineCommon {
     client: u64,
+    clock: Clock,
     /// How long the driver may take to answer.
     patience: Duration,
     /// Callers take the numbers of acquisitions, so that they can abandon one before the driver has heard of it.
@@ -92,11 +93,15 @@ impl WeakEngineHandle {
 }
 
 impl EngineHandle {
-    /// Makes the handle of a driver whose rounds have this limit.
-    pub(super) fn new(node_timeout: Duration) -> (Self, mpsc::UnboundedReceiver<DriverCommand>) {
+    /// Makes the handle of a driver whose rounds have this limit, and which keeps time by `clock`.
+    pub(super) fn new(
+        node_timeout: Duration,
+        clock: Clock,
+    ) -> (Self, mpsc::UnboundedReceiver<DriverCommand>) {
         let (commands, received) = mpsc::unbounded_channel();
         let common = EngineCommon {
             client: NEXT_CLIENT.fetch_add(1, Ordering::Relaxed),
+            clock,
             patience: node_timeout.saturating_mul(4).saturating_add(LEAST),
             numbers: Mutex::default(),
             hand_overs: HandOvers::default(),
@@ -190,7 +195,7 @@ impl EngineHandle {
             id,
             answered: false,
         };
-        let error = match answer_within(answered, limit + self.patience()).await {
+        let error = match self.answer_within(answered, limit).await {
             Some(Ok(answer)) => {
                 pending.answered = true;
                 return answer;
@@ -244,7 +249,7 @@ impl EngineHandle {
         let (answer, answered) = oneshot::channel();
         self.send(DriverCommand::Close { answer });
         // An error means that the driver is gone, and so is everything it had to do.
-        let _ = answer_within(answered, limit + self.patience()).await;
+        let _ = self.answer_within(answered, limit).await;
     }
 
     /// Sends a command now; the future awaits its answer, and is `None` if the driver hangs or is gone.
@@ -254,8 +259,8 @@ impl EngineHandle {
     ) -> impl Future<Output = Option<T>> {
         let (answer, answered) = oneshot::channel();
         self.send(command(answer));
-        let limit = self.patience();
-        async move { answer_within(answered, limit).await?.ok() }
+        let answer = self.answer_within(answered, Duration::ZERO);
+        async move { answer.await?.ok() }
     }
 
     /// Returns a handle that does not keep the driver alive.
@@ -281,9 +286,32 @@ impl EngineHandle {
         let _ = self.0.commands.send(command);
     }
 
-    /// Returns how long the driver may take to answer what needs a few rounds.
-    fn patience(&self) -> Duration {
-        self.0.common.patience
+    /// Awaits the driver's answer for `limit` and the time that a few rounds take; `None` if the driver hangs.
+    ///
+    /// # Errors
+    ///
+    /// The driver is gone.
+    fn answer_within<T>(
+        &self,
+        mut answered: Receiver<T>,
+        limit: Duration,
+    ) -> impl Future<Output = Option<Result<T, RecvError>>> + use<T> {
+        let (clock, limit) = (self.0.common.clock, limit + self.0.common.patience);
+        async move {
+            if Handle::try_current().is_err() {
+                // The timer is the runtime's.
+                return Some(answered.await);
+            }
+            let until = clock.now() + limit;
+            loop {
+                match timeout(limit, &mut answered).await {
+                    Ok(answer) => return Some(answer),
+                    Err(_) if clock.now() >= until => return None,
+                    // A test has paused tokio's clock since, which jumps ahead of the driver's.
+                    Err(_) => {}
+                }
+            }
+        }
     }
 }
 
@@ -304,19 +332,6 @@ impl Drop for PendingAcquire<'_> {
     }
 }
 
-/// Awaits the driver's answer for up to `limit`; `None` if the driver hangs.
-///
-/// # Errors
-///
-/// The driver is gone.
-async fn answer_within<T>(answered: Receiver<T>, limit: Duration) -> Option<Result<T, RecvError>> {
-    if Handle::try_current().is_err() {
-        // The timer is the runtime's.
-        return Some(answered.await);
-    }
-    timeout(limit, answered).await.ok()
-}
-
 /// The number of the next client.
 static NEXT_CLIENT: AtomicU64 = AtomicU64::new(0);
 
@@ -326,6 +341,11 @@ const LEAST: Duration = Duration::from_secs(20);
 #[cfg(test)]
 mod tests {
     use super::{super::HeldLease, *};
+
+    fn clock() -> Clock {
+        let (.., clock) = HeldLease::for_tests();
+        clock
+    }
 
     /// Asks for an upgrade of a lease without a driver.
     async fn upgrade(engine: &EngineHandle) -> String {
@@ -338,7 +358,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_acquire_without_a_driver_keeps_no_number() {
-        let (engine, received) = EngineHandle::new(Duration::ZERO);
+        let (engine, received) = EngineHandle::new(Duration::ZERO, clock());
         drop(received);
         upgrade(&engine).await;
         assert_eq!(engine.numbers_in_use(), 0);
@@ -346,7 +366,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_driver_that_answers_nothing_keeps_no_caller_waiting_for_ever() {
-        let (engine, _commands) = EngineHandle::new(Duration::ZERO);
+        let (engine, _commands) = EngineHandle::new(Duration::ZERO, clock());
         let text = upgrade(&engine).await;
         assert!(text.contains("does not answer"), "{text}");
         assert_eq!(engine.standing().await, []);

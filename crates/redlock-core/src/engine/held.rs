@@ -458,7 +458,7 @@ mod fixtures {
             let clock = Clock::Tokio {
                 origin: tokio::time::Instant::now(),
             };
-            let (engine, commands) = EngineHandle::new(Duration::ZERO);
+            let (engine, commands) = EngineHandle::new(Duration::ZERO, clock);
             let tokens = TokenBlock::new(1, 3).unwrap();
             let deadline = clock.now() + TTL;
             let lease = Lease::new(subject(clock), deadline, None, tokens.first());

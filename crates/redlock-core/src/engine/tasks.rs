@@ -40,7 +40,7 @@ pub(crate) fn start(
     names: NodeNames,
     placement: Placement,
 ) -> Result<(EngineHandle, Vec<watch::Receiver<LinkState>>), BuildError> {
-    let (handle, commands) = EngineHandle::new(config.client.node_timeout);
+    let (handle, commands) = EngineHandle::new(config.client.node_timeout, config.clock);
     let rung = Arc::default();
     let mut ends = Vec::new();
     let mut states = Vec::new();

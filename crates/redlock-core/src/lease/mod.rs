@@ -3,14 +3,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt,
-    future::poll_fn,
-    pin::pin,
-    sync::{Arc, atomic::Ordering},
-    task::Poll,
-    time::Duration,
-};
+use std::{fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use tokio::select;
 
@@ -79,7 +72,7 @@ impl Lease {
 
     /// Returns whether the lease is exclusive, or other readers may [share](crate::Redlock::acquire_shared) its keys.
     pub fn mode(&self) -> Mode {
-        if self.shared.is_shared.load(Ordering::Acquire) {
+        if self.state().is_shared {
             Mode::Shared
         } else {
             Mode::Exclusive

@@ -2,10 +2,7 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -41,9 +38,7 @@ pub(super) struct LeaseShared {
     /// the other. It is made when there are two of them, or a loss.
     fate: OnceLock<Arc<OnceLock<LossReason>>>,
     began: Stopwatch,
-    /// Whether readers may share it; this never becomes false again.
-    pub(super) is_shared: AtomicBool,
-    /// Notified when the lease is over for another reason than the clock; it is made when a task waits for that.
+    /// Notified when the lease is over for another reason than the clock.
     over: Notify,
 }
 
@@ -75,6 +70,8 @@ pub(super) struct Validity {
     pub(super) over: Option<LossReason>,
     /// Whether it was counted that it is over.
     is_counted: bool,
+    /// Whether readers may share it; this never becomes false again.
+    pub(super) is_shared: bool,
     /// What the holder must not keep beyond a loss, even if it is never polled.
     kept: Option<Weak<dyn Kept>>,
 }
@@ -102,12 +99,12 @@ impl Lease {
             ends,
             over: None,
             is_counted: false,
+            is_shared: subject.mode == Mode::Shared,
             kept: None,
         });
         subject.site.meter.lease_began();
         let shared = LeaseShared {
             began: Stopwatch::start(),
-            is_shared: AtomicBool::new(subject.mode == Mode::Shared),
             subject,
             token,
             validity,
@@ -142,7 +139,7 @@ impl Lease {
 
     /// Makes it a shared lease.
     pub(crate) fn share(&self) {
-        self.shared.is_shared.store(true, Ordering::Release);
+        self.state().is_shared = true;
     }
 
     /// Returns the client that it is of.
@@ -270,7 +267,7 @@ impl Lease {
     }
 
     /// Returns the state, whatever the clock shows; ends the lease if another holder has seen a loss.
-    fn state(&self) -> MutexGuard<'_, Validity> {
+    pub(super) fn state(&self) -> MutexGuard<'_, Validity> {
         // Nothing panics while the lock is held, and a state is whole at every moment.
         let validity = self.shared.validity.lock();
         let mut validity = validity.unwrap_or_else(PoisonError::into_inner);

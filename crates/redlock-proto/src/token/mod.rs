@@ -2,7 +2,7 @@
 
 mod fence;
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, num::NonZero};
 
 pub use self::fence::{Fence, StaleToken};
 
@@ -25,40 +25,39 @@ pub use self::fence::{Fence, StaleToken};
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct FencingToken(
-    // invariant: from 1 to MAX
-    u64,
+    // invariant: to MAX
+    NonZero<u64>,
 );
 
 impl FencingToken {
     /// The greatest token, 2^53 - 2^20: scripts on the nodes count in doubles, which are exact below
     /// 2^53.
-    pub const MAX: Self = Self((1 << 53) - (1 << 20));
+    pub const MAX: Self = Self(NonZero::<u64>::MIN.saturating_add((1 << 53) - (1 << 20) - 1));
 
     /// Returns the token of this value; `None` unless it is from 1 to [`MAX`](Self::MAX).
     pub const fn new(value: u64) -> Option<Self> {
-        match value {
-            0 => None,
-            value if value > Self::MAX.0 => None,
-            value => Some(Self(value)),
+        match NonZero::new(value) {
+            Some(value) if value.get() <= Self::MAX.get() => Some(Self(value)),
+            _ => None,
         }
     }
 
     /// Returns the value.
     pub const fn get(self) -> u64 {
-        self.0
+        self.0.get()
     }
 }
 
 impl From<FencingToken> for u64 {
     fn from(token: FencingToken) -> Self {
-        token.0
+        token.get()
     }
 }
 
 impl From<FencingToken> for i64 {
     fn from(token: FencingToken) -> Self {
         // Below 2^53, so nothing is cut off.
-        token.0.cast_signed()
+        token.get().cast_signed()
     }
 }
 

@@ -267,13 +267,13 @@ impl WonLease {
         if is_late || self.has_failed || !is_spread || majority == nodes {
             return Vec::new();
         }
-        let from = self.next % nodes;
+        let from = usize::from(self.next) % nodes;
         let order = (from..nodes).chain(0..from);
         let mut asked = Vec::with_capacity(majority);
         let of_use = order.filter(|node| cx.nodes.is_of_use(*node, now));
         asked.extend(of_use.take(majority));
         match asked.last() {
-            Some(last) if asked.len() == majority => self.next = last + 1,
+            Some(last) if asked.len() == majority => self.next = (last + 1) as u16,
             _ => asked.clear(),
         }
         asked

@@ -26,7 +26,7 @@ pub(in super::super) struct WonLease {
     /// Whether a round that its holder asked for is being repeated.
     pub(super) repeats: bool,
     /// The node that is asked first by a renewal for which the nodes take turns.
-    pub(super) next: usize,
+    pub(super) next: u16,
 }
 
 /// An attempt that a majority has granted.
@@ -51,7 +51,7 @@ impl WonLease {
             has_failed: false,
             repeats: false,
             // Leases of one moment are spread over the nodes.
-            next: won.lock.keys.first_shard().number().into(),
+            next: won.lock.keys.first_shard().number(),
         }
     }
 

@@ -1,15 +1,11 @@
 mod deadlock;
+mod places;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::Hash,
-    num::NonZero,
-    slice,
-};
+use std::{collections::HashMap, hash::Hash, num::NonZero, slice};
 
-use self::deadlock::WaitGraph;
+use self::{deadlock::WaitGraph, places::Places};
 use crate::{Fairness, Instant};
 
 /// The place where callers of one process wait for each other, first come, first served.
@@ -64,7 +60,7 @@ pub struct Departure<P> {
 
 #[derive(Debug)]
 struct KeyQueue<P> {
-    places: VecDeque<Ticket>,
+    places: Places,
     /// The lease of the holder before, for the next caller that has the turn.
     parked: Option<P>,
     /// When the key was last won from the nodes.
@@ -160,7 +156,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         let Some(queue) = self.queues.get(key) else {
             return false;
         };
-        let next = queue.places.get(1);
+        let next = queue.places.iter().nth(1);
         let takes_over = next.is_some_and(|next| !self.sets.contains_key(next));
         let had_for = queue.won.map(|won| now.saturating_since(won));
         let is_early = had_for.is_none_or(|had_for| had_for < Fairness::LONGEST_COHORT);
@@ -282,7 +278,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             let looked_at = looked_at.entry(key.clone()).or_default();
             let (from, to) = (*looked_at, own.unwrap_or(0));
             if from < to {
-                ahead.extend(places.range(from..to));
+                ahead.extend(places.iter().skip(from).take(to - from));
                 *looked_at = to;
             }
         }
@@ -312,8 +308,7 @@ impl<K: Clone + Eq + Hash, P> Default for LocalQueue<K, P> {
 impl<P> KeyQueue<P> {
     fn new() -> Self {
         Self {
-            // Of most queues it is the only one ever.
-            places: VecDeque::with_capacity(1),
+            places: Places::default(),
             parked: None,
             won: None,
         }

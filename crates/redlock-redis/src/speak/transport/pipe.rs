@@ -1,5 +1,7 @@
 #[cfg(unix)]
 use std::os::fd::AsFd;
+#[cfg(unix)]
+pub(super) use std::os::fd::OwnedFd;
 use std::{
     collections::VecDeque,
     io,
@@ -34,18 +36,28 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send {
     /// # Errors
     ///
     /// It stays where it is.
-    fn move_here(self: Pin<&mut Self>) -> io::Result<()>;
+    fn move_here(self: Pin<&mut Self>, spare: &mut Option<OwnedFd>) -> io::Result<()>;
 }
 
+/// Systems on which no stream moves have none.
+#[cfg(not(unix))]
+pub(super) type OwnedFd = std::convert::Infallible;
+
 /// Registers the socket under another descriptor, so that a failure leaves the stream as it is.
+///
+/// The descriptor before is kept for the way back, which must not fail for want of one.
 #[cfg(unix)]
 macro_rules! moves {
     ($stream:ty, $socket:ty) => {
         impl Stream for $stream {
-            fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+            fn move_here(self: Pin<&mut Self>, spare: &mut Option<OwnedFd>) -> io::Result<()> {
                 let stream = self.get_mut();
-                let socket: $socket = stream.as_fd().try_clone_to_owned()?.into();
-                *stream = Self::from_std(socket)?;
+                let socket: $socket = match spare.take() {
+                    Some(spare) => spare.into(),
+                    None => stream.as_fd().try_clone_to_owned()?.into(),
+                };
+                let before = std::mem::replace(stream, Self::from_std(socket)?);
+                *spare = before.into_std().ok().map(OwnedFd::from);
                 Ok(())
             }
         }
@@ -59,13 +71,15 @@ moves!(tokio::net::UnixStream, std::os::unix::net::UnixStream);
 
 #[cfg(not(unix))]
 impl Stream for TcpStream {
-    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+    fn move_here(self: Pin<&mut Self>, _: &mut Option<OwnedFd>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
 struct PipeState {
     stream: Pin<Box<dyn Stream>>,
+    /// The descriptor under which it will be registered next, once it was moved.
+    spare: Option<OwnedFd>,
     /// What is to be sent, and how much of it was.
     output: Vec<u8>,
     sent: usize,
@@ -108,6 +122,7 @@ impl Pipe {
     pub(super) fn new(stream: Pin<Box<dyn Stream>>) -> Self {
         Self(Arc::new(Mutex::new(PipeState {
             stream,
+            spare: None,
             output: Vec::new(),
             sent: 0,
             input: vec![0; ROOM],
@@ -143,7 +158,8 @@ impl Pipe {
     /// They must be polled again after that.
     pub(super) fn move_here(&self) -> bool {
         let mut state = self.state();
-        let moved = state.stream.as_mut().move_here().is_ok();
+        let PipeState { stream, spare, .. } = &mut *state;
+        let moved = stream.as_mut().move_here(spare).is_ok();
         // What the runtime before has seen of the stream, this one has not.
         state.waiting.set_due();
         moved

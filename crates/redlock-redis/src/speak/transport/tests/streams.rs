@@ -14,7 +14,10 @@ use deadpool_redis::redis::RedisResult;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
-use super::super::{Answered, pipe::Stream};
+use super::super::{
+    Answered,
+    pipe::{OwnedFd, Stream},
+};
 
 /// A connection that takes all that is sent, and whose end is read by a function.
 pub(super) struct Read<F>(pub(super) F);
@@ -54,13 +57,13 @@ impl<F> Stream for Read<F>
 where
     Self: AsyncRead + AsyncWrite + Send,
 {
-    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+    fn move_here(self: Pin<&mut Self>, _: &mut Option<OwnedFd>) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl Stream for DuplexStream {
-    fn move_here(self: Pin<&mut Self>) -> io::Result<()> {
+    fn move_here(self: Pin<&mut Self>, _: &mut Option<OwnedFd>) -> io::Result<()> {
         Ok(())
     }
 }
