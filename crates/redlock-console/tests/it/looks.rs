@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::kit::{answer, get, request, servers};
+use crate::kit::{answer, get, post, request, servers};
 
 /// Looks again and again until the snapshot is as it should be.
 async fn until(routes: &Router, path: &str, is_so: impl Fn(&Snapshot) -> bool) -> Snapshot {
@@ -309,4 +309,38 @@ async fn a_scheduler_of_this_process_tells_the_next_tick_when_the_nodes_no_longe
     let seen = until(&with, "/snapshot", |it| of(it).is_some()).await;
     assert_eq!(of(&seen), Some(true), "{seen:?}");
     drop(jobs.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test]
+async fn a_job_whose_record_is_damaged_says_nothing_of_its_nodes() {
+    let (servers, client) = servers(3, &ServerOptions::default()).await;
+    let record = redlock_cron::remembered_under("billing", "day").unwrap();
+    for server in servers.iter() {
+        let key = format!("{{redlock}}:job:{}", record.as_str());
+        server
+            .command(&["SET", &key, "of another program"])
+            .unwrap();
+    }
+    let console = Console::builder(client).access(|_| Access::Operate);
+    let routes = router(console.build().unwrap());
+    let all_vote = |snapshot: &Snapshot| {
+        assert_eq!(snapshot.verdict.votes, 3, "{:?}", snapshot.verdict);
+    };
+    all_vote(&get(&routes, "/snapshot").await.snapshot());
+    let refused = post(&routes, "/actions/pause", "job=billing/day&reason=r").await;
+    assert_eq!(
+        refused.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{refused:?}"
+    );
+    assert!(
+        refused.text.contains("is damaged: delete the key"),
+        "{refused:?}"
+    );
+    // The jobs are looked at again meanwhile.
+    let end = Instant::now() + Duration::from_secs(7);
+    while Instant::now() < end {
+        all_vote(&get(&routes, "/snapshot").await.snapshot());
+        sleep(Duration::from_millis(300)).await;
+    }
 }
