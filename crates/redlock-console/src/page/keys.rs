@@ -73,7 +73,7 @@ fn row(html: &mut Html, key: &KeySnapshot, view: &PageView, now: u64) {
         html.element("td", &[], |html| {
             line(html, key.line.as_ref(), now);
             if key.exclusive_awaited {
-                html.leaf("small", &[], "a writer waits");
+                html.leaf("small", &[], "another waits to have it alone");
             }
         });
         html.leaf("td", &[("class", &"words")], &key.why);
@@ -154,10 +154,12 @@ pub(super) fn page(html: &mut Html, detail: &KeyDetail, view: &PageView) {
         &[("id", &"verdict"), ("class", &class)],
         |html| {
             html.leaf("h1", &[("aria-live", &"polite")], &detail.name);
-            html.leaf("p", &[], &detail.sentence);
-            if let Some(key) = &detail.key {
-                html.leaf("p", &[], &key.why);
-            }
+            let words = match (detail.state, &detail.key) {
+                (KeyStanding::Held, Some(key)) => &key.why,
+                (KeyStanding::Free, None) => "It is free: there is nothing to release.",
+                _ => &detail.sentence,
+            };
+            html.leaf("p", &[], words);
         },
     );
     html.element("section", &[("id", &"key")], |html| {
@@ -208,7 +210,7 @@ fn facts(html: &mut Html, key: &KeySnapshot, now: u64) {
     fact("Line", &|html| line(html, key.line.as_ref(), now));
     fact("Changed hands", &|html| {
         html.text(format_args!(
-            "{} times while somebody looked",
+            "{} times, as far as this console has seen",
             key.changed_hands
         ));
     });
@@ -250,17 +252,13 @@ fn timeline(html: &mut Html, detail: &KeyDetail) {
     let now = as_ms(detail.at_ms);
     html.element("section", &[("id", &"timeline")], |html| {
         html.element("h2", &[], |html| {
-            html.leaf(
-                "a",
-                &[("href", &"#timeline")],
-                "Its life since somebody looked",
-            );
+            html.leaf("a", &[("href", &"#timeline")], "What has happened to it");
         });
         let Some(oldest) = detail.timeline.last() else {
             return html.leaf(
                 "p",
                 &[("class", &"dim")],
-                "Nothing has changed since this page was opened.",
+                "Nothing, since this page was opened.",
             );
         };
         // At least a minute, so that the first event is not at both ends.

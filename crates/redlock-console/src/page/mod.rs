@@ -5,11 +5,13 @@
 
 mod dialogs;
 mod html;
+mod job;
 mod jobs;
 mod keys;
 mod nodes;
 mod others;
 mod picture;
+mod runs;
 mod time;
 
 use self::html::{Attributes, Html};
@@ -41,10 +43,11 @@ pub(crate) struct ActionOutcome {
 /// Returns the page with everything.
 pub(crate) fn render(snapshot: &Snapshot, view: &PageView) -> String {
     let verdict = &snapshot.verdict;
-    let title = format!(
-        "{} of {} vote · {}",
-        verdict.votes, verdict.nodes, snapshot.namespace
-    );
+    let mut title = format!("{} of {} vote", verdict.votes, verdict.nodes);
+    // The default namespace is called as the product is.
+    if snapshot.namespace != "redlock" {
+        title = format!("{title} · {}", snapshot.namespace);
+    }
     let frame = Frame {
         title: &title,
         namespace: Some(&snapshot.namespace),
@@ -98,7 +101,7 @@ pub(crate) fn render_job(job: &JobSnapshot, at_ms: u64, view: &PageView) -> Stri
         root: "",
         is_live: true,
     };
-    frame.around(view, |html| jobs::page(html, job, view, at_ms))
+    frame.around(view, |html| job::page(html, job, view, at_ms))
 }
 
 /// Returns the page that answers a form, which is one level below the others.
@@ -165,10 +168,7 @@ impl Frame<'_> {
             "meta",
             &[("name", &"color-scheme"), ("content", &"light dark")],
         );
-        html.element("title", &[], |html| {
-            html.text(self.title);
-            html.text(" · redlock");
-        });
+        html.leaf("title", &[], format_args!("{} · redlock", self.title));
         // Without it, a browser asks for an icon at the root of the host, which is not ours.
         html.begin("link", &[("rel", &"icon"), ("href", &"data:,")]);
         let style = format!("{root}console.css");
@@ -318,6 +318,20 @@ mod tests {
             assert!(page.contains(words), "{words} is not in {page}");
         }
         assert!(!page.contains("<img"), "{page}");
+    }
+
+    #[test]
+    fn the_title_has_the_votes_and_a_namespace_of_another_name_than_the_product() {
+        let mut snapshot = snapshot();
+        let title = |snapshot: &Snapshot| {
+            let page = render(snapshot, &PageView::default());
+            let begins = page.split_once("<title>").unwrap().1;
+            begins.split_once("</title>").unwrap().0.to_owned()
+        };
+        snapshot.namespace = "redlock".to_owned();
+        assert_eq!(title(&snapshot), "2 of 3 vote · redlock");
+        snapshot.namespace = "billing".to_owned();
+        assert_eq!(title(&snapshot), "2 of 3 vote · billing · redlock");
     }
 
     #[test]

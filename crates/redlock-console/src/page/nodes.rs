@@ -37,7 +37,11 @@ pub(super) fn findings(html: &mut Html, snapshot: &Snapshot) {
             html.leaf("a", &[("href", &"#findings")], "Findings");
         });
         match (snapshot.findings_at_ms, snapshot.findings.is_empty()) {
-            (None, _) => html.leaf("p", &[("class", &"dim")], "The doctor has not looked yet."),
+            (None, _) => html.leaf(
+                "p",
+                &[("class", &"dim")],
+                "The doctor is looking for the first time: its findings come in a few seconds.",
+            ),
             (Some(_), true) => {
                 html.leaf("p", &[("class", &"dim")], "The doctor has found nothing.");
             }

@@ -18,7 +18,7 @@ pub(super) fn elections(html: &mut Html, snapshot: &Snapshot) {
             html.leaf("a", &[("href", &"#elections")], "Elections");
         });
         if snapshot.elections.is_empty() {
-            let words = "None is named: redlock console --election NAME, or Console::elections.";
+            let words = "Nodes cannot tell an election from another key: name it, by redlock console --election NAME.";
             return html.leaf("p", &[("class", &"dim")], words);
         }
         html.element("table", &[], |html| {
@@ -145,7 +145,7 @@ pub(super) fn actions(html: &mut Html, snapshot: &Snapshot) {
             return html.leaf(
                 "p",
                 &[("class", &"dim")],
-                "No operator has done anything yet.",
+                "The nodes remember no action of an operator.",
             );
         }
         html.element("table", &[], |html| {

@@ -246,7 +246,10 @@ async fn the_page_of_a_key_tells_its_life_from_the_moment_it_is_opened() {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    told("console has got it").await;
+    let page = told("console has got it").await;
+    // The verdict says it once.
+    let verdict = page.split_once("</section>").unwrap().0;
+    assert_eq!(verdict.matches("3 of 3 nodes").count(), 1, "{verdict}");
     let mut waiting = JoinSet::new();
     waiting.spawn(async move {
         let patient = AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(30)));
@@ -342,5 +345,24 @@ async fn a_job_whose_record_is_damaged_says_nothing_of_its_nodes() {
     while Instant::now() < end {
         all_vote(&get(&routes, "/snapshot").await.snapshot());
         sleep(Duration::from_millis(300)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_no_node_knows_has_no_buttons_and_says_what_to_do() {
+    let (_servers, client) = servers(3, &ServerOptions::default()).await;
+    let console = Console::builder(client).access(|_| Access::Operate);
+    let routes = router(console.build().unwrap());
+    for (path, words) in [
+        ("/job?name=billing/dya", "No node knows a job billing/dya."),
+        ("/job?name=billing/dya", "its scheduler makes the job known"),
+        (
+            "/key?name=order:7",
+            "It is free: there is nothing to release.",
+        ),
+    ] {
+        let page = get(&routes, path).await.text;
+        assert!(page.contains(words), "{words} is not in {page}");
+        assert!(!page.contains("data-do"), "{page}");
     }
 }
