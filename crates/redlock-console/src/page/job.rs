@@ -40,13 +40,8 @@ pub(super) fn page(html: &mut Html, job: &JobSnapshot, view: &PageView, now: u64
     html.element("section", &[("id", &"job")], |html| {
         if view.access == Access::Operate {
             html.element("p", &[("class", &"act")], |html| {
-                let switch = if job.paused == Some(true) {
-                    ("resume", "Resume…")
-                } else {
-                    ("pause", "Pause…")
-                };
                 for action in [
-                    switch,
+                    jobs::switch(job),
                     ("trigger", "Run now…"),
                     ("stop", "Stop the run…"),
                     ("backfill", "Backfill…"),
@@ -59,25 +54,16 @@ pub(super) fn page(html: &mut Html, job: &JobSnapshot, view: &PageView, now: u64
         }
         html.element("dl", &[], |html| facts(html, job, now));
     });
-    html.element("section", &[("id", &"runs")], |html| {
-        html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#runs")], "Last runs");
-        });
+    super::section(html, "runs", "Last runs", |html| {
         if job.runs.is_empty() {
-            return html.leaf("p", &[("class", &"dim")], "No run is remembered.");
+            return super::dim(html, "No run is remembered.");
         }
         html.large_strip(&job.runs);
-        html.element("table", &[], |html| {
-            let mut head = vec!["Tick", "End", "Took", "Replica", "Attempt", "Note"];
-            if view.access == Access::Operate {
-                head.push("");
+        let names = ["Tick", "End", "Took", "Replica", "Attempt", "Note"];
+        super::table_to_act(html, view, &names, |html| {
+            for run in &job.runs {
+                run_row(html, run, view, now);
             }
-            super::head(html, &head);
-            html.element("tbody", &[], |html| {
-                for run in &job.runs {
-                    run_row(html, run, view, now);
-                }
-            });
         });
     });
     html.element("section", &[("id", &"ticks")], |html| {

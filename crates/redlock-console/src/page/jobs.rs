@@ -17,7 +17,7 @@ pub(super) fn jobs(html: &mut Html, snapshot: &Snapshot, view: &PageView) {
     let now = snapshot.at_ms;
     html.element("section", &[("id", &"jobs")], |html| {
         html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#jobs")], "Jobs");
+            super::linked(html, "jobs", "Jobs");
             super::count(html, snapshot.jobs.len(), snapshot.jobs_total);
         });
         if let Some(why) = &snapshot.jobs_unknown {
@@ -28,19 +28,13 @@ pub(super) fn jobs(html: &mut Html, snapshot: &Snapshot, view: &PageView) {
                 true => "The nodes remember no job.",
                 false => "No job matches.",
             };
-            return html.leaf("p", &[("class", &"dim")], words);
+            return super::dim(html, words);
         }
-        html.element("table", &[], |html| {
-            let mut head = vec!["Job", "State", "Schedule", "Next tick", "Last runs"];
-            if view.access == Access::Operate {
-                head.push("");
+        let names = ["Job", "State", "Schedule", "Next tick", "Last runs"];
+        super::table_to_act(html, view, &names, |html| {
+            for job in &snapshot.jobs {
+                row(html, job, view, now);
             }
-            super::head(html, &head);
-            html.element("tbody", &[], |html| {
-                for job in &snapshot.jobs {
-                    row(html, job, view, now);
-                }
-            });
         });
         calendar(html, &snapshot.jobs, as_ms(now));
     });
@@ -75,14 +69,7 @@ fn row(html: &mut Html, job: &JobSnapshot, view: &PageView, now: u64) {
         });
         if view.access == Access::Operate {
             html.element("td", &[("class", &"act")], |html| {
-                button(
-                    html,
-                    if job.paused == Some(true) {
-                        ("resume", "Resume…")
-                    } else {
-                        ("pause", "Pause…")
-                    },
-                );
+                button(html, switch(job));
                 button(html, ("trigger", "Run now…"));
                 if job.running_on.is_some() {
                     button(html, ("stop", "Stop…"));
@@ -94,6 +81,14 @@ fn row(html: &mut Html, job: &JobSnapshot, view: &PageView, now: u64) {
 
 pub(super) fn button(html: &mut Html, (verb, words): (&'static str, &'static str)) {
     html.leaf("button", &[("data-do", &verb)], words);
+}
+
+/// Returns the button that ends the pause of a job, or begins one.
+pub(super) fn switch(job: &JobSnapshot) -> (&'static str, &'static str) {
+    match job.paused {
+        Some(true) => ("resume", "Resume…"),
+        _ => ("pause", "Pause…"),
+    }
 }
 
 pub(super) fn state(html: &mut Html, job: &JobSnapshot, now: u64) {
@@ -167,7 +162,7 @@ pub(super) fn calendar(html: &mut Html, jobs: &[JobSnapshot], now: f64) {
     };
     html.element("figure", &[("id", &"calendar")], |html| {
         html.element("figcaption", &[], |html| {
-            html.leaf("a", &[("href", &"#calendar")], "Calendar of ticks");
+            super::linked(html, "calendar", "Calendar of ticks");
         });
         html.element("table", &[], |html| {
             html.element("tbody", &[], |html| {

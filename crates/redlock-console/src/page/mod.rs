@@ -266,15 +266,45 @@ fn option(html: &mut Html, value: &str, words: &str, is_chosen: bool) {
     }
 }
 
-/// Adds the head of a table.
-fn head(html: &mut Html, names: &[&str]) {
-    html.element("thead", &[], |html| {
-        html.element("tr", &[], |html| {
-            for name in names {
-                html.leaf("th", &[("scope", &"col")], name);
-            }
-        });
+/// Adds a section with a title that is a link to it.
+fn section(html: &mut Html, id: &'static str, title: &str, inner: impl FnOnce(&mut Html)) {
+    html.element("section", &[("id", &id)], |html| {
+        html.element("h2", &[], |html| linked(html, id, title));
+        inner(html);
     });
+}
+
+/// Adds the title of a part of the page as a link to it.
+fn linked(html: &mut Html, id: &str, title: &str) {
+    html.leaf("a", &[("href", &format_args!("#{id}"))], title);
+}
+
+/// Adds words in the place of what is not there.
+fn dim(html: &mut Html, words: &str) {
+    html.leaf("p", &[("class", &"dim")], words);
+}
+
+/// Adds a table with the names of its columns.
+fn table(html: &mut Html, names: &[&str], rows: impl FnOnce(&mut Html)) {
+    html.element("table", &[], |html| {
+        html.element("thead", &[], |html| {
+            html.element("tr", &[], |html| {
+                for name in names {
+                    html.leaf("th", &[("scope", &"col")], name);
+                }
+            });
+        });
+        html.element("tbody", &[], rows);
+    });
+}
+
+/// Adds a table with the names of its columns, and one for buttons if the reader may act.
+fn table_to_act(html: &mut Html, view: &PageView, names: &[&str], rows: impl FnOnce(&mut Html)) {
+    let buttons: &[&str] = match view.access {
+        Access::Operate => &[""],
+        Access::Read | Access::None => &[],
+    };
+    table(html, &[names, buttons].concat(), rows);
 }
 
 /// Says how many of all are shown, and how to find the others.
