@@ -14,6 +14,7 @@ use crate::{
     look::{
         jobs::{InvalidJobName, JobName, remembered},
         sample::Sampler,
+        slow::missed,
     },
     snapshot::{JobSnapshot, KeyDetail, Snapshot},
 };
@@ -105,13 +106,7 @@ impl Hub {
         let memory = remembered(&self.client, &job).await;
         let memory = memory.map_err(|error| error.to_string())?;
         let mut snapshot = JobSnapshot::of(name, &memory, usize::MAX);
-        let unclaimed = memory.unclaimed().await;
-        snapshot.missed = Some(
-            unclaimed
-                .iter()
-                .map(redlock_cron::UnclaimedTicks::ticks)
-                .sum(),
-        );
+        snapshot.missed = Some(missed(&memory).await);
         keep(&self.jobs, name, &snapshot);
         Ok(snapshot)
     }

@@ -37,6 +37,7 @@
 //! Each is a `POST` with the fields of a form, and needs [`Access::Operate`].
 //! Each takes a `reason`, and `by`, the name of the operator; the nodes remember both in the log of actions.
 //! The answer is a page for a browser, or else JSON: `done`, and a `message` that says what was done or why not.
+//! What would change nothing, such as the release of a free key, is not done.
 //!
 //! | route | further fields | does |
 //! |---|---|---|

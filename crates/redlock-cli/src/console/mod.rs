@@ -76,7 +76,17 @@ pub(crate) async fn run(args: ConsoleArgs, context: &CommandContext) -> CommandR
         _ => Router::new().nest_service(base, page),
     };
     let (listener, address) = http::listen(args.listen).await?;
-    let url = format!("http://{address}{base}/");
+    let port = address.port();
+    let is_everywhere = address.ip().is_unspecified();
+    let url = match is_everywhere {
+        true => format!("http://localhost:{port}{base}/"),
+        false => format!("http://{address}{base}/"),
+    };
+    if is_everywhere {
+        output.progress(&format!(
+            "it listens at all addresses of this machine: elsewhere, put one of them, or its name, in place of localhost"
+        ));
+    }
     if output.is_json() {
         output.json(&serde_json::json!({"url": url, "operate": args.operate}))?;
     } else {

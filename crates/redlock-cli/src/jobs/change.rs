@@ -7,6 +7,8 @@ use redlock_cron::{
 };
 use serde_json::json;
 
+use redlock_console::look::jobs::{paused_before, was_not_paused};
+
 use super::{JobName, client, is_empty, known, lines, list, remembered};
 use crate::{
     clock::instant,
@@ -111,25 +113,34 @@ async fn set_paused(
     let mut names = Vec::new();
     for (job, memory) in jobs {
         let (namespace, name) = (&job.namespace, &job.name);
+        names.push(job.to_string());
+        if let Some(why) = was_not_paused(&job, &memory).filter(|_| !paused) {
+            if !output.is_json() {
+                output.marked(LineMark::Note, &why)?;
+            }
+            continue;
+        }
         let done = if paused {
             pause_with(&client, namespace, name, &action).await
         } else {
             resume_with(&client, namespace, name, &action).await
         };
         done.map_err(|error| failed(&error, ""))?;
-        names.push(job.to_string());
         if output.is_json() {
             continue;
         }
+        let before = paused_before(&memory);
         let line = match (paused, memory.running()) {
             (true, Some(run)) => {
                 let replica = run.replica();
                 format!(
-                    "{job} is paused; the run on {replica} goes on to its end, or until redlock jobs stop {job}"
+                    "{job} is paused; the run on {replica} goes on to its end, or until redlock jobs stop {job}{before}"
                 )
             }
             (true, None) => {
-                format!("{job} is paused: ticks that come are recorded, and not made up for")
+                format!(
+                    "{job} is paused: ticks that come are recorded, and not made up for{before}"
+                )
             }
             (false, _) => format!("{job} is resumed: it is started from its next tick on"),
         };

@@ -1,8 +1,10 @@
 //! Names that want to be more than names, and addresses that are not the root.
 
-use redlock_core::{AcquireOptions, Redlock, Wait};
-use redlock_cron::{Action, BoxError, Run, SingletonJob, SingletonScheduler, log_action};
-use redlock_tests::{Browser, Tab};
+use redlock_core::{AcquireOptions, LockGuard, Wait};
+use redlock_cron::{
+    Action, BoxError, Run, SingletonJob, SingletonScheduler, log_action, pause_with,
+};
+use redlock_tests::{Browser, Look, Nodes, Tab};
 use tokio::task::JoinSet;
 
 use crate::kit::{Console, MAX_TTL, SECOND, named, voting};
@@ -23,34 +25,47 @@ fn assert_is_calm(tab: &Tab, console: &Console) {
     }
 }
 
+/// A name in every field: that of a key, its holder, a caller, a candidate, a job, its replica, its error, and an action.
+struct Named {
+    jobs: SingletonScheduler,
+    _leases: [LockGuard; 2],
+    _waiting: JoinSet<()>,
+}
+
+impl Named {
+    async fn everywhere(nodes: &Nodes, name: &'static str) -> Self {
+        let client = named(nodes, name).await;
+        let leases = [
+            client.acquire(name).await.unwrap(),
+            client.acquire("importer").await.unwrap(),
+        ];
+        let mut waiting = JoinSet::new();
+        for key in [name, "importer"] {
+            let other = named(nodes, name).await;
+            let patient = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+            waiting.spawn(async move { drop(other.acquire_with(key, patient).await) });
+        }
+        let fails = SingletonJob::every(name, SECOND, move |_: Run| async move {
+            Err::<(), BoxError>(name.into())
+        });
+        let builder = SingletonScheduler::standalone(client.clone()).namespace("billing");
+        let jobs = builder.replica(name).build().unwrap();
+        jobs.add(fails.remember_errors()).await.unwrap();
+        jobs.start().await.unwrap();
+        let action = Action::by(name).reason(name);
+        log_action(&client, "pause", name, &action).await.unwrap();
+        Self {
+            jobs,
+            _leases: leases,
+            _waiting: waiting,
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_names_in_every_field_are_text() {
     let nodes = voting(3).await;
-    let client = named(&nodes, HOSTILE).await;
-    let lease = client.acquire(HOSTILE).await.unwrap();
-    let leads = client.acquire("importer").await.unwrap();
-    let mut waits = JoinSet::new();
-    for key in [HOSTILE, "importer"] {
-        let other = Redlock::builder()
-            .nodes(nodes.urls())
-            .label(HOSTILE)
-            .ttl(MAX_TTL)
-            .max_ttl(MAX_TTL);
-        let other = other.build().await.unwrap();
-        let patient = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
-        waits.spawn(async move { drop(other.acquire_with(key, patient).await) });
-    }
-    let fails = SingletonJob::every(HOSTILE, SECOND, |_: Run| async {
-        Err::<(), BoxError>(HOSTILE.into())
-    });
-    let builder = SingletonScheduler::standalone(client.clone()).namespace("billing");
-    let jobs = builder.replica(HOSTILE).build().unwrap();
-    jobs.add(fails.remember_errors()).await.unwrap();
-    jobs.start().await.unwrap();
-    let action = Action::by(HOSTILE).reason(HOSTILE);
-    log_action(&client, "pause", HOSTILE, &action)
-        .await
-        .unwrap();
+    let all = Named::everywhere(&nodes, HOSTILE).await;
 
     let console = Console::start(&nodes, &["--operate", "--election", "importer"]);
     let browser = Browser::start();
@@ -79,9 +94,75 @@ async fn hostile_names_in_every_field_are_text() {
     ));
     tab.wait_for("document.querySelector('#search input').value.startsWith('\"><img')");
     assert_is_calm(&tab, &console);
-    drop((lease, leads, waits));
-    drop(jobs.shutdown(SECOND).await);
+    drop(all.jobs.shutdown(SECOND).await);
 }
+
+/// As long as a name of each kind may be, and without a place at which a line may end.
+const LONG: &str = "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_names_make_no_page_wider_than_a_narrow_screen() {
+    let mut nodes = voting(3).await;
+    let all = Named::everywhere(&nodes, LONG).await;
+    let client = named(&nodes, "ops").await;
+    let action = Action::by("m".repeat(100)).reason("m".repeat(200));
+    pause_with(&client, "billing", LONG, &action).await.unwrap();
+    let console = Console::start(&nodes, &["--operate", "--election", "importer"]);
+    let browser = Browser::start();
+    let tab = browser.tab();
+    nodes.kill(2..3);
+    for width in [360, 1_280] {
+        tab.look(Look {
+            width,
+            height: 800,
+            dark: false,
+        });
+        let fits = |page: &str| {
+            let over = tab.value(WIDER);
+            assert_eq!(over, serde_json::json!([]), "{page} at {width}");
+            // A narrow screen would show more of a wide page, and all of it smaller.
+            let shown = tab.value("Math.max(document.documentElement.scrollWidth, innerWidth)");
+            assert_eq!(shown, width, "{page}");
+        };
+        tab.open(&console.url);
+        for section in ["keys", "jobs", "elections", "actions"] {
+            tab.wait_for(&format!(
+                "document.querySelector('#{section}').innerText.includes('{LONG}')"
+            ));
+        }
+        tab.wait_for("/paused/.test(document.querySelector('#jobs').innerText)");
+        tab.wait_for("document.querySelectorAll('#findings li').length > 0");
+        tab.value("document.querySelectorAll('details').forEach(it => { it.open = true; })");
+        fits("the page");
+        for button in ["#keys [data-do=release]", "#jobs [data-do=resume]"] {
+            tab.click(button);
+            tab.wait_for("document.querySelector('dialog').open");
+            fits(button);
+            tab.press("Escape");
+        }
+        for page in [
+            format!("key?name={LONG}"),
+            format!("key?name={LONG}-free"),
+            format!("job?name=billing/{LONG}"),
+            format!("job?name=billing/{LONG}-unknown"),
+        ] {
+            tab.open(&format!("{}{page}", console.url));
+            tab.wait_for("document.querySelector('#live').textContent == 'live'");
+            fits(&page);
+        }
+    }
+    drop(all.jobs.shutdown(SECOND).await);
+}
+
+/// An expression for the elements whose text reaches over the edge of the section, or the dialog, that they are in.
+const WIDER: &str = r"[...document.querySelectorAll('main section *, dialog[open] *, header *')]
+  .filter((it) => it.checkVisibility() && !it.closest('svg, thead, select') && [...it.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+  .filter((it) => {
+    const range = document.createRange();
+    range.selectNodeContents(it);
+    const edge = it.closest('section, dialog, header').getBoundingClientRect().right;
+    return range.getBoundingClientRect().right > edge + 0.5;
+  }).map((it) => `${it.nodeName} ${it.className} ${it.textContent.slice(0, 60)}`)";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_works_below_a_prefix() {

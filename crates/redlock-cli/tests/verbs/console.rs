@@ -25,13 +25,15 @@ const TOKEN: &str = "a-token.of_many~characters";
 fn console(nodes: &Nodes, options: &[&str]) -> (Running, String) {
     let mut console = Running::start(&mut nodes.command(&[&["console"], options].concat()));
     let url = console.await_line("http://");
-    let address = url.trim().strip_prefix("http://").unwrap();
-    let address = address
-        .split('/')
-        .next()
-        .unwrap()
-        .replace("0.0.0.0", "127.0.0.1");
+    let address = address_in(&url);
     (console, address)
+}
+
+/// Returns the address in the line that the console prints.
+fn address_in(url: &str) -> String {
+    let address = url.trim().strip_prefix("http://").unwrap();
+    let address = address.split('/').next().unwrap();
+    address.replace("localhost", "127.0.0.1")
 }
 
 /// A file with a text that users of this mode may read.
@@ -102,7 +104,12 @@ async fn with_a_token_the_page_opens_for_it_alone() {
         "--token-file",
         path.to_str().unwrap(),
     ];
-    let (console, address) = console(&nodes, &options);
+    let options = [&["console"][..], &options].concat();
+    let mut console = Running::start(&mut nodes.command(&options));
+    // An address that this machine can open, and words on how others do.
+    let url = console.await_line("http://localhost:");
+    let address = address_in(&url);
+    let mut said = console.child.stderr.take().unwrap();
     let host = "Host: ops.example.com";
     let of = |path: &str, header: &str| get_with(&address, path, &[host, header]);
     for path in [
@@ -174,6 +181,12 @@ async fn with_a_token_the_page_opens_for_it_alone() {
     );
     assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
     assert_eq!(console.interrupt(), Some(130));
+    let mut words = String::new();
+    said.read_to_string(&mut words).unwrap();
+    assert!(
+        words.contains("listens at all addresses of this machine"),
+        "{words}"
+    );
 }
 
 #[tokio::test]

@@ -787,8 +787,13 @@ async fn a_pause_has_a_reason_and_an_end_and_is_for_all_jobs_that_begin_so() {
     nodes.pause_job("mail", "send").await;
     let over = nodes.run(&["jobs", "pause", "mail/send", "--until", "2020-01-01"]);
     over.complained(2, "the end of the pause is over");
+    // Another pause takes the place of the one before, and the end of none is not called one.
+    let again = nodes.run(&["jobs", "pause", "billing/close-month"]);
+    again.told(0, "before, it was paused since");
     assert_eq!(nodes.run(&["jobs", "resume", "billing/*"]).code, 0);
     assert_eq!(json("billing/close-day")["paused"], false);
+    let none = nodes.run(&["jobs", "resume", "billing/close-day"]);
+    none.told(0, "nothing was done: billing/close-day was not paused");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -160,6 +160,17 @@ pub async fn known(client: &Redlock, job: &JobName) -> Result<JobMemory, String>
     Ok(memory)
 }
 
+/// Returns why the end of a pause would change nothing; `None` if the job is paused, or may be.
+pub fn was_not_paused(job: &JobName, memory: &JobMemory) -> Option<String> {
+    (memory.is_paused() == Some(false)).then(|| format!("nothing was done: {job} was not paused"))
+}
+
+/// Returns the pause that another one takes the place of, in words behind those for the new one.
+pub fn paused_before(memory: &JobMemory) -> String {
+    let pause = memory.pause();
+    pause.map_or_else(String::new, |pause| format!("; before, it was {pause}"))
+}
+
 /// Returns whether the lock of a job is held.
 pub fn is_locked(memory: &JobMemory) -> bool {
     memory.free_in().is_some_and(|left| !left.is_zero())

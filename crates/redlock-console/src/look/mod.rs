@@ -18,3 +18,4 @@ pub mod doctor;
 
 mod history;
 pub mod sample;
+pub(crate) mod slow;

@@ -7,24 +7,24 @@ use std::{
 
 use futures_util::future::join_all;
 use redlock_core::{InvalidKey, NodeReport, Redlock, deadpool_redis::redis::cmd};
-use redlock_cron::{JobMemory, LoggedAction, SingletonScheduler, actions, chrono::Utc};
+use redlock_cron::SingletonScheduler;
 use tokio::task::JoinSet;
 
 use super::{
     clock::{self, millis},
     doctor::{examine, finding::Finding},
     history::History,
-    jobs::{self, JobName},
     keys::{self, HeldKey, Released},
     lookup::{self, Owner},
     nodes::{is_open, name, ready_in, settled, votes, voting, why_not},
     probe::{self, Info, ProbedNode, WallClockReading, median},
     settings::NodeSettings,
+    slow::{SLOW_EVERY, SlowParts},
     status::KeyStatus,
 };
 use crate::snapshot::{
-    ActionSnapshot, ElectionSnapshot, JobSnapshot, KeyDetail, KeySnapshot, KeyStanding,
-    NodeSnapshot, Snapshot, Verdict, VerdictState,
+    ElectionSnapshot, KeyDetail, KeySnapshot, KeyStanding, NodeSnapshot, Snapshot, Verdict,
+    VerdictState,
 };
 
 /// The source of snapshots, with the results of earlier looks for comparison.
@@ -36,11 +36,7 @@ pub struct Sampler {
     settings: NodeSettings,
     options: SamplerOptions,
     places: Vec<ProbedNode>,
-    /// The jobs and the actions as they were at the last look at them, and when that was.
     slow: SlowParts,
-    slow_seen: Option<Instant>,
-    /// Whether something was done to them since.
-    slow_due: bool,
     /// By key, the owner at the last look, and how often the key has changed hands.
     seen: HashMap<String, (Owner, u64)>,
     /// The examination that goes on.
@@ -86,17 +82,6 @@ impl Default for SamplerOptions {
     }
 }
 
-/// The parts that take a dozen questions for each job, and are looked at now and then.
-#[derive(Debug, Default)]
-struct SlowParts {
-    jobs: Vec<JobSnapshot>,
-    jobs_total: usize,
-    /// Why they could not be looked for since then.
-    jobs_unknown: Option<&'static str>,
-    actions: Vec<ActionSnapshot>,
-    actions_unknown: Option<&'static str>,
-}
-
 /// What a node has said of itself at one look.
 struct NodeAnswers {
     round_trip: Option<Duration>,
@@ -113,8 +98,6 @@ impl Sampler {
             options,
             places: Vec::new(),
             slow: SlowParts::default(),
-            slow_seen: None,
-            slow_due: false,
             seen: HashMap::new(),
             doctor: JoinSet::new(),
             doctor_seen: None,
@@ -141,13 +124,18 @@ impl Sampler {
     /// Dropping the future gives the look up; the next one starts over.
     pub async fn look(&mut self) -> Snapshot {
         self.connect().await;
-        let reports = match self.slow_seen {
+        let reports = match self.slow.are_seen() {
             // Connections are made at the first look, which is one of what comes of that.
-            None => settled(&self.client, &self.settings).await,
-            Some(_) => self.client.node_reports().await,
+            false => settled(&self.client, &self.settings).await,
+            true => self.client.node_reports().await,
         };
         let answers = join_all(self.places.iter().map(answers_of)).await;
-        self.look_at_slow_parts().await;
+        let (places, settings) = (&self.places, &self.settings);
+        let (most_jobs, most_runs) = (self.options.most_jobs, self.options.most_runs);
+        let (slow, client) = (&mut self.slow, &self.client);
+        slow.look(client, places, settings, most_jobs, most_runs)
+            .await;
+        slow.schedule(&self.options.schedulers);
         let (prefix, most) = (&*self.options.prefix, self.options.most_keys);
         let (held, silent) = keys::list(&self.places, &self.settings, prefix, most).await;
         self.examine(&reports);
@@ -236,7 +224,7 @@ impl Sampler {
 
     /// Lets the next look ask for jobs and actions.
     pub fn look_at_jobs_again(&mut self) {
-        self.slow_due = true;
+        self.slow.look_again();
     }
 
     /// Connects to the nodes to which it has no connection, and to those whose server others name.
@@ -358,56 +346,6 @@ impl Sampler {
         elections
     }
 
-    /// Looks at what is remembered of jobs and actions, now and then: that takes a dozen questions for each job.
-    ///
-    /// If the nodes cannot be asked, these stay as they were.
-    async fn look_at_slow_parts(&mut self) {
-        let now = clock::now();
-        let is_due = |at: Instant| now.duration_since(at) >= SLOW_EVERY;
-        if self.slow_due || self.slow_seen.is_none_or(is_due) {
-            let most = self.options.most_jobs;
-            match jobs::list(&self.client, &self.places, &self.settings, most).await {
-                Ok(listed) => {
-                    let is_few = listed.jobs.len() <= MOST_WITH_MISSED;
-                    let mut jobs = Vec::with_capacity(listed.jobs.len());
-                    for (job, memory) in &listed.jobs {
-                        let mut job = JobSnapshot::of(job, memory, self.options.most_runs);
-                        job.missed = if is_few { missed(memory).await } else { None };
-                        jobs.push(job);
-                    }
-                    (self.slow.jobs, self.slow.jobs_total) = (jobs, listed.total);
-                    self.slow.jobs_unknown = None;
-                }
-                Err(_) => self.slow.jobs_unknown = Some(jobs::TOO_FEW),
-            }
-            match actions(&self.client).await {
-                Some(actions) => {
-                    self.slow.actions = actions.iter().map(ActionSnapshot::of).collect();
-                    self.slow.actions_unknown = None;
-                }
-                None => self.slow.actions_unknown = Some("too few nodes say what operators did"),
-            }
-            // Only now: the viewer that takes the look may go away before.
-            (self.slow_seen, self.slow_due) = (Some(now), false);
-        }
-        self.schedule();
-    }
-
-    /// Sets the next ticks of jobs by the schedulers of this process, which know more than the nodes.
-    fn schedule(&mut self) {
-        let now = Utc::now();
-        for job in &mut self.slow.jobs {
-            let Ok(JobName { namespace, name }) = job.job.parse() else {
-                continue;
-            };
-            let mut own = self.options.schedulers.iter();
-            let own = own.find(|scheduler| scheduler.namespace() == namespace);
-            if let Some(Ok(schedule)) = own.map(|scheduler| scheduler.schedule(&name)) {
-                job.set_next(schedule.next_after(now));
-            }
-        }
-    }
-
     /// Takes over what the doctor has found, and lets it look now and then, and soon after another number of nodes votes.
     fn examine(&mut self, reports: &[NodeReport]) {
         if let Some(found) = self.doctor.try_join_next() {
@@ -468,30 +406,6 @@ fn verdict(reports: &[NodeReport], majority: usize) -> Verdict {
     }
 }
 
-/// Returns how many due ticks no replica has claimed.
-async fn missed(memory: &JobMemory) -> Option<u64> {
-    let unclaimed = memory.unclaimed().await;
-    Some(
-        unclaimed
-            .iter()
-            .map(redlock_cron::UnclaimedTicks::ticks)
-            .sum(),
-    )
-}
-
-impl ActionSnapshot {
-    /// Returns an action for programs.
-    pub fn of(action: &LoggedAction) -> Self {
-        Self {
-            at: action.at().to_rfc3339(),
-            verb: action.verb().to_owned(),
-            subject: action.subject().to_owned(),
-            by: action.by().map(str::to_owned),
-            reason: action.reason().map(str::to_owned),
-        }
-    }
-}
-
 /// Asks a node how it does; nothing is known of a node that does not answer.
 async fn answers_of(place: &ProbedNode) -> NodeAnswers {
     let Ok(mut probe) = place.probe.clone() else {
@@ -522,11 +436,5 @@ fn whole_ms(time: Duration) -> u64 {
 /// The most free keys of which the count is kept.
 const MOST_FREE: usize = 10_000;
 
-/// The least time between two looks at the jobs and the actions.
-const SLOW_EVERY: Duration = Duration::from_secs(5);
-
 /// The least time between two examinations, of which each sends some hundred commands to each node.
 const DOCTOR_EVERY: Duration = Duration::from_secs(60);
-
-/// The most jobs of which the ticks are counted that were not claimed.
-const MOST_WITH_MISSED: usize = 100;

@@ -189,7 +189,7 @@ function end() {
 
 function failed(isOver) {
   failures += 1;
-  say(false, failures < 3 ? "connecting again" : "the console does not answer: this is what it said last");
+  say(false, failures < 3 ? "connecting again" : "the console does not answer: the page is as it was then");
   // The browser itself tries again after a break, but not after an answer that is no stream.
   if (!isOver) return;
   timer = setTimeout(begin, Math.min(30, 2 ** failures) * 1000);

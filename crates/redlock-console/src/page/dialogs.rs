@@ -35,7 +35,7 @@ const ACTIONS: [ActionButton; 9] = [
         verb: "pause",
         title: "Pause",
         effect: "No replica starts it until it is resumed, or until the time below. A run that goes on is not stopped. \
-                 Ticks that come meanwhile are recorded, and not made up for.",
+                 Its ticks of this time are recorded as paused, and are not run later.",
         fields: &[ActionField::Moment {
             name: "until",
             label: "Until (empty: until it is resumed)",
@@ -51,25 +51,26 @@ const ACTIONS: [ActionButton; 9] = [
     ActionButton {
         verb: "trigger",
         title: "Run now",
-        effect: "One replica starts one run of it, beside its schedule. If it runs already, its policy for overlaps decides.",
+        effect: "One replica starts one more run, also while the job is paused. If a run goes on, the job's policy for overlaps decides.",
         fields: &[],
     },
     ActionButton {
         verb: "stop",
         title: "Stop the run",
-        effect: "The runs that go on are asked to end, on whichever replica they are. What they have written stays written.",
+        effect: "Its runs are asked to end, on every replica, and are dropped within five seconds. What they have written stays.",
         fields: &[],
     },
     ActionButton {
         verb: "rerun",
         title: "Run this tick again",
-        effect: "One replica runs the tick once more, even if a run of it has ended well.",
+        effect: "One replica runs the tick once more, also if a run of it has ended well.",
         fields: &[],
     },
     ActionButton {
         verb: "backfill",
         title: "Backfill",
-        effect: "The replicas run the ticks of the range, one after the other; of a tick that has run well, only if you say so.",
+        effect: "The replicas run the ticks of the range, one after the other. They leave out those that have run well, unless the \
+                 box below is checked.",
         fields: &[
             ActionField::Moment {
                 name: "from",
@@ -98,14 +99,14 @@ const ACTIONS: [ActionButton; 9] = [
         verb: "forget",
         title: "Forget",
         effect: "The nodes delete all that they remember of it: its runs, its pause and its newest tick. \
-                 This is only for a job that no replica has any more.",
+                 A replica that still has the job may start its last tick a second time: take it out of all schedulers first.",
         fields: &[],
     },
     ActionButton {
         verb: "release",
         title: "Release by force",
-        effect: "The key is taken away from its holder, although the holder may still work, and another caller can have it at \
-                 once. Two may then do the same work, unless what they write to checks fencing tokens.",
+        effect: "The nodes delete the key, and another caller can have it at once. Its holder may go on until its next renewal \
+                 fails. Two may then do the same work, unless what they write to checks fencing tokens.",
         fields: &[],
     },
 ];

@@ -16,31 +16,25 @@ pub(super) fn keys(html: &mut Html, snapshot: &Snapshot, view: &PageView) {
     let now = snapshot.at_ms;
     html.element("section", &[("id", &"keys")], |html| {
         html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#keys")], "Keys");
+            super::linked(html, "keys", "Keys");
             super::count(html, snapshot.keys.len(), snapshot.keys_total);
         });
         if snapshot.keys.is_empty() {
-            return html.leaf("p", &[("class", &"dim")], none(view));
+            return super::dim(html, none(view));
         }
-        html.element("table", &[], |html| {
-            let mut head = vec![
-                "Key",
-                "Kind",
-                "Holder",
-                "Held for",
-                "Free in",
-                "Line",
-                "Why it is held, and until when",
-            ];
-            if view.access == Access::Operate {
-                head.push("");
+        let names = [
+            "Key",
+            "Kind",
+            "Holder",
+            "Held for",
+            "Free in",
+            "Line",
+            "Why it is held, and until when",
+        ];
+        super::table_to_act(html, view, &names, |html| {
+            for key in &snapshot.keys {
+                row(html, key, view, now);
             }
-            super::head(html, &head);
-            html.element("tbody", &[], |html| {
-                for key in &snapshot.keys {
-                    row(html, key, view, now);
-                }
-            });
         });
     });
 }
@@ -62,18 +56,17 @@ fn row(html: &mut Html, key: &KeySnapshot, view: &PageView, now: u64) {
             }
         });
         html.leaf("td", &[], key.holder.as_deref().unwrap_or("–"));
-        html.element("td", &[], |html| match key.held_since_ms {
-            Some(since) => html.moment(since, Shown::Since, now),
-            None => html.text("–"),
+        html.element("td", &[], |html| {
+            html.moment_or("–", key.held_since_ms, Shown::Since, now);
         });
-        html.element("td", &[], |html| match key.remaining_ms {
-            Some(left) => html.moment(as_ms(now) + left, Shown::Left, now),
-            None => html.text("never"),
+        html.element("td", &[], |html| {
+            let end = key.remaining_ms.map(|left| as_ms(now) + left);
+            html.moment_or("never", end, Shown::Left, now);
         });
         html.element("td", &[], |html| {
             line(html, key.line.as_ref(), now);
             if key.exclusive_awaited {
-                html.leaf("small", &[], "a writer waits");
+                html.leaf("small", &[], "another waits to have it alone");
             }
         });
         html.leaf("td", &[("class", &"words")], &key.why);
@@ -154,10 +147,12 @@ pub(super) fn page(html: &mut Html, detail: &KeyDetail, view: &PageView) {
         &[("id", &"verdict"), ("class", &class)],
         |html| {
             html.leaf("h1", &[("aria-live", &"polite")], &detail.name);
-            html.leaf("p", &[], &detail.sentence);
-            if let Some(key) = &detail.key {
-                html.leaf("p", &[], &key.why);
-            }
+            let words = match (detail.state, &detail.key) {
+                (KeyStanding::Held, Some(key)) => &key.why,
+                (KeyStanding::Free, None) => "It is free: there is nothing to release.",
+                _ => &detail.sentence,
+            };
+            html.leaf("p", &[], words);
         },
     );
     html.element("section", &[("id", &"key")], |html| {
@@ -168,16 +163,16 @@ pub(super) fn page(html: &mut Html, detail: &KeyDetail, view: &PageView) {
             html.element("dl", &[], |html| facts(html, key, now));
         }
     });
-    html.element("section", &[("id", &"answers")], |html| {
-        html.leaf("h2", &[], "What each node says");
-        html.element("table", &[], |html| {
-            super::head(html, &["Node", "Key", "Holder", "Free in", "Vote"]);
-            html.element("tbody", &[], |html| {
+    super::section(html, "answers", "What each node says", |html| {
+        super::table(
+            html,
+            &["Node", "Key", "Holder", "Free in", "Vote"],
+            |html| {
                 for node in &detail.nodes {
                     answer(html, node, now);
                 }
-            });
-        });
+            },
+        );
     });
     timeline(html, detail);
 }
@@ -208,7 +203,7 @@ fn facts(html: &mut Html, key: &KeySnapshot, now: u64) {
     fact("Line", &|html| line(html, key.line.as_ref(), now));
     fact("Changed hands", &|html| {
         html.text(format_args!(
-            "{} times while somebody looked",
+            "{} times, as far as this console has seen",
             key.changed_hands
         ));
     });
@@ -233,9 +228,9 @@ fn answer(html: &mut Html, answer: &crate::snapshot::KeyAnswer, now: u64) {
             },
         );
         html.leaf("td", &[], answer.holder.as_deref().unwrap_or("–"));
-        html.element("td", &[], |html| match answer.remaining_ms {
-            Some(left) => html.moment(as_ms(now) + left, Shown::Left, now),
-            None => html.text("–"),
+        html.element("td", &[], |html| {
+            let end = answer.remaining_ms.map(|left| as_ms(now) + left);
+            html.moment_or("–", end, Shown::Left, now);
         });
         html.element("td", &[], |html| {
             html.text(if answer.votes { "votes" } else { "no vote" });
@@ -248,20 +243,9 @@ fn answer(html: &mut Html, answer: &crate::snapshot::KeyAnswer, now: u64) {
 
 fn timeline(html: &mut Html, detail: &KeyDetail) {
     let now = as_ms(detail.at_ms);
-    html.element("section", &[("id", &"timeline")], |html| {
-        html.element("h2", &[], |html| {
-            html.leaf(
-                "a",
-                &[("href", &"#timeline")],
-                "Its life since somebody looked",
-            );
-        });
+    super::section(html, "timeline", "What has happened to it", |html| {
         let Some(oldest) = detail.timeline.last() else {
-            return html.leaf(
-                "p",
-                &[("class", &"dim")],
-                "Nothing has changed since this page was opened.",
-            );
+            return super::dim(html, "Nothing, since this page was opened.");
         };
         // At least a minute, so that the first event is not at both ends.
         let window = TimeWindow {

@@ -5,11 +5,13 @@
 
 mod dialogs;
 mod html;
+mod job;
 mod jobs;
 mod keys;
 mod nodes;
 mod others;
 mod picture;
+mod runs;
 mod time;
 
 use self::html::{Attributes, Html};
@@ -41,10 +43,11 @@ pub(crate) struct ActionOutcome {
 /// Returns the page with everything.
 pub(crate) fn render(snapshot: &Snapshot, view: &PageView) -> String {
     let verdict = &snapshot.verdict;
-    let title = format!(
-        "{} of {} vote · {}",
-        verdict.votes, verdict.nodes, snapshot.namespace
-    );
+    let mut title = format!("{} of {} vote", verdict.votes, verdict.nodes);
+    // The default namespace is called as the product is.
+    if snapshot.namespace != "redlock" {
+        title = format!("{title} · {}", snapshot.namespace);
+    }
     let frame = Frame {
         title: &title,
         namespace: Some(&snapshot.namespace),
@@ -98,7 +101,7 @@ pub(crate) fn render_job(job: &JobSnapshot, at_ms: u64, view: &PageView) -> Stri
         root: "",
         is_live: true,
     };
-    frame.around(view, |html| jobs::page(html, job, view, at_ms))
+    frame.around(view, |html| job::page(html, job, view, at_ms))
 }
 
 /// Returns the page that answers a form, which is one level below the others.
@@ -165,10 +168,7 @@ impl Frame<'_> {
             "meta",
             &[("name", &"color-scheme"), ("content", &"light dark")],
         );
-        html.element("title", &[], |html| {
-            html.text(self.title);
-            html.text(" · redlock");
-        });
+        html.leaf("title", &[], format_args!("{} · redlock", self.title));
         // Without it, a browser asks for an icon at the root of the host, which is not ours.
         html.begin("link", &[("rel", &"icon"), ("href", &"data:,")]);
         let style = format!("{root}console.css");
@@ -266,15 +266,45 @@ fn option(html: &mut Html, value: &str, words: &str, is_chosen: bool) {
     }
 }
 
-/// Adds the head of a table.
-fn head(html: &mut Html, names: &[&str]) {
-    html.element("thead", &[], |html| {
-        html.element("tr", &[], |html| {
-            for name in names {
-                html.leaf("th", &[("scope", &"col")], name);
-            }
-        });
+/// Adds a section with a title that is a link to it.
+fn section(html: &mut Html, id: &'static str, title: &str, inner: impl FnOnce(&mut Html)) {
+    html.element("section", &[("id", &id)], |html| {
+        html.element("h2", &[], |html| linked(html, id, title));
+        inner(html);
     });
+}
+
+/// Adds the title of a part of the page as a link to it.
+fn linked(html: &mut Html, id: &str, title: &str) {
+    html.leaf("a", &[("href", &format_args!("#{id}"))], title);
+}
+
+/// Adds words in the place of what is not there.
+fn dim(html: &mut Html, words: &str) {
+    html.leaf("p", &[("class", &"dim")], words);
+}
+
+/// Adds a table with the names of its columns.
+fn table(html: &mut Html, names: &[&str], rows: impl FnOnce(&mut Html)) {
+    html.element("table", &[], |html| {
+        html.element("thead", &[], |html| {
+            html.element("tr", &[], |html| {
+                for name in names {
+                    html.leaf("th", &[("scope", &"col")], name);
+                }
+            });
+        });
+        html.element("tbody", &[], rows);
+    });
+}
+
+/// Adds a table with the names of its columns, and one for buttons if the reader may act.
+fn table_to_act(html: &mut Html, view: &PageView, names: &[&str], rows: impl FnOnce(&mut Html)) {
+    let buttons: &[&str] = match view.access {
+        Access::Operate => &[""],
+        Access::Read | Access::None => &[],
+    };
+    table(html, &[names, buttons].concat(), rows);
 }
 
 /// Says how many of all are shown, and how to find the others.
@@ -318,6 +348,20 @@ mod tests {
             assert!(page.contains(words), "{words} is not in {page}");
         }
         assert!(!page.contains("<img"), "{page}");
+    }
+
+    #[test]
+    fn the_title_has_the_votes_and_a_namespace_of_another_name_than_the_product() {
+        let mut snapshot = snapshot();
+        let title = |snapshot: &Snapshot| {
+            let page = render(snapshot, &PageView::default());
+            let begins = page.split_once("<title>").unwrap().1;
+            begins.split_once("</title>").unwrap().0.to_owned()
+        };
+        snapshot.namespace = "redlock".to_owned();
+        assert_eq!(title(&snapshot), "2 of 3 vote · redlock");
+        snapshot.namespace = "billing".to_owned();
+        assert_eq!(title(&snapshot), "2 of 3 vote · billing · redlock");
     }
 
     #[test]

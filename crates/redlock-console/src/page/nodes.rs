@@ -32,15 +32,14 @@ pub(super) fn verdict(html: &mut Html, verdict: &Verdict) {
 
 /// Adds what the doctor has found, with its advice.
 pub(super) fn findings(html: &mut Html, snapshot: &Snapshot) {
-    html.element("section", &[("id", &"findings")], |html| {
-        html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#findings")], "Findings");
-        });
+    super::section(html, "findings", "Findings", |html| {
         match (snapshot.findings_at_ms, snapshot.findings.is_empty()) {
-            (None, _) => html.leaf("p", &[("class", &"dim")], "The doctor has not looked yet."),
-            (Some(_), true) => {
-                html.leaf("p", &[("class", &"dim")], "The doctor has found nothing.");
+            (None, _) => {
+                let words =
+                    "The doctor is looking for the first time: its findings come in a few seconds.";
+                super::dim(html, words);
             }
+            (Some(_), true) => super::dim(html, "The doctor has found nothing."),
             (Some(_), false) => {}
         }
         html.element("ul", &[], |html| {
@@ -68,43 +67,30 @@ pub(super) fn findings(html: &mut Html, snapshot: &Snapshot) {
 /// Adds the nodes, and the number of their votes in the last hour.
 pub(super) fn nodes(html: &mut Html, snapshot: &Snapshot) {
     let (now, verdict) = (snapshot.at_ms, &snapshot.verdict);
-    html.element("section", &[("id", &"nodes")], |html| {
-        html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#nodes")], "Nodes");
-        });
-        html.element("table", &[], |html| {
-            super::head(
-                html,
-                &[
-                    "Node",
-                    "Vote",
-                    "Round trip",
-                    "Clock",
-                    "Memory",
-                    "Connections",
-                    "Server",
-                ],
-            );
-            html.element("tbody", &[], |html| {
-                for node in &snapshot.nodes {
-                    row(html, node, now);
-                }
-            });
+    super::section(html, "nodes", "Nodes", |html| {
+        let names = [
+            "Node",
+            "Vote",
+            "Round trip",
+            "Clock",
+            "Memory",
+            "Connections",
+            "Server",
+        ];
+        super::table(html, &names, |html| {
+            for node in &snapshot.nodes {
+                row(html, node, now);
+            }
         });
         html.element("figure", &[("id", &"margin")], |html| {
             html.element("figcaption", &[], |html| {
-                html.leaf("a", &[("href", &"#margin")], "Votes in the last hour");
+                super::linked(html, "margin", "Votes in the last hour");
             });
             if snapshot.margin.is_empty() {
-                html.leaf("p", &[("class", &"dim")], "No look was taken yet.");
-            } else {
-                html.margin(
-                    &snapshot.margin,
-                    verdict.nodes,
-                    verdict.majority,
-                    as_ms(now),
-                );
+                return super::dim(html, "No look was taken yet.");
             }
+            let (nodes, majority) = (verdict.nodes, verdict.majority);
+            html.margin(&snapshot.margin, nodes, majority, as_ms(now));
         });
     });
 }

@@ -13,31 +13,23 @@ use crate::{
 
 /// Adds the elections that the operator has named.
 pub(super) fn elections(html: &mut Html, snapshot: &Snapshot) {
-    html.element("section", &[("id", &"elections")], |html| {
-        html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#elections")], "Elections");
-        });
+    super::section(html, "elections", "Elections", |html| {
         if snapshot.elections.is_empty() {
-            let words = "None is named: redlock console --election NAME, or Console::elections.";
-            return html.leaf("p", &[("class", &"dim")], words);
+            let words = "Nodes cannot tell an election from another key: name it, by redlock console --election NAME.";
+            return super::dim(html, words);
         }
-        html.element("table", &[], |html| {
-            super::head(
-                html,
-                &[
-                    "Election",
-                    "Leader",
-                    "Leads for",
-                    "Ends in",
-                    "Candidates",
-                    "Terms of the last day",
-                ],
-            );
-            html.element("tbody", &[], |html| {
-                for election in &snapshot.elections {
-                    row(html, election, snapshot.at_ms);
-                }
-            });
+        let names = [
+            "Election",
+            "Leader",
+            "Leads for",
+            "Ends in",
+            "Candidates",
+            "Terms of the last day",
+        ];
+        super::table(html, &names, |html| {
+            for election in &snapshot.elections {
+                row(html, election, snapshot.at_ms);
+            }
         });
     });
 }
@@ -55,13 +47,12 @@ fn row(html: &mut Html, election: &ElectionSnapshot, now: u64) {
             KeyStanding::Free => html.leaf("span", &[("class", &"pill bad")], "no leader"),
             KeyStanding::Unknown => html.leaf("span", &[("class", &"pill open")], "not known"),
         });
-        html.element("td", &[], |html| match election.since_ms {
-            Some(since) => html.moment(since, Shown::Since, now),
-            None => html.text("–"),
+        html.element("td", &[], |html| {
+            html.moment_or("–", election.since_ms, Shown::Since, now);
         });
-        html.element("td", &[], |html| match election.remaining_ms {
-            Some(left) => html.moment(as_ms(now) + left, Shown::Left, now),
-            None => html.text("–"),
+        html.element("td", &[], |html| {
+            let end = election.remaining_ms.map(|left| as_ms(now) + left);
+            html.moment_or("–", end, Shown::Left, now);
         });
         html.element("td", &[], |html| {
             line(html, election.candidates.as_ref(), now);
@@ -134,39 +125,26 @@ fn terms(html: &mut Html, election: &ElectionSnapshot, now: u64) {
 
 /// Adds what operators did, the newest first.
 pub(super) fn actions(html: &mut Html, snapshot: &Snapshot) {
-    html.element("section", &[("id", &"actions")], |html| {
-        html.element("h2", &[], |html| {
-            html.leaf("a", &[("href", &"#actions")], "Actions");
-        });
+    super::section(html, "actions", "Actions", |html| {
         if let Some(why) = &snapshot.actions_unknown {
             return html.leaf("p", &[("class", &"warning")], why);
         }
         if snapshot.actions.is_empty() {
-            return html.leaf(
-                "p",
-                &[("class", &"dim")],
-                "No operator has done anything yet.",
-            );
+            return super::dim(html, "The nodes remember no action of an operator.");
         }
-        html.element("table", &[], |html| {
-            super::head(html, &["When", "What", "Job or key", "By", "Why"]);
-            html.element("tbody", &[], |html| {
-                for action in &snapshot.actions {
-                    html.element("tr", &[], |html| {
-                        html.element("th", &[("scope", &"row")], |html| {
-                            html.written(&action.at, Shown::At, snapshot.at_ms);
-                        });
-                        html.leaf("td", &[], &action.verb);
-                        html.leaf("td", &[], &action.subject);
-                        html.leaf("td", &[], action.by.as_deref().unwrap_or("–"));
-                        html.leaf(
-                            "td",
-                            &[("class", &"words")],
-                            action.reason.as_deref().unwrap_or("–"),
-                        );
+        super::table(html, &["When", "What", "Job or key", "By", "Why"], |html| {
+            for action in &snapshot.actions {
+                html.element("tr", &[], |html| {
+                    html.element("th", &[("scope", &"row")], |html| {
+                        html.written(&action.at, Shown::At, snapshot.at_ms);
                     });
-                }
-            });
+                    html.leaf("td", &[], &action.verb);
+                    html.leaf("td", &[], &action.subject);
+                    html.leaf("td", &[], action.by.as_deref().unwrap_or("–"));
+                    let reason = action.reason.as_deref().unwrap_or("–");
+                    html.leaf("td", &[("class", &"words")], reason);
+                });
+            }
         });
     });
 }

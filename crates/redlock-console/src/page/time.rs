@@ -33,6 +33,14 @@ impl Html {
         self.leaf("time", &[("class", &class), ("datetime", &written)], words);
     }
 
+    /// Adds the same, or other words if there is no moment.
+    pub(super) fn moment_or(&mut self, words: &str, at_ms: Option<f64>, shown: Shown, now: u64) {
+        match at_ms {
+            Some(at_ms) => self.moment(at_ms, shown, now),
+            None => self.text(words),
+        }
+    }
+
     /// Adds a moment of RFC 3339; what is none is shown as it is.
     pub(super) fn written(&mut self, at: &str, shown: Shown, now: u64) {
         match parsed(at) {

@@ -10,7 +10,7 @@ use axum::{
 };
 use redlock_core::Redlock;
 use redlock_cron::{
-    Action, ControlError, ControlErrorKind, JobMemory, MOST_BACKFILLED, REQUEST_LIFETIME,
+    Action, ControlError, ControlErrorKind, JobMemory, JobPause, MOST_BACKFILLED, REQUEST_LIFETIME,
     cancel_backfill,
     chrono::{DateTime, TimeDelta, Utc},
     dangerous_forget, log_action, pause_with, request_backfill, request_rerun, request_run,
@@ -22,7 +22,7 @@ use crate::{
     Access, Console,
     look::{
         clock::rounded,
-        jobs::{InvalidJobName, JobName, known},
+        jobs::{InvalidJobName, JobName, known, paused_before, was_not_paused},
     },
     page::{self, ActionOutcome},
 };
@@ -157,21 +157,30 @@ async fn on_job(console: &Console, verb: &str, fields: &Fields) -> Result<String
     let (namespace, name) = (&*job.namespace, &*job.name);
     Ok(match verb {
         "pause" => {
-            if let Some(until) = until(fields)? {
+            let until = until(fields)?;
+            if let Some(until) = until {
                 action = action.until(until);
             }
+            if let Some(pause) = memory.pause().filter(|pause| is_same(pause, fields, until)) {
+                let why = format!("nothing was done: {job} is {pause} already");
+                return Err(ActionRefusal::wrong(why));
+            }
             pause_with(client, namespace, name, &action).await?;
+            let before = paused_before(&memory);
             match memory.running() {
                 Some(run) => format!(
-                    "{job} is paused; the run on {} goes on to its end",
+                    "{job} is paused; the run on {} goes on to its end{before}",
                     run.replica()
                 ),
-                None => {
-                    format!("{job} is paused: ticks that come are recorded, and not made up for")
-                }
+                None => format!(
+                    "{job} is paused: ticks that come are recorded, and not made up for{before}"
+                ),
             }
         }
         "resume" => {
+            if let Some(why) = was_not_paused(&job, &memory) {
+                return Err(ActionRefusal::wrong(why));
+            }
             resume_with(client, namespace, name, &action).await?;
             format!("{job} is resumed: it is started from its next tick on")
         }
@@ -187,7 +196,12 @@ async fn on_job(console: &Console, verb: &str, fields: &Fields) -> Result<String
         }
         "cancel" => {
             cancel_backfill(client, namespace, name, &action).await?;
-            format!("no further tick of the backfill of {job} is started")
+            match memory.backfill() {
+                Some(_) => format!("no further tick of the backfill of {job} is started"),
+                None => format!(
+                    "no backfill of {job} is known, and none that was requested before is begun"
+                ),
+            }
         }
         "forget" => {
             let warning = match memory.registration() {
@@ -216,6 +230,13 @@ async fn on_job(console: &Console, verb: &str, fields: &Fields) -> Result<String
         }
         _ => backfill(client, &job, &memory, fields, &action).await?,
     })
+}
+
+/// Returns whether a pause has the operator, the reason and the end of another one already.
+fn is_same(pause: &JobPause, fields: &Fields, until: Option<DateTime<Utc>>) -> bool {
+    pause.until() == until
+        && pause.by() == field(fields, "by")
+        && pause.reason() == field(fields, "reason")
 }
 
 /// Returns the end of a pause: an instant, or a time from now on; `None` if it has none.
@@ -308,8 +329,13 @@ async fn forget(client: &Redlock, job: &JobName, action: &Action) -> Result<Stri
         .iter()
         .filter_map(|node| Some((node.node(), node.why_not()?)))
         .collect();
-    if kept.is_empty() {
-        return Ok(format!("all nodes have forgotten {job}{logged}"));
+    match (kept.is_empty(), done.was_anything()) {
+        (true, true) => return Ok(format!("all nodes have forgotten {job}{logged}")),
+        (true, false) => {
+            let why = format!("nothing was done: nothing was remembered of {job} already");
+            return Err(ActionRefusal::wrong(why));
+        }
+        (false, _) => {}
     }
     let kept: Vec<_> = kept
         .iter()
@@ -336,10 +362,9 @@ async fn release(console: &Console, fields: &Fields) -> Result<String, ActionRef
             .map_err(|invalid| ActionRefusal::wrong(invalid.to_string()))?
     };
     let (count, unknown) = (released.count(), released.unknown);
-    if released.holders.is_empty() && released.is_free {
-        return Err(ActionRefusal::wrong(
-            "it has no holder: there is nothing to release",
-        ));
+    if count == 0 && released.is_free {
+        let why = format!("nothing was done: {name} was free already");
+        return Err(ActionRefusal::wrong(why));
     }
     let logged = match count {
         0 => String::new(),

@@ -58,7 +58,7 @@ pub struct Snapshot {
     pub jobs_unknown: Option<String>,
     /// The elections that the operator has named: nodes cannot tell an election from another key.
     pub elections: Vec<ElectionSnapshot>,
-    /// The findings of the doctor, the worst first; it looks less often than the rest does, once in half a minute.
+    /// The findings of the doctor, the worst first; it looks less often than the rest does, once a minute.
     pub findings: Vec<FindingSnapshot>,
     /// When the doctor has looked; `None` if it has not yet.
     pub findings_at_ms: Option<u64>,

@@ -207,7 +207,7 @@ async fn a_key_is_released_by_force_and_that_is_in_the_log() {
     refused(
         &post(&routes, "/actions/release", &form).await,
         422,
-        "nothing to release",
+        "nothing was done: order:7 was free already",
     );
     let log = redlock_cron::actions(&client).await.unwrap();
     let [action] = &*log else { panic!("{log:?}") };
@@ -325,4 +325,44 @@ async fn more_ticks_than_a_backfill_has_are_refused_before_it_begins() {
     refused(&counted, 422, "no tick");
     drop(jobs.shutdown(Duration::from_secs(5)).await);
     assert_eq!(runs.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn an_action_that_would_change_nothing_says_what_it_has_found() {
+    let (_servers, client) = servers(3, &ServerOptions::default()).await;
+    redlock_cron::pause(&client, "billing", "day")
+        .await
+        .unwrap();
+    let routes = console(&client).await;
+    let form = format!("job=billing/day&{BY_ALICE}");
+    let ends = format!("{form}&until=2099-01-01T00:00:00Z");
+    let act = async |verb: &str, form: &str| post(&routes, &format!("/actions/{verb}"), form).await;
+    done(&act("resume", &form).await);
+    let again = act("resume", &form).await;
+    refused(&again, 422, "nothing was done: billing/day was not paused");
+    done(&act("pause", &form).await);
+    let again = act("pause", &form).await;
+    refused(
+        &again,
+        422,
+        "nothing was done: billing/day is paused since 2",
+    );
+    refused(&again, 422, " by alice: the ledger moves already");
+    // Another end is another pause.
+    let other = done(&act("pause", &ends).await);
+    assert!(other.contains("; before, it was paused since 2"), "{other}");
+    let again = act("pause", &ends).await;
+    refused(
+        &again,
+        422,
+        "until 2099-01-01T00:00:00Z: the ledger moves already",
+    );
+    let none = act("cancel", &form).await;
+    assert!(
+        done(&none).contains("no backfill of billing/day is known"),
+        "{none:?}"
+    );
+    let log = redlock_cron::actions(&client).await.unwrap();
+    let verbs: Vec<_> = log.iter().map(|action| action.verb().to_owned()).collect();
+    assert_eq!(verbs, ["cancel", "pause", "pause", "resume", "pause"]);
 }

@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::kit::{answer, get, request, servers};
+use crate::kit::{answer, get, post, request, servers};
 
 /// Looks again and again until the snapshot is as it should be.
 async fn until(routes: &Router, path: &str, is_so: impl Fn(&Snapshot) -> bool) -> Snapshot {
@@ -246,7 +246,10 @@ async fn the_page_of_a_key_tells_its_life_from_the_moment_it_is_opened() {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    told("console has got it").await;
+    let page = told("console has got it").await;
+    // The verdict says it once.
+    let verdict = page.split_once("</section>").unwrap().0;
+    assert_eq!(verdict.matches("3 of 3 nodes").count(), 1, "{verdict}");
     let mut waiting = JoinSet::new();
     waiting.spawn(async move {
         let patient = AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(30)));
@@ -309,4 +312,57 @@ async fn a_scheduler_of_this_process_tells_the_next_tick_when_the_nodes_no_longe
     let seen = until(&with, "/snapshot", |it| of(it).is_some()).await;
     assert_eq!(of(&seen), Some(true), "{seen:?}");
     drop(jobs.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test]
+async fn a_job_whose_record_is_damaged_says_nothing_of_its_nodes() {
+    let (servers, client) = servers(3, &ServerOptions::default()).await;
+    let record = redlock_cron::remembered_under("billing", "day").unwrap();
+    for server in servers.iter() {
+        let key = format!("{{redlock}}:job:{}", record.as_str());
+        server
+            .command(&["SET", &key, "of another program"])
+            .unwrap();
+    }
+    let console = Console::builder(client).access(|_| Access::Operate);
+    let routes = router(console.build().unwrap());
+    let all_vote = |snapshot: &Snapshot| {
+        assert_eq!(snapshot.verdict.votes, 3, "{:?}", snapshot.verdict);
+    };
+    all_vote(&get(&routes, "/snapshot").await.snapshot());
+    let refused = post(&routes, "/actions/pause", "job=billing/day&reason=r").await;
+    assert_eq!(
+        refused.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{refused:?}"
+    );
+    assert!(
+        refused.text.contains("is damaged: delete the key"),
+        "{refused:?}"
+    );
+    // The jobs are looked at again meanwhile.
+    let end = Instant::now() + Duration::from_secs(7);
+    while Instant::now() < end {
+        all_vote(&get(&routes, "/snapshot").await.snapshot());
+        sleep(Duration::from_millis(300)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_no_node_knows_has_no_buttons_and_says_what_to_do() {
+    let (_servers, client) = servers(3, &ServerOptions::default()).await;
+    let console = Console::builder(client).access(|_| Access::Operate);
+    let routes = router(console.build().unwrap());
+    for (path, words) in [
+        ("/job?name=billing/dya", "No node knows a job billing/dya."),
+        ("/job?name=billing/dya", "its scheduler makes the job known"),
+        (
+            "/key?name=order:7",
+            "It is free: there is nothing to release.",
+        ),
+    ] {
+        let page = get(&routes, path).await.text;
+        assert!(page.contains(words), "{words} is not in {page}");
+        assert!(!page.contains("data-do"), "{page}");
+    }
 }

@@ -204,6 +204,7 @@ impl Context {
                 || matches!(reply, Reply::Taken { .. } | Reply::Claimed { .. })),
             // A release may take as long as the node needs, and a probe goes to a node that is in trouble already.
             (Err(_), None | Some(RoundKind::Probe | RoundKind::Release { .. })) => return,
+            (Err(error), Some(_)) if error.is_of_a_key() => Ok(false),
             (Err(error), Some(_)) => Err(error),
         };
         if let Some(notice) = self.nodes.on_heard(node, heard, looked, now.clock) {

@@ -101,4 +101,11 @@ impl RequestError {
             reason,
         }
     }
+
+    /// Returns whether the node could not read the value of a key, which says nothing of its other keys.
+    pub fn is_of_a_key(&self) -> bool {
+        ["what is remembered of ", "the key is shared and "]
+            .iter()
+            .any(|words| self.reason.starts_with(words))
+    }
 }

@@ -213,7 +213,8 @@ impl Nodes {
         match result {
             Ok(wrote) => health.on_reply(looked, wrote, at),
             Err(error) if is_up => {
-                // What it ran, and looked at its mark for, can have failed only because it does not write.
+                // What it ran, and looked at its mark for, and no key is to blame for, can have failed only because it
+                // does not write.
                 let refuses_writes = looked || error.refuses_writes;
                 health.on_error(&error.reason, refuses_writes);
             }
