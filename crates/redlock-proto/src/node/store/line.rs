@@ -193,14 +193,14 @@ impl Store {
         }
         let mut line = self.live(call);
         line.retain(|waiting| waiting.owner != wanted.owner && waiting.place != asks.place);
-        if line.len() >= LONGEST {
-            return None;
-        }
         while let Some(first) = line.first()
             && first.place < asks.place
             && self.is_dead(call, first)
         {
             line.remove(0);
+        }
+        if line.len() >= LONGEST {
+            return None;
         }
         let before = line.iter().filter(|waiting| waiting.place < asks.place);
         let ahead = before.count();
