@@ -311,9 +311,11 @@ fn full_line(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
         keyspace,
         asks: more,
     });
+    steps.push(Step::MayPublish(random.percent(50)));
     let owner = holder;
     let asks = vec![Ask::Release { keys, owner }];
     steps.push(Step::Call { keyspace, asks });
+    steps.push(Step::MayPublish(true));
     steps.push(Step::Look);
 }
 
