@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use redlock_core::{
     Redlock,
-    node::{CallError, RedisNode, Reply, Request, Session},
+    node::{CallError, NodeTime, RedisNode, Reply, Request, Session},
 };
-use redlock_proto::{Lock, LockMode, MarkState, NodeVerb, OwnerId};
+use redlock_proto::{InLine, LinePlace, Lock, LockMode, MarkState, NodeVerb, OwnerId, Verb};
 use redlock_sandbox::ServerOptions;
 
 use super::fixtures::{
-    Fixture, RELEASE, TOMBSTONE, acquire, claim, commit, connect, extend, heal, job, keyspace,
-    open, read, record, request, request_of,
+    Fixture, RELEASE, TOMBSTONE, TTL, acquire, claim, commit, connect, extend, heal, job, keyspace,
+    open, read, record, request, request_of, taken,
 };
 
 fn rights() -> Vec<&'static str> {
@@ -205,6 +206,61 @@ async fn other_keys_are_out_of_reach() {
     let error = session.call(&keyspace(), &[elsewhere]).await.unwrap_err();
     assert!(error.reason.starts_with("NOPERM "), "{error:?}");
     assert!(!error.may_have_run && !error.session_lost, "{error:?}");
+}
+
+/// Its caller would not hear of a key that it is given by a message.
+// Shows: R9.1.
+#[tokio::test]
+async fn a_release_by_a_user_that_may_not_publish_leaves_the_key_free_and_the_next_caller_in_line()
+{
+    let mut fixture = Fixture::voting().await;
+    let waits = |owner: u8| {
+        let line = InLine {
+            place: LinePlace {
+                came: NodeTime::from_micros(owner.into()),
+                client: owner.into(),
+            },
+            round: owner.into(),
+            grant: TTL,
+            stay: TTL,
+            at_once: true,
+            signs: true,
+        };
+        let verb = Verb::Acquire {
+            ttl: TTL,
+            proposal: 1,
+            block: 1,
+            wish: None,
+            line: Some(line),
+        };
+        request(verb, "a", owner)
+    };
+    let mut heard = connect(&fixture.server.url()).await.unwrap();
+    let mut heard = heard.listen(&keyspace(), 2).await.unwrap();
+    assert!(taken(&fixture.ask(request(acquire(), "a", 1)).await));
+    let sign = Request::Node(NodeVerb::Sign { client: 2 });
+    let replies = fixture.call_by_script(&[sign, waits(2)]).await.replies;
+    assert!(
+        matches!(replies[1], Ok(Reply::InLine { .. })),
+        "{replies:?}"
+    );
+
+    let barred = user(&fixture, "barred", &rights());
+    let mut barred = connect(&barred).await.unwrap();
+    let release = [request(RELEASE, "a", 1)];
+    let answer = barred.call(&keyspace(), &release).await.unwrap();
+    assert_eq!(answer.replies, [Ok(Reply::Done)]);
+    assert!(!fixture.exists("{odd}:lock:a"), "it is given to no caller");
+    assert!(fixture.exists("{odd}:line:{odd}:lock:a"));
+
+    // The next question of a user with the right does what the release could not.
+    let replies = fixture.call_by_script(&[waits(3)]).await.replies;
+    assert!(
+        matches!(replies[0], Ok(Reply::InLine { .. })),
+        "{replies:?}"
+    );
+    let gift = tokio::time::timeout(TTL, heard.next()).await.unwrap();
+    assert_eq!(gift.unwrap().round, 2);
 }
 
 #[test]

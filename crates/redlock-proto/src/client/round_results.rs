@@ -144,8 +144,9 @@ impl Client {
             RoundKind::Survey { .. } | RoundKind::Bless { .. } => watch::surveyed(id, cx, now),
             RoundKind::Open { .. } => watch::opening_over(id, cx, now),
             RoundKind::Read { .. } => cx.job_read(id, now),
-            RoundKind::Decided { .. } | RoundKind::Give { .. } => {}
-            RoundKind::Watch | RoundKind::Sign | RoundKind::Record | RoundKind::Probe => {
+            // A node that stood still tells later that it had no sign.
+            RoundKind::Decided { .. } | RoundKind::Give { .. } | RoundKind::Sign => {}
+            RoundKind::Watch | RoundKind::Record | RoundKind::Probe => {
                 cx.rounds.forget(id);
             }
         }

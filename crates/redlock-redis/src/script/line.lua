@@ -43,7 +43,10 @@ local function line_up(node, place, waits, count_at, owner, entry, gives)
       local set = try('SET', KEYS[place], gets, 'NX', 'PX', grant)
       if not set or set.err then break end
       local message = string.format(' %s %.0f %s', token, node.micros, node.run)
-      gone = try('PUBLISH', prefix .. 'wake:' .. client, round .. message) == 0 and signs
+      local heard = try('PUBLISH', prefix .. 'wake:' .. client, round .. message)
+      -- Without the right to publish, a release leaves the key free: the next question gives it to this caller.
+      if gives == true and signs and type(heard) == 'table' then try('DEL', KEYS[place]) break end
+      gone = heard == 0 and signs
       if gone then
         try('DEL', KEYS[place])
       else

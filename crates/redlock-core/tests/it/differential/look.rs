@@ -65,8 +65,9 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
         }
         for client in 0..CLIENTS {
             let left = store.sign_remaining(&keyspace, client, time);
-            let sign =
-                left.map(|left| ("1".to_owned(), i64::try_from(left.as_millis()).unwrap_or(0)));
+            let left = left.map(|left| i64::try_from(left.as_millis()).expect("it is short"));
+            // What is seen has its last millisecond as one.
+            let sign = left.map(|left| ("1".to_owned(), left.max(1)));
             let name = keyspace.sign(client);
             let seen = seen.keys.get(name.as_str());
             expect(name.as_str(), sign.as_ref(), seen)?;

@@ -74,6 +74,12 @@ impl Site {
             .unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
     }
 
+    /// Gives the user of the session the right to publish, or takes it.
+    pub(crate) fn may_publish(&self, may_publish: bool) {
+        let right = if may_publish { "+publish" } else { "-publish" };
+        self.command(&["ACL", "SETUSER", USER, right]);
+    }
+
     pub(crate) async fn drop_scripts(&mut self) {
         self.command(&["SCRIPT", "FLUSH"]);
         if self.transacts {
@@ -129,9 +135,14 @@ impl Site {
     }
 }
 
+/// Makes a user beside the one that looks on, and connects.
 async fn connect(server: &Server) -> Box<dyn Session> {
-    let node = RedisNode::at(&server.url()).expect("the URL is valid");
+    let user = ["ACL", "SETUSER", USER, "on", ">sesame", "~*", "&*", "+@all"];
+    server.command(&user).expect("the server takes users");
+    let url = format!("redis://{USER}:sesame@{}", server.address());
+    let node = RedisNode::at(&url).expect("the URL is valid");
     node.connect().await.expect("the server is up")
 }
 
+const USER: &str = "caller";
 const DAY_ONE: u64 = 86_400_000_000;

@@ -27,6 +27,8 @@ pub(crate) enum Step {
     FlushScripts,
     /// The lock keys are deleted by hand.
     DropLocks,
+    /// The user that makes the calls is given the right to publish, or loses it.
+    MayPublish(bool),
     /// The server is killed and started again, with the data it has on disk.
     Restart,
     /// The server writes its data to disk, where the next start finds them.

@@ -59,6 +59,11 @@ impl Store {
         self.subscribers = Some(clients.into_iter().collect());
     }
 
+    /// Says whether its calls come from a user with the right to publish; before that, they do.
+    pub const fn set_may_publish(&mut self, may_publish: bool) {
+        self.may_publish = may_publish;
+    }
+
     /// Returns the time until the sign of life of a client ends, if it has one at `time`.
     pub fn sign_remaining(
         &self,
@@ -131,7 +136,7 @@ impl Store {
         call: &LineCall<'_>,
         asks: &InLine,
     ) -> Option<Duration> {
-        match self.give_if(call, |first| first.place < asks.place) {
+        match self.give_if(call, Some(asks)) {
             FreeKey::Keeps(until) => Some(Duration::from_millis(until - call.time.as_millis())),
             FreeKey::Given(..) | FreeKey::None => None,
         }
@@ -177,7 +182,7 @@ impl Store {
     /// The answer is that one's client, and what it is told.
     pub(super) fn after_release(&mut self, call: &LineCall<'_>) -> Option<(u64, Gift)> {
         self.leave(call);
-        match self.give_if(call, |_| true) {
+        match self.give_if(call, None) {
             FreeKey::Given(client, gift) => Some((client, gift)),
             FreeKey::Keeps(_) | FreeKey::None => None,
         }
@@ -193,14 +198,14 @@ impl Store {
         }
         let mut line = self.live(call);
         line.retain(|waiting| waiting.owner != wanted.owner && waiting.place != asks.place);
-        if line.len() >= LONGEST {
-            return None;
-        }
         while let Some(first) = line.first()
             && first.place < asks.place
             && self.is_dead(call, first)
         {
             line.remove(0);
+        }
+        if line.len() >= LONGEST {
+            return None;
         }
         let before = line.iter().filter(|waiting| waiting.place < asks.place);
         let ahead = before.count();
@@ -233,10 +238,11 @@ impl Store {
         }
     }
 
-    /// Gives the key to the caller in line whose turn it is, if the key is free and that one is meant.
+    /// Gives the key to the caller in line whose turn it is, if the key is free and that one is before the caller that
+    /// asks, or the key was released.
     ///
     /// Callers before that one whose clients are gone are passed over.
-    fn give_if(&mut self, call: &LineCall<'_>, is_meant: impl Fn(&Waiting) -> bool) -> FreeKey {
+    fn give_if(&mut self, call: &LineCall<'_>, asks: Option<&InLine>) -> FreeKey {
         let key = call.lock.keys.first();
         if !call.votes() || self.lines.is_empty() || self.keys.contains_key(key) {
             return FreeKey::None;
@@ -247,7 +253,7 @@ impl Store {
         let mut is_changed = false;
         while let Some(first) = line.first().copied() {
             if !self.is_dead(call, &first) {
-                if !is_meant(&first) {
+                if asks.is_some_and(|asks| asks.place <= first.place) {
                     break;
                 }
                 if first.entry.grant.is_zero() {
@@ -255,9 +261,13 @@ impl Store {
                     break;
                 }
                 match self.give(call, &first) {
+                    Some(_) if asks.is_none() && first.entry.signs && !self.may_publish => {
+                        self.keys.remove(key);
+                        break;
+                    }
                     Some(gift) if self.is_heard(&first) => {
                         let client = first.place.client;
-                        self.messages.push((client, gift.clone()));
+                        self.publish(client, gift.clone());
                         turn = FreeKey::Given(client, gift);
                     }
                     Some(_) => {
@@ -319,7 +329,13 @@ impl Store {
                 time: call.time,
                 run: self.run.clone(),
             };
-            self.messages.push((client, told));
+            self.publish(client, told);
+        }
+    }
+
+    fn publish(&mut self, client: u64, gift: Gift) {
+        if self.may_publish {
+            self.messages.push((client, gift));
         }
     }
 
@@ -330,7 +346,8 @@ impl Store {
 
     /// Returns whether a message to a caller in line is heard, as far as the node can tell.
     fn is_heard(&self, waiting: &Waiting) -> bool {
-        let subscribers = self.subscribers.as_ref().filter(|_| waiting.entry.signs);
+        let subscribers = self.subscribers.as_ref();
+        let subscribers = subscribers.filter(|_| waiting.entry.signs && self.may_publish);
         subscribers.is_none_or(|subscribers| subscribers.contains(&waiting.place.client))
     }
 

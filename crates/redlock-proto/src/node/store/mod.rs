@@ -54,6 +54,8 @@ pub struct Store {
     signs: HashMap<NodeKey, u64>,
     /// The clients that subscribe to its messages; `None` if all do.
     subscribers: Option<Vec<u64>>,
+    /// Whether its calls come from a user with the right to publish.
+    may_publish: bool,
     /// What it has published, and to which clients.
     messages: Vec<(u64, Gift)>,
 }
@@ -83,6 +85,7 @@ impl Store {
             sweep_lines_at: 0,
             signs: HashMap::new(),
             subscribers: None,
+            may_publish: true,
             messages: Vec::new(),
         }
     }
@@ -218,6 +221,7 @@ impl Store {
             data: data.into(),
             vouched: false,
             subscribers: self.subscribers.clone(),
+            may_publish: self.may_publish,
             ..other.clone()
         };
     }

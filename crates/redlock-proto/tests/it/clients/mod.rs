@@ -7,6 +7,7 @@ mod crowd;
 mod deaths;
 mod fan_out;
 mod horizon;
+mod lines;
 mod overload;
 mod reading;
 mod refusals;

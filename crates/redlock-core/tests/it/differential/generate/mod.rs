@@ -11,9 +11,9 @@ use self::{
     values::{horizon, number, ttl},
 };
 use crate::differential::{
-    cast::{self, JOBS, KEYS, OWNERS, SPACES},
+    cast::{self, CLIENTS, JOBS, KEYS, OWNERS, SPACES},
     random::Random,
-    step::{Ask, Number, Since, Span, Step, When},
+    step::{Ask, Number, Place, Since, Span, Step, When},
 };
 
 const MICRO: Duration = Duration::from_micros(1);
@@ -66,6 +66,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
             }
             60..80 => steps.push(clock(random)),
             80..82 => age(keyspace, random, &mut steps),
+            82..83 if random.percent(10) => full_line(keyspace, random, &mut steps),
             82..83 => line(keyspace, random, &mut steps),
             83..84 => upgrade(&few, keyspace, random, &mut steps),
             84..85 => many_runs(keyspace, random, &mut steps),
@@ -263,6 +264,58 @@ fn line(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
             steps.push(clock(random));
         }
     }
+    steps.push(Step::Look);
+}
+
+/// Adds callers that fill the line for a key, whose clients may be gone when more come, and what ends the lease.
+fn full_line(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
+    vouch(keyspace, steps);
+    let keys = Span {
+        first: random.index(KEYS),
+        count: 1,
+        mode: LockMode::Exclusive,
+        slots: None,
+    };
+    let acquire = |owner, line| Ask::Acquire {
+        keys,
+        owner,
+        ttl: 10_000 * MS,
+        proposal: Number::Is(0),
+        block: 1,
+        wish: None,
+        line,
+    };
+    let holder = random.index(OWNERS);
+    let mut asks: Vec<Ask> = (0..CLIENTS).map(|client| Ask::Sign { client }).collect();
+    asks.push(acquire(holder, None));
+    let last = 64 + random.below(2);
+    for number in 0..last + 2 {
+        let line = Place {
+            came: 4 + number,
+            stay: 10_000 * MS,
+            signs: random.percent(95),
+            ..place(random)
+        };
+        let owner = OWNERS + usize::try_from(number).expect("it is small");
+        asks.push(acquire(owner, Some(line)));
+    }
+    let more = asks.split_off(asks.len() - 2);
+    for asks in asks.chunks(16) {
+        let asks = asks.to_vec();
+        steps.push(Step::Call { keyspace, asks });
+    }
+    if random.percent(50) {
+        steps.push(Step::Forward(3_001 * MS));
+    }
+    steps.push(Step::Call {
+        keyspace,
+        asks: more,
+    });
+    steps.push(Step::MayPublish(random.percent(50)));
+    let owner = holder;
+    let asks = vec![Ask::Release { keys, owner }];
+    steps.push(Step::Call { keyspace, asks });
+    steps.push(Step::MayPublish(true));
     steps.push(Step::Look);
 }
 

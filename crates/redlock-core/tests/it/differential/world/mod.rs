@@ -55,6 +55,7 @@ impl<'a> World<'a> {
     ) -> Self {
         let now = NOON + seed % 7 * 333;
         site.forget();
+        site.may_publish(true);
         site.set_clock(now);
         // A sequence that ended early has not listened to the end.
         site.heard().await;
@@ -101,7 +102,10 @@ impl<'a> World<'a> {
                 let copy = self.store.clone();
                 self.store.take_data_of(&copy, &self.adopted.to_string());
             }
-            Step::FlushScripts => self.site.drop_scripts().await,
+            Step::FlushScripts => {
+                self.site.drop_scripts().await;
+                self.set_may_publish(true);
+            }
             Step::DropLocks => {
                 for number in 0..cast::KEYS {
                     let key = cast::key(number);
@@ -109,6 +113,7 @@ impl<'a> World<'a> {
                 }
                 self.store.drop_locks();
             }
+            Step::MayPublish(may_publish) => self.set_may_publish(*may_publish),
             Step::Restart => {
                 self.compare_messages().await?;
                 self.restart().await;
@@ -137,6 +142,11 @@ impl<'a> World<'a> {
         self.site.set_clock(self.now);
     }
 
+    fn set_may_publish(&mut self, may_publish: bool) {
+        self.site.may_publish(may_publish);
+        self.store.set_may_publish(may_publish);
+    }
+
     async fn restart(&mut self) {
         if self.persistence == Persistence::Memory {
             match &self.saved {
@@ -146,6 +156,7 @@ impl<'a> World<'a> {
         }
         self.site.restart().await;
         self.store.restart(self.site.run());
+        self.set_may_publish(true);
         self.site.set_clock(self.now);
     }
 
