@@ -38,6 +38,9 @@ use crate::{
 /// gets.
 /// It ends by its deadline, or at most five time limits of a node (half a second each by default) later.
 /// So a waiting caller has a place in the local queue of each slot.
+/// Callers of other processes are in no line: they try again at random.
+/// A process hands a slot from caller to caller for up to a quarter of a second, and then leaves it to other processes for
+/// 25 ms.
 /// If several slots become free at once, the caller may hold more than one for a moment, and the nodes may refuse one
 /// attempt of another caller in that moment.
 ///

@@ -57,6 +57,34 @@ async fn s25_no_more_hold_than_there_are_slots_and_hardly_fewer() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+/// Two processes keep all slots busy, each with more callers than there are slots.
+#[tokio::test(start_paused = true)]
+async fn processes_whose_callers_follow_each_other_leave_slots_to_others() {
+    const COUNT: usize = 3;
+    let nodes = faulty(3);
+    let waits = |wait| AcquireOptions::new().wait(Wait::UpTo(wait));
+    let mut busy = JoinSet::new();
+    for _ in 0..2 {
+        let redlock = client(&nodes).await;
+        for _ in 0..2 * COUNT {
+            let slots = redlock.slots("reports", COUNT).unwrap();
+            busy.spawn(async move {
+                loop {
+                    let slot = slots.acquire_with(waits(600 * SECOND)).await.unwrap();
+                    tokio::time::sleep(100 * MS).await;
+                    slot.release().await.unwrap();
+                }
+            });
+        }
+    }
+    tokio::time::sleep(SECOND).await;
+    let slots = client(&nodes).await.slots("reports", COUNT).unwrap();
+    for _ in 0..10 {
+        let slot = slots.acquire_with(waits(5 * SECOND)).await.unwrap();
+        slot.release().await.unwrap();
+    }
+}
+
 /// All slots are another client's, and nodes take almost their time limit to say so.
 // Shows: T6.9.
 #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ use self::{
 use super::{
     Acquire, Effect, Now, TickClaim,
     context::Context,
-    leases::{AFTER_OWN_RUN, Leases},
+    leases::{FOR_OTHERS, Leases},
     rounds::RoundKind,
     timers::Timer,
 };
@@ -72,8 +72,9 @@ impl Acquisitions {
         let Acquire {
             keys, wait_until, ..
         } = &*acquisition.request;
-        if acquisition.claim.is_some() && leases.has_just_run(keys, now) {
-            let at = (now.clock + AFTER_OWN_RUN).min(*wait_until);
+        let is_in_line = acquisition.claim.is_none() && keys.slots().is_none();
+        if !is_in_line && now.clock < *wait_until && leases.has_just_had(keys, now) {
+            let at = (now.clock + FOR_OTHERS).min(*wait_until);
             let timer = cx.timers.set(at, Timer::Retry(id));
             acquisition.phase = AcquisitionPhase::Pausing { timer };
             self.acquisitions.insert(id, acquisition);

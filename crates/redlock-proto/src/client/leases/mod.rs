@@ -26,14 +26,19 @@ pub(super) struct Leases {
     behind: BTreeSet<u64>,
     /// The lock of the run that ended last, and when that was.
     last_run: Option<(NodeKey, Instant)>,
+    /// The slot that was released last, and when that was.
+    last_slot: Option<(NodeKey, Instant)>,
 }
 
 impl Leases {
-    /// Returns whether a run under this lock has just ended.
-    pub(super) fn has_just_run(&self, keys: &KeySet, now: Now) -> bool {
-        let last = self.last_run.as_ref();
+    /// Returns whether this client has just released the slot, or has just ended a run under the lock.
+    pub(super) fn has_just_had(&self, keys: &KeySet, now: Now) -> bool {
+        let last = match keys.slots() {
+            Some(_) => self.last_slot.as_ref(),
+            None => self.last_run.as_ref(),
+        };
         let last = last.filter(|(key, _)| key == keys.first());
-        last.is_some_and(|(_, ended)| now.clock < *ended + AFTER_OWN_RUN)
+        last.is_some_and(|(_, ended)| now.clock < *ended + FOR_OTHERS)
     }
 
     /// Returns whether the client is behind with a renewal: other work must wait for that.
@@ -214,5 +219,6 @@ impl Leases {
     }
 }
 
-/// For how long a client leaves the lock of its run to the claims of others, which try again at random.
-pub(super) const AFTER_OWN_RUN: Duration = Duration::from_millis(25);
+/// For how long a client leaves a slot, or the lock of its run, to other clients, whose callers are not in line and try
+/// again at random.
+pub(super) const FOR_OTHERS: Duration = Duration::from_millis(25);

@@ -24,8 +24,12 @@ impl Leases {
         if let Some(timer) = held.timer {
             cx.timers.cancel(timer);
         }
-        if held.is_claimed() {
-            self.last_run = Some((held.lock.keys.first().clone(), now.clock));
+        let keys = &held.lock.keys;
+        let had_until_now = || Some((keys.first().clone(), now.clock));
+        if keys.slots().is_some() {
+            self.last_slot = had_until_now();
+        } else if held.is_claimed() {
+            self.last_run = had_until_now();
         }
         let left = held.state.release();
         send_release(left.nodes(), &held.lock, held.state.timing(), ask, cx, now);
