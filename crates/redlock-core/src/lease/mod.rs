@@ -189,7 +189,7 @@ impl Lease {
     /// ```
     pub async fn endangered(&self) {
         let mut timer = pin!(tokio::time::sleep(self.safe_for()));
-        let mut over = pin!(self.shared.over().notified());
+        let mut over = pin!(self.shared.over.notified());
         over.as_mut().enable();
         poll_fn(|cx| {
             loop {
@@ -197,7 +197,7 @@ impl Lease {
                     return Poll::Ready(());
                 }
                 if over.as_mut().poll(cx).is_ready() {
-                    over.set(self.shared.over().notified());
+                    over.set(self.shared.over.notified());
                 } else if timer.as_mut().poll(cx).is_ready() {
                     // A renewal has come in time.
                     let safe_for = self.safe_for();
@@ -242,7 +242,7 @@ impl Lease {
     /// ```
     pub async fn lost(&self) -> LossReason {
         let mut timer = pin!(tokio::time::sleep(self.remaining()));
-        let mut over = pin!(self.shared.over().notified());
+        let mut over = pin!(self.shared.over.notified());
         over.as_mut().enable();
         poll_fn(|cx| {
             loop {
@@ -250,7 +250,7 @@ impl Lease {
                     return Poll::Ready(reason);
                 }
                 if over.as_mut().poll(cx).is_ready() {
-                    over.set(self.shared.over().notified());
+                    over.set(self.shared.over.notified());
                 } else if timer.as_mut().poll(cx).is_ready() {
                     // The deadline has moved on since the timer was set.
                     timer.as_mut().reset(self.deadline());

@@ -39,17 +39,12 @@ pub(super) struct LeaseShared {
     fate: OnceLock<Arc<OnceLock<LossReason>>>,
     began: Stopwatch,
     /// Notified when the lease is over for another reason than the clock.
-    over: Notify,
+    pub(super) over: Notify,
 }
 
 impl LeaseShared {
     pub(super) fn now(&self) -> Instant {
         self.subject.site.clock.now()
-    }
-
-    /// Returns what is notified when the lease is over for another reason than the clock.
-    pub(super) fn over(&self) -> &Notify {
-        &self.over
     }
 
     fn fate(&self) -> &Arc<OnceLock<LossReason>> {

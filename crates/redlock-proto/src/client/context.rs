@@ -35,7 +35,7 @@ impl Context {
             config,
             rounds: Rounds::default(),
             tokens: Tokens::new(),
-            timers: Timers::new(),
+            timers: Timers::default(),
             outbox: Outbox::default(),
             entropy,
             closing: false,

@@ -6,7 +6,7 @@ use crate::Instant;
 ///
 /// One ordered map serves every round, retry and lease, so that a hundred thousand leases are one
 /// sleeping task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
     due: BTreeMap<TimerKey, Timer>,
     next: u64,
@@ -35,13 +35,6 @@ impl TimerKey {
 }
 
 impl Timers {
-    pub(super) fn new() -> Self {
-        Self {
-            due: BTreeMap::new(),
-            next: 0,
-        }
-    }
-
     pub(super) fn set(&mut self, at: Instant, timer: Timer) -> TimerKey {
         let key = TimerKey(at, self.next);
         self.next += 1;

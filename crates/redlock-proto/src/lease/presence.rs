@@ -10,7 +10,7 @@ pub(super) struct NodePresences {
     // invariant: one entry per node, or none once the lease was released
     nodes: PresenceList,
     /// Whether there are several, of which a node may have a part.
-    are_several: bool,
+    pub(super) are_several: bool,
 }
 
 /// An entry per node: in place for as many nodes as most clients have, because each lease has one.
@@ -110,14 +110,6 @@ impl NodePresences {
         Self {
             nodes,
             are_several: false,
-        }
-    }
-
-    /// Returns the same of several keys, if `several`.
-    pub(super) fn of_several(self, several: bool) -> Self {
-        Self {
-            are_several: several,
-            ..self
         }
     }
 

@@ -139,11 +139,9 @@ impl LeaseState {
     /// Returns the same lease, on several keys if `several`: a node that says that it has not all of them may have some,
     /// which are to be released.
     #[must_use]
-    pub(crate) fn on_several_keys(self, several: bool) -> Self {
-        Self {
-            keys: self.keys.of_several(several),
-            ..self
-        }
+    pub(crate) fn on_several_keys(mut self, several: bool) -> Self {
+        self.keys.are_several = several;
+        self
     }
 
     /// Returns the lengths of time that it has.

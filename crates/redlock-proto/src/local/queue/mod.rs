@@ -109,7 +109,12 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         self.next_ticket.0 = ticket.0.saturating_add(1);
         for key in keys {
             let queue = self.queues.entry(key.clone());
-            let places = &mut queue.or_insert_with(KeyQueue::new).places;
+            let queue = queue.or_insert_with(|| KeyQueue {
+                places: Places::default(),
+                parked: None,
+                won: None,
+            });
+            let places = &mut queue.places;
             // Mostly no caller is overtaken, and the search would look at all that wait.
             let place = if overtaken.is_empty() {
                 None
@@ -302,15 +307,5 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
 impl<K: Clone + Eq + Hash, P> Default for LocalQueue<K, P> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<P> KeyQueue<P> {
-    fn new() -> Self {
-        Self {
-            places: Places::default(),
-            parked: None,
-            won: None,
-        }
     }
 }

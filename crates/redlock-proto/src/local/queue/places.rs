@@ -57,34 +57,3 @@ impl Places {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::num::NonZero;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        /// The same as a queue that is all in one place, whatever comes and goes.
-        #[test]
-        fn callers_keep_their_order(steps in prop::collection::vec((any::<bool>(), 0usize..9), 0..60)) {
-            let (mut places, mut deque) = (Places::default(), VecDeque::new());
-            for ((comes, at), number) in steps.into_iter().zip(1..) {
-                if comes {
-                    let at = at.min(deque.len());
-                    let ticket = Ticket(NonZero::new(number).unwrap());
-                    places.insert(at, ticket);
-                    deque.insert(at, ticket);
-                } else if at < deque.len() {
-                    places.remove(at);
-                    deque.remove(at);
-                }
-                prop_assert!(places.iter().eq(&deque));
-                prop_assert_eq!((places.front(), places.len()), (deque.front(), deque.len()));
-                prop_assert_eq!(places.is_empty(), deque.is_empty());
-            }
-        }
-    }
-}
