@@ -11,6 +11,7 @@
 //!
 //! A tick has exactly one end, or a replica reports a reason for none, and the logs agree with the reason.
 //! `not_winner` is no reason, because another replica has the tick, or reports it later.
+//! A kill is one for a tick that its replica may have claimed, and for those before it that its claim had passed.
 //! A request and a tick of a backfill have an end in the same way, but no further attempt.
 
 use std::{
@@ -290,6 +291,7 @@ impl<'a> Facts<'a> {
             let has_reason = course.reports.iter().any(is_reason);
             match self.ends(kind, course) {
                 0 if has_reason || self.is_made_good(instant, kind) => {}
+                0 if kind == Kind::Tick && course.is_silent() && self.was_passed(instant) => {}
                 0 if course.runs.is_empty() && self.is_last(kind) && is_excused() => {}
                 0 => say("has no end"),
                 1 => {}
@@ -302,6 +304,21 @@ impl<'a> Facts<'a> {
             }
         }
         wrong
+    }
+
+    /// Returns whether a replica was killed that had claimed the next tick of which there are words, and began no run: it
+    /// was to report the ticks that its claim had passed as missed.
+    fn was_passed(&self, tick: i64) -> bool {
+        let mut later = self.courses.range((tick + 1, Kind::Tick)..);
+        let next = later.find(|((_, kind), _)| *kind == Kind::Tick);
+        next.is_some_and(|((claimed, kind), course)| {
+            let reach = claimed - SLACK..claimed + self.reach(*kind);
+            let is_claimed = course.reports_of(&["not_winner"]).next().is_some();
+            is_claimed
+                && course.runs.is_empty()
+                && self.ends(*kind, course) == 0
+                && self.check.kills().any(|(_, at)| reach.contains(&at))
+        })
     }
 
     /// Returns how many ends there are.
@@ -393,6 +410,11 @@ impl<'a> Facts<'a> {
 }
 
 impl<'a> Course<'a> {
+    /// Returns whether no replica said a word about it.
+    fn is_silent(&self) -> bool {
+        self.runs.is_empty() && self.reports.is_empty()
+    }
+
     /// Returns the reports with these outcomes.
     fn reports_of(&self, outcomes: &[&str]) -> impl Iterator<Item = &Report<'a>> {
         let reports = self.reports.iter();
@@ -661,6 +683,25 @@ mod tests {
         });
         assert_found("has no end", |check, log| {
             check.stops.push(killed("b", 19_500));
+            log.retain(|event| event.tick == 30);
+        });
+    }
+
+    #[test]
+    fn a_kill_excuses_the_ticks_that_the_claim_of_its_replica_passed() {
+        let kill_of_claimant = |check: &mut JobCheck, log: &mut Vec<JobEvent>| {
+            check.stops.push(killed("b", 20_100));
+            instead(log, [said("a", 20, "not_winner")]);
+            log.retain(|event| event.tick != 10);
+        };
+        assert_fine(kill_of_claimant);
+        assert_found("has no end", |check, log| {
+            kill_of_claimant(check, log);
+            log.push(said("a", 10, "not_winner"));
+        });
+        // No other replica knows of a claim.
+        assert_found("has no end", |check, log| {
+            kill_of_claimant(check, log);
             log.retain(|event| event.tick == 30);
         });
     }

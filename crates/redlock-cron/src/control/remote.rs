@@ -320,6 +320,8 @@ pub async fn request_run(
 /// A [pause](crate::pause()) of the job holds the backfill up, and its end lets it go on.
 /// Another backfill of the job ends it, and so does [`cancel_backfill`]: no further tick of it is started.
 /// A run that is cut short is not started again; another request for the same range starts it.
+/// If the nodes may have forgotten what was claimed since the request, because each of them was restarted, for example, the
+/// replicas report all ticks that are left as [`Forgotten`](crate::Outcome::Forgotten), and another request starts them.
 ///
 /// # Errors
 ///
