@@ -51,6 +51,8 @@
 //!
 //! - Readers, transactions, healings and late requests of earlier owners, which the check of [leases](crate::leases) has.
 //! - Callers that are not in line: they may take a free key before those that wait.
+//! - A caller that rechecks: that changes no key of another owner, and only prolongs its own, which here may last for any
+//!   time.
 //! - A line that is full, and clients that hear no messages.
 //! - Tokens with more than two callers, and tokens in worlds in which callers ask again without end.
 

@@ -55,6 +55,13 @@ impl Client {
                     self.acquisitions.ask_soon(sent, cx, now);
                 }
             }
+            RoundKind::Recheck {
+                acquisition,
+                attempt,
+            } => {
+                let asked = (*acquisition, *attempt);
+                self.acquisitions.on_recheck(asked, reply.as_ref(), cx, now);
+            }
             RoundKind::Watch => {
                 if let Some(Reply::ServerInfo(server_info)) = reply {
                     cx.nodes.on_server_info(node, server_info);
@@ -146,7 +153,7 @@ impl Client {
             RoundKind::Read { .. } => cx.job_read(id, now),
             // A node that stood still tells later that it had no sign.
             RoundKind::Decided { .. } | RoundKind::Give { .. } | RoundKind::Sign => {}
-            RoundKind::Watch | RoundKind::Record | RoundKind::Probe => {
+            RoundKind::Recheck { .. } | RoundKind::Watch | RoundKind::Record | RoundKind::Probe => {
                 cx.rounds.forget(id);
             }
         }

@@ -49,6 +49,8 @@ pub(super) enum AcquisitionPhase {
     InLine {
         round: u64,
         timer: TimerKey,
+        /// When it asks again at the latest.
+        asks_at: Instant,
     },
     Pausing {
         timer: TimerKey,

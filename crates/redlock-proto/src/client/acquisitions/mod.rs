@@ -131,8 +131,8 @@ impl Acquisitions {
         if let AcquisitionPhase::Queued { .. } = acquisition.phase {
             return self.waited_in_vain(id, &acquisition, cx, now);
         }
-        if let AcquisitionPhase::InLine { round, .. } = acquisition.phase {
-            return self.stood(id, acquisition, round, leases, cx, now);
+        if let AcquisitionPhase::InLine { round, asks_at, .. } = acquisition.phase {
+            return self.stood(id, acquisition, (round, asks_at), leases, cx, now);
         }
         if acquisition.is_too_late(now)
             && let Some((failure, answers)) = acquisition.failed.take().map(|failed| *failed)

@@ -42,7 +42,7 @@ impl Acquisitions {
         }
         let free_in = attempt.votes().majority_free_in();
         let bits = cx.bits();
-        let in_turn = BETWEEN_BEATS * u32::try_from(self.acquisitions.len()).unwrap_or(u32::MAX);
+        let (in_turn, beat_of_recheck) = (self.in_turn(), self.beat_of_recheck(cx));
         let Some(acquisition) = self.acquisitions.get_mut(id) else {
             return;
         };
@@ -57,7 +57,10 @@ impl Acquisitions {
         let wait_until = acquisition.request.wait_until;
         // The key is free once it has expired, though its holder did not let it go.
         let free_at = free_in.map(|free_in| now.clock + free_in);
-        let at = if holds || !cx.hears() {
+        let waited = now.clock.saturating_since(acquisition.request.came);
+        let rechecks =
+            !holds && cx.hears() && acquisition.ahead == 0 && waited >= 2 * beat_of_recheck;
+        let asks_at = if holds || !cx.hears() {
             // The votes are split, or the holder lacks what this has, or it only learns of its turn when it asks.
             let retry = acquisition.retry(&cx.config, now);
             let attempts = if holds { 1 } else { acquisition.attempts };
@@ -79,9 +82,9 @@ impl Acquisitions {
                 RetryDecision::GiveUp => wait_until,
             }
         } else {
-            let waited = now.clock.saturating_since(acquisition.request.came);
             let ahead = acquisition.ahead;
             let beat = match ahead {
+                0 if rechecks => LONGEST_BEAT,
                 0 => (waited / 2).clamp(SHORTEST_BEAT, BEAT_OF_FIRST),
                 // It is not told that it is the first as long as it is young.
                 _ if waited < YOUNG => YOUNG,
@@ -89,11 +92,8 @@ impl Acquisitions {
             };
             let longest = longest_stay(cx.config.keyspace.quarantine()) * 3 / 4;
             let beat = beat.max(in_turn).min(longest);
-            let beat = match started + beat {
-                soon if beat < YOUNG => soon,
-                // Before its entry ends, also where entries are short.
-                late => on_a_grid(late).min(started + longest * 5 / 4),
-            };
+            // Before its entry ends, also where entries are short.
+            let beat = beat_after(started, beat).min(started + longest * 5 / 4);
             // Should those before it die with the holder, it comes to its turn by itself.
             let at = free_at.map_or(beat, |free_at| (free_at + AFTER_ANOTHER * ahead).min(beat));
             // What it is given within a second makes a lease; at the end of the wait, there is no time to ask again.
@@ -102,36 +102,72 @@ impl Acquisitions {
             // A holder may extend its lease in its last millisecond, again and again.
             (at.max(now.clock) + A_LITTLE).max(started + cx.config.retry.least())
         };
-        let at = before.map_or(at, |before| at.min(before.at()));
+        let asks_at = before.map_or(asks_at, |before| asks_at.min(before.at()));
+        let asks_at = asks_at.min(wait_until);
         if let Some(before) = before {
             cx.timers.cancel(before);
         }
-        let timer = cx.timers.set(at.min(wait_until), Timer::Retry(id));
+        let at = if rechecks {
+            beat_after(started, beat_of_recheck).min(asks_at)
+        } else {
+            asks_at
+        };
+        let timer = cx.timers.set(at, Timer::Retry(id));
         if acquisition.moves_up() {
             cx.notice(Notice::MovesUp { acquisition: id });
         }
-        acquisition.phase = AcquisitionPhase::InLine { round, timer };
+        acquisition.phase = AcquisitionPhase::InLine {
+            round,
+            timer,
+            asks_at,
+        };
         // Lines are alike at all nodes.
         self.widen(round, leases, cx, now);
     }
 
-    /// Goes on with an acquisition that has stood in line for long enough: it asks again, or its wait is over.
+    /// Goes on with an acquisition that has stood in line for long enough: it asks again, at `asks_at` at the latest, or its
+    /// wait is over.
+    ///
+    /// Before that time, it finds out whether another owner has the key still, which costs nodes less.
     pub(super) fn stood(
         &mut self,
         id: u64,
-        acquisition: Acquisition,
-        round: u64,
+        mut acquisition: Acquisition,
+        (round, asks_at): (u64, Instant),
         leases: &mut Leases,
         cx: &mut Context,
         now: Now,
     ) {
         let is_over = now.clock >= acquisition.request.wait_until || cx.is_closing();
+        let (hears, nodes) = (cx.hears(), cx.quorum().nodes());
+        let beat = self.beat_of_recheck(cx);
         let Some(entry) = cx.rounds.get_mut(round) else {
             return;
         };
-        let RoundKind::Attempt { attempt, .. } = &mut entry.kind else {
+        let RoundKind::Attempt { attempt, lock, .. } = &mut entry.kind else {
             return;
         };
+        if !is_over && now.clock < asks_at && hears && attempt.votes().in_line() == nodes {
+            let (lock, ttl) = (Arc::clone(lock), acquisition.request.timing.key_ttl());
+            let at = beat_after(now.clock, beat).min(asks_at);
+            acquisition.phase = AcquisitionPhase::InLine {
+                round,
+                timer: cx.timers.set(at, Timer::Retry(id)),
+                asks_at,
+            };
+            self.acquisitions.insert(id, acquisition);
+            // A transaction does not tell a key that is free from another owner's.
+            let verb = Verb::Extend {
+                ttl,
+                write_back: Some(1),
+            };
+            let kind = RoundKind::Recheck {
+                acquisition: id,
+                attempt: round,
+            };
+            let round = cx.start_round(kind, cx.config.node_timeout, now);
+            return cx.send_all(round, &Request::Lock { verb, lock });
+        }
         let Some(AttemptVerdict::Failed(failure)) = attempt.on_split(now.clock) else {
             return;
         };
@@ -243,6 +279,25 @@ impl Acquisitions {
         }
     }
 
+    /// Has a caller in line ask again at once if a node says that the key is free, or has been given to it: no message of
+    /// that was heard.
+    pub(in super::super) fn on_recheck(
+        &mut self,
+        (id, attempt): (u64, u64),
+        reply: Option<&Reply>,
+        cx: &mut Context,
+        now: Now,
+    ) {
+        let acquisition = self.acquisitions.get_mut(id);
+        let phase = acquisition.map(|acquisition| &acquisition.phase);
+        if let Some(AcquisitionPhase::InLine { round, .. }) = phase
+            && *round == attempt
+            && let Some(Reply::Missing | Reply::Done) = reply
+        {
+            self.ask_by(id, now.clock, cx);
+        }
+    }
+
     /// Has each caller in line ask again soon whose request was sent before: nodes may have forgotten it, or not have been
     /// heard.
     pub(in super::super) fn ask_soon(&mut self, before: Instant, cx: &mut Context, now: Now) {
@@ -263,12 +318,25 @@ impl Acquisitions {
     /// Has a caller in line ask again at this moment at the latest.
     fn ask_by(&mut self, id: u64, at: Instant, cx: &mut Context) {
         if let Some(acquisition) = self.acquisitions.get_mut(id)
-            && let AcquisitionPhase::InLine { timer, .. } = &mut acquisition.phase
-            && at < timer.at()
+            && let AcquisitionPhase::InLine { timer, asks_at, .. } = &mut acquisition.phase
         {
-            cx.timers.cancel(*timer);
-            *timer = cx.timers.set(at, Timer::Retry(id));
+            *asks_at = at.min(*asks_at);
+            if at < timer.at() {
+                cx.timers.cancel(*timer);
+                *timer = cx.timers.set(at, Timer::Retry(id));
+            }
         }
+    }
+
+    /// Returns the least time between two questions of a caller: many callers must not keep nodes from all else.
+    fn in_turn(&self) -> Duration {
+        BETWEEN_BEATS * u32::try_from(self.acquisitions.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the time between two rechecks, of which there is one at least before an entry ends.
+    fn beat_of_recheck(&self, cx: &Context) -> Duration {
+        let longest = longest_stay(cx.config.keyspace.quarantine()) * 3 / 8;
+        BEAT_OF_FIRST.min(longest).max(self.in_turn())
     }
 
     /// Gives another sign of life if a caller is in line still.
@@ -284,7 +352,7 @@ impl Acquisitions {
     /// Ends the time for which an acquisition stands in line, because its attempt is decided.
     pub(super) fn stands_no_more(&mut self, id: u64, cx: &mut Context) {
         if let Some(acquisition) = self.acquisitions.get_mut(id)
-            && let AcquisitionPhase::InLine { round, timer } = acquisition.phase
+            && let AcquisitionPhase::InLine { round, timer, .. } = acquisition.phase
         {
             cx.timers.cancel(timer);
             acquisition.phase = AcquisitionPhase::Attempting { round };
@@ -472,8 +540,12 @@ fn decided(round: u64, cx: &mut Context) -> Option<(Arc<Lock>, Attempt)> {
     }
 }
 
-/// Returns the next moment on the grid on which the callers of a client ask together.
-fn on_a_grid(at: Instant) -> Instant {
+/// Returns the moment after `beat`: if that is long, the next one on the grid on which the callers of a client ask together.
+fn beat_after(from: Instant, beat: Duration) -> Instant {
+    let at = from + beat;
+    if beat < YOUNG {
+        return at;
+    }
     let over = at.since_origin().as_nanos() % GRID.as_nanos();
     let over = Duration::from_nanos(u64::try_from(over).unwrap_or(0));
     at + (GRID - over)
@@ -500,10 +572,10 @@ const LONGEST_KEPT: Duration = Duration::from_millis(600);
 const LONGEST_STAY: Duration = Duration::from_secs(60);
 const LONGEST_WITHOUT_SIGNS: Duration = NodeVerb::SIGN;
 /// The times after which the first caller in line asks again, should a message be lost, or the key go without a release:
-/// half of its wait, within these.
+/// half of its wait, within these; once it has waited for long, it only rechecks that another owner has the key.
 const SHORTEST_BEAT: Duration = Duration::from_millis(250);
 const BEAT_OF_FIRST: Duration = Duration::from_secs(3);
-/// After how long any other caller asks again, should a node have lost its line unnoticed.
+/// After how long any caller asks again, should a node have lost its line unnoticed.
 const LONGEST_BEAT: Duration = Duration::from_secs(30);
 /// How long after one caller in line the next one asks when the holder's lease ends.
 const AFTER_ANOTHER: Duration = Duration::from_secs(1);

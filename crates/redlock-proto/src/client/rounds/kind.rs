@@ -50,6 +50,8 @@ pub(in super::super) enum RoundKind {
     Watch,
     /// Nodes are given a sign of life for the callers in line.
     Sign,
+    /// Nodes are asked whether another owner has the key still that an acquisition waits for in line, since this attempt.
+    Recheck { acquisition: u64, attempt: u64 },
     /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.
     Survey { survey: Survey, since: NodeTime },
     /// Every node is asked for its counters, to bless those that do not vote.

@@ -1,6 +1,6 @@
 //! A client whose callers wait in line for a key.
 
-use redlock_proto::{Quarantine, Request, Verb};
+use redlock_proto::{Effect, Quarantine, Request, Verb};
 
 use crate::clients::bench::{Bench, TTL};
 
@@ -60,4 +60,30 @@ fn a_caller_asks_again_though_a_node_says_after_the_limit_that_it_had_no_sign_of
     bench.answer(0, 2);
     bench.run_until(0, bench.ms() + 150);
     assert_eq!(asked(&bench, 2), [1, 0]);
+}
+
+/// A node reads and writes its line for each question.
+// Shows: R9.8.
+#[test]
+fn the_first_in_line_asks_again_only_once_the_key_is_free() {
+    let mut bench = held();
+    wait(&mut bench);
+    bench.live(0, 9_000);
+    let before = bench.ms();
+    let mut counts = [0; 2];
+    while bench.ms() < before + 10_000 {
+        bench.run_until(0, bench.ms() + 5);
+        let [asks, rechecks] = asked(&bench, 0);
+        counts = [counts[0] + asks, counts[1] + rechecks];
+        bench.answer_all(0);
+    }
+    assert!(counts[0] == 0 && (2..=4).contains(&counts[1]), "{counts:?}");
+    // It goes without a release.
+    for node in &mut bench.nodes {
+        node.drop_lock(&Bench::lock());
+    }
+    bench.live(0, 3_600);
+    let seen = bench.seen(0);
+    let is_won = |effect: &Effect| matches!(effect, Effect::Acquired { .. });
+    assert!(seen.iter().any(is_won), "{seen:?}");
 }
