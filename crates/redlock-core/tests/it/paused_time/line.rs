@@ -214,9 +214,9 @@ async fn only_the_first_in_line_asks_while_its_client_gives_signs_of_life() {
             [0, 1, 2].map(|at| (asked[at] - before[at]) as u64)
         };
         let (_, [first, second, third]) = tokio::join!(join_all(waiting), asked);
-        // Each time it also gives its last owner back. The client looks at the node, too, and gives signs.
+        // It only rechecks by now. The client looks at the node, too, and gives signs.
         assert!(
-            (6 * keys..=10 * keys + 20).contains(&first),
+            (3 * keys..=4 * keys + 25).contains(&first),
             "{keys} keys: {first}"
         );
         for other in [second, third] {
