@@ -45,12 +45,6 @@ impl Traffic {
         self.queue.push_back(op);
     }
 
-    /// Returns whether a request is the release behind what became of a run, with which it travels in one call.
-    pub(super) fn is_last_of_run(&self, request: &Request) -> bool {
-        let before = self.queue.back();
-        request.is_release() && before.is_some_and(|before| before.request.ends_run())
-    }
-
     /// Adds releases before those that wait; they may overtake, as each is its owner's last request.
     pub(super) fn push_front(&mut self, releases: Vec<QueuedRequest>) {
         for release in releases.into_iter().rev() {
