@@ -108,7 +108,8 @@ impl Traffic {
         // A node that hears of a release hears of the end of its run in the same step; the end may have been said twice.
         let pairs = self.queue.iter().zip(self.queue.iter().skip(1));
         let is_cut = |(end, behind): &(&QueuedRequest, &QueuedRequest)| {
-            end.request.ends_run() && behind.request.is_release()
+            let is_of_run = matches!(end.request, Request::Job { .. });
+            is_of_run && end.request.is_release() && behind.request.is_release()
         };
         let more = pairs.skip(take - 1).take(2).take_while(is_cut).count();
         let take = take + more;
