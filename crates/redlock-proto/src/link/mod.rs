@@ -239,9 +239,8 @@ impl Link {
             // The release of the owner before it travels in the same call.
             self.refused.add(&queued.request, now);
         }
-        queued.must_look_first = queued.request.enters_line()
-            || self.refused.concern(&queued.request, now)
-            || self.traffic.is_last_of_run(&queued.request);
+        queued.must_look_first =
+            queued.request.enters_line() || self.refused.concern(&queued.request, now);
         match self.phase {
             LinkPhase::Up { .. } => self.traffic.push(queued, now),
             _ => {

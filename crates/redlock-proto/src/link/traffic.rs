@@ -45,12 +45,6 @@ impl Traffic {
         self.queue.push_back(op);
     }
 
-    /// Returns whether a request is the release behind what became of a run, with which it travels in one call.
-    pub(super) fn is_last_of_run(&self, request: &Request) -> bool {
-        let before = self.queue.back();
-        request.is_release() && before.is_some_and(|before| before.request.ends_run())
-    }
-
     /// Adds releases before those that wait; they may overtake, as each is its owner's last request.
     pub(super) fn push_front(&mut self, releases: Vec<QueuedRequest>) {
         for release in releases.into_iter().rev() {
@@ -114,7 +108,8 @@ impl Traffic {
         // A node that hears of a release hears of the end of its run in the same step; the end may have been said twice.
         let pairs = self.queue.iter().zip(self.queue.iter().skip(1));
         let is_cut = |(end, behind): &(&QueuedRequest, &QueuedRequest)| {
-            end.request.ends_run() && behind.request.is_release()
+            let is_of_run = matches!(end.request, Request::Job { .. });
+            is_of_run && end.request.is_release() && behind.request.is_release()
         };
         let more = pairs.skip(take - 1).take(2).take_while(is_cut).count();
         let take = take + more;

@@ -204,17 +204,6 @@ impl Request {
         }
     }
 
-    /// Returns whether this says what came of a run; the release behind it belongs to that run.
-    pub(crate) const fn ends_run(&self) -> bool {
-        matches!(
-            self,
-            Self::Job {
-                verb: JobVerb::Record { .. } | JobVerb::Withdraw { .. },
-                ..
-            }
-        )
-    }
-
     /// Returns for how long this is worth repeating, should it fail: as long as the key that it releases may stay.
     ///
     /// `None` for anything but a release.

@@ -396,45 +396,30 @@ fn the_end_of_a_run_travels_with_the_release_and_is_repeated_with_it() {
     let mut limits = config();
     limits.requests_per_call = 2;
     let mut link = up(limits, at(0));
-    let (end, release) = (record(), release(1));
-    let requests = vec![acquire_two(2), end.clone(), release.clone(), acquire_two(3)];
-    push(&mut link, 1, requests, at(0));
-    let calls = sent(&mut link, at(0));
-    assert_eq!(
-        asked(&calls[..1]),
-        [acquire_two(2), end.clone(), release.clone()]
-    );
-    assert!(!calls[0].is_transaction);
+    let both = [record(), release(1)];
+    push(&mut link, 1, [&[acquire_two(2)], &both[..]].concat(), at(0));
+    let call = sent(&mut link, at(0)).remove(0);
+    assert_eq!(call.requests[1..], both);
     // The server executes none of a call that it refuses.
     let refused = RequestError::not_executed("it is busy".into());
-    link.on_call_failed(calls[0].id, &refused, false, at(1));
-    let again = sent(&mut link, at(1));
-    assert_eq!(asked(&again), [end.clone(), release.clone()]);
+    link.on_call_failed(call.id, &refused, false, at(1));
+    let again = sent(&mut link, at(1)).remove(0);
+    assert_eq!(again.requests, both);
     // A server whose memory is full frees the key, and hears of the end as soon as it can store that.
     let full = vec![Err("out of memory".into()), Ok(Reply::Done)];
-    link.on_answer(again[0].id, answer(full), at(2));
-    let again = sent(&mut link, at(1_002));
-    assert_eq!(asked(&again), [end]);
-}
-
-// Shows: R6.8.
-#[test]
-fn a_node_that_lags_or_is_lost_hears_of_the_end_of_a_run_before_it_frees_the_lock() {
+    link.on_answer(again.id, answer(full), at(2));
+    assert_eq!(asked(&sent(&mut link, at(1_002))), [record()]);
+    // Nothing else is sent to a node that lags.
     let mut link = up(config(), at(0));
     push(&mut link, 1, vec![acquire(1)], at(0));
     sent(&mut link, at(0));
     push(
         &mut link,
         2,
-        vec![acquire_two(2), record(), release(1)],
+        [&[acquire_two(2)], &both[..]].concat(),
         at(500),
     );
-    let calls = sent(&mut link, at(500));
-    assert_eq!(
-        asked(&calls),
-        [record(), release(1)],
-        "nothing else is sent"
-    );
+    assert_eq!(asked(&sent(&mut link, at(500))), both);
     link.on_lost("reset".into(), at(600));
     connect(&mut link, at(600));
     assert_eq!(asked(&sent(&mut link, at(600))), [record(), tombstone(1)]);
