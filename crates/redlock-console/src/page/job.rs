@@ -122,7 +122,9 @@ fn facts(html: &mut Html, job: &JobSnapshot, now: u64) {
         fact("Missed ticks", &|html| html.text(missed));
     }
     if let Some(pause) = &job.pause {
-        fact("Paused", &|html| jobs::paused(html, pause, now));
+        fact("Paused since", &|html| {
+            html.written(&pause.since, Shown::At, now);
+        });
     }
     if let Some(backfill) = &job.backfill {
         fact("Backfill", &|html| {

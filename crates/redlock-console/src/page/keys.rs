@@ -191,6 +191,7 @@ fn facts(html: &mut Html, key: &KeySnapshot, now: u64) {
             html.moment(since, Shown::At, now);
             html.text(", ");
             html.moment(since, Shown::Since, now);
+            html.text(" ago");
         });
     }
     fact("Free in", &|html| match key.remaining_ms {

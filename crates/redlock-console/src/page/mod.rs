@@ -187,8 +187,8 @@ impl Frame<'_> {
             &[("class", &"skip"), ("href", &"#main")],
             "To the content",
         );
+        let home = format!("{}overview", self.root);
         html.element("header", &[], |html| {
-            let home = format!("{}overview", self.root);
             html.leaf("a", &[("class", &"brand"), ("href", &home)], "redlock");
             if let Some(namespace) = self.namespace {
                 html.element("span", &[("class", &"namespace")], |html| {
@@ -205,20 +205,22 @@ impl Frame<'_> {
             html.leaf("span", &[("id", &"live"), ("role", &"status")], "");
             search(html, &home, view);
         });
-        if self.namespace.is_some() {
-            html.element("nav", &[("aria-label", &"Sections")], |html| {
-                for (id, title) in [
-                    ("findings", "Findings"),
-                    ("nodes", "Nodes"),
-                    ("keys", "Keys"),
-                    ("jobs", "Jobs"),
-                    ("elections", "Elections"),
-                    ("actions", "Actions"),
-                ] {
-                    html.leaf("a", &[("href", &format_args!("#{id}"))], title);
-                }
-            });
-        }
+        let page = match self.namespace {
+            Some(_) => "",
+            None => &*home,
+        };
+        html.element("nav", &[("aria-label", &"Sections")], |html| {
+            for (id, title) in [
+                ("findings", "Findings"),
+                ("nodes", "Nodes"),
+                ("keys", "Keys"),
+                ("jobs", "Jobs"),
+                ("elections", "Elections"),
+                ("actions", "Actions"),
+            ] {
+                html.leaf("a", &[("href", &format_args!("{page}#{id}"))], title);
+            }
+        });
     }
 }
 
