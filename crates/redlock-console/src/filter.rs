@@ -142,27 +142,14 @@ fn fitting(snapshot: &mut Snapshot, view: &PageView) -> Vec<Section> {
             page::sections(snapshot, view).map(|(name, html)| (name, html.into_string()));
         let mut fits = true;
         for (name, html) in &sections {
-            let (rows, most) = match *name {
-                "keys" => (snapshot.keys.len(), LONGEST_KEYS),
-                "jobs" => (snapshot.jobs.len(), LONGEST_JOBS),
-                "actions" => (snapshot.actions.len(), LONGEST_OTHER),
-                "elections" => (snapshot.elections.len(), LONGEST_OTHER),
-                "findings" => (snapshot.findings.len(), LONGEST_OTHER),
-                _ => continue,
+            fits &= match *name {
+                "keys" => is_short(&mut snapshot.keys, html, LONGEST_KEYS),
+                "jobs" => is_short(&mut snapshot.jobs, html, LONGEST_JOBS),
+                "actions" => is_short(&mut snapshot.actions, html, LONGEST_OTHER),
+                "elections" => is_short(&mut snapshot.elections, html, LONGEST_OTHER),
+                "findings" => is_short(&mut snapshot.findings, html, LONGEST_OTHER),
+                _ => true,
             };
-            if html.len() <= most || rows == 0 {
-                continue;
-            }
-            fits = false;
-            // A bit fewer than would fit if all rows were as long.
-            let fewer = (rows * most / html.len()).min(rows - 1);
-            match *name {
-                "keys" => snapshot.keys.truncate(fewer),
-                "jobs" => snapshot.jobs.truncate(fewer),
-                "actions" => snapshot.actions.truncate(fewer),
-                "elections" => snapshot.elections.truncate(fewer),
-                _ => snapshot.findings.truncate(fewer),
-            }
         }
         if fits {
             let sections = sections.into_iter().map(|(name, html)| Section {
@@ -173,6 +160,17 @@ fn fitting(snapshot: &mut Snapshot, view: &PageView) -> Vec<Section> {
             return sections.collect();
         }
     }
+}
+
+/// Returns whether a section is short enough, and takes rows out of it if it is not.
+fn is_short<T>(rows: &mut Vec<T>, html: &str, most: usize) -> bool {
+    let count = rows.len();
+    if html.len() <= most || count == 0 {
+        return true;
+    }
+    // A bit fewer than would fit if all rows were as long.
+    rows.truncate((count * most / html.len()).min(count - 1));
+    false
 }
 
 /// Returns a number for each section that stays the same while only times pass.

@@ -83,9 +83,9 @@ pub(crate) async fn run(args: ConsoleArgs, context: &CommandContext) -> CommandR
         false => format!("http://{address}{base}/"),
     };
     if is_everywhere {
-        output.progress(&format!(
-            "it listens at all addresses of this machine: elsewhere, put one of them, or its name, in place of localhost"
-        ));
+        output.progress(
+            "it listens at all addresses of this machine: elsewhere, put one of them, or its name, in place of localhost",
+        );
     }
     if output.is_json() {
         output.json(&serde_json::json!({"url": url, "operate": args.operate}))?;

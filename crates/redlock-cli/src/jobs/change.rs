@@ -139,7 +139,7 @@ async fn set_paused(
             }
             (true, None) => {
                 format!(
-                    "{job} is paused: ticks that come are recorded, and not made up for{before}"
+                    "{job} is paused: its ticks are recorded as paused, and are not run later{before}"
                 )
             }
             (false, _) => format!("{job} is resumed: it is started from its next tick on"),

@@ -14,26 +14,18 @@ use crate::{
 
 /// Adds all that is known of one job.
 pub(super) fn page(html: &mut Html, job: &JobSnapshot, view: &PageView, now: u64) {
-    html.element(
-        "section",
-        &[("id", &"verdict"), ("class", &"unknown")],
-        |html| {
-            html.leaf("h1", &[("aria-live", &"polite")], &job.job);
-            if job.known != Some(false) {
-                return html.element("p", &[], |html| jobs::state(html, job, now));
-            }
-            html.leaf("p", &[], format_args!("No node knows a job {}.", job.job));
-            html.element("p", &[], |html| {
-                html.text("Look for its name among ");
-                html.leaf(
-                    "a",
-                    &[("href", &"overview#jobs")],
-                    "the jobs that the nodes know",
-                );
-                html.text(", or start a service with this job: its scheduler makes the job known.");
-            });
-        },
-    );
+    super::verdict(html, "unknown", &job.job, |html| {
+        if job.known != Some(false) {
+            return html.element("p", &[], |html| jobs::state(html, job, now));
+        }
+        html.leaf("p", &[], format_args!("No node knows a job {}.", job.job));
+        html.element("p", &[], |html| {
+            html.text("Look for its name among ");
+            let known = "the jobs that the nodes know";
+            html.leaf("a", &[("href", &"overview#jobs")], known);
+            html.text(", or start a service with this job: its scheduler makes the job known.");
+        });
+    });
     if job.known == Some(false) {
         return;
     }
@@ -122,7 +114,9 @@ fn facts(html: &mut Html, job: &JobSnapshot, now: u64) {
         fact("Missed ticks", &|html| html.text(missed));
     }
     if let Some(pause) = &job.pause {
-        fact("Paused", &|html| jobs::paused(html, pause, now));
+        fact("Paused since", &|html| {
+            html.written(&pause.since, Shown::At, now);
+        });
     }
     if let Some(backfill) = &job.backfill {
         fact("Backfill", &|html| {

@@ -112,7 +112,7 @@ pub(super) fn state(html: &mut Html, job: &JobSnapshot, now: u64) {
 }
 
 /// Adds the operator that paused a job, the end of the pause, and the reason.
-pub(super) fn paused(html: &mut Html, pause: &PauseSnapshot, now: u64) {
+fn paused(html: &mut Html, pause: &PauseSnapshot, now: u64) {
     if let Some(by) = &pause.by {
         html.text("by ");
         html.text(by);

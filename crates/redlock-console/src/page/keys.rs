@@ -142,19 +142,14 @@ pub(super) fn page(html: &mut Html, detail: &KeyDetail, view: &PageView) {
         KeyStanding::Free => "ok",
         KeyStanding::Unknown => "unknown",
     };
-    html.element(
-        "section",
-        &[("id", &"verdict"), ("class", &class)],
-        |html| {
-            html.leaf("h1", &[("aria-live", &"polite")], &detail.name);
-            let words = match (detail.state, &detail.key) {
-                (KeyStanding::Held, Some(key)) => &key.why,
-                (KeyStanding::Free, None) => "It is free: there is nothing to release.",
-                _ => &detail.sentence,
-            };
-            html.leaf("p", &[], words);
-        },
-    );
+    let words = match (detail.state, &detail.key) {
+        (KeyStanding::Held, Some(key)) => &key.why,
+        (KeyStanding::Free, None) => "It is free: there is nothing to release.",
+        _ => &detail.sentence,
+    };
+    super::verdict(html, class, &detail.name, |html| {
+        html.leaf("p", &[], words);
+    });
     html.element("section", &[("id", &"key")], |html| {
         if view.access == Access::Operate && detail.key.is_some() {
             html.element("p", &[("class", &"act")], release);
@@ -191,6 +186,7 @@ fn facts(html: &mut Html, key: &KeySnapshot, now: u64) {
             html.moment(since, Shown::At, now);
             html.text(", ");
             html.moment(since, Shown::Since, now);
+            html.text(" ago");
         });
     }
     fact("Free in", &|html| match key.remaining_ms {

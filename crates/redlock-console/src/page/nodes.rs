@@ -18,16 +18,11 @@ pub(super) fn verdict(html: &mut Html, verdict: &Verdict) {
         VerdictState::Critical => "critical",
         VerdictState::NoQuorum => "no-quorum",
     };
-    html.element(
-        "section",
-        &[("id", &"verdict"), ("class", &class)],
-        |html| {
-            html.leaf("h1", &[("aria-live", &"polite")], &verdict.sentence);
-            if let Some(advice) = &verdict.advice {
-                html.leaf("p", &[], advice);
-            }
-        },
-    );
+    super::verdict(html, class, &verdict.sentence, |html| {
+        if let Some(advice) = &verdict.advice {
+            html.leaf("p", &[], advice);
+        }
+    });
 }
 
 /// Adds what the doctor has found, with its advice.

@@ -173,7 +173,7 @@ async fn on_job(console: &Console, verb: &str, fields: &Fields) -> Result<String
                     run.replica()
                 ),
                 None => format!(
-                    "{job} is paused: ticks that come are recorded, and not made up for{before}"
+                    "{job} is paused: its ticks are recorded as paused, and are not run later{before}"
                 ),
             }
         }

@@ -364,5 +364,7 @@ async fn what_no_node_knows_has_no_buttons_and_says_what_to_do() {
         let page = get(&routes, path).await.text;
         assert!(page.contains(words), "{words} is not in {page}");
         assert!(!page.contains("data-do"), "{page}");
+        // The way back to the parts of the page.
+        assert!(page.contains("href=\"overview#jobs\">Jobs<"), "{page}");
     }
 }

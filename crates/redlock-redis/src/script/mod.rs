@@ -69,24 +69,3 @@ pub(crate) fn keep(cached: bool) -> [&'static str; 2] {
 pub(crate) fn has_words(words: &str) -> bool {
     words.split(' ').count() > 3 && TEXT.contains(&format!("'{words}'"))
 }
-
-#[cfg(test)]
-mod tests {
-    use redlock_proto::RequestError;
-
-    use super::{TEXT, has_words};
-
-    #[test]
-    fn what_is_wrong_with_a_key_is_told_from_what_is_wrong_with_its_node() {
-        let is_of_a_key = |words: &str| RequestError::not_executed(words.into()).is_of_a_key();
-        let sentences = TEXT.lines().filter_map(|line| line.split('\'').nth(1));
-        let of_keys = sentences.filter(|words| has_words(words) && is_of_a_key(words));
-        assert_eq!(of_keys.count(), 4);
-        for words in [
-            "the mark is damaged: delete the key to begin a quarantine",
-            "the fencing counters are damaged",
-        ] {
-            assert!(has_words(words) && !is_of_a_key(words), "{words}");
-        }
-    }
-}

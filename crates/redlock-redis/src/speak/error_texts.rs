@@ -369,5 +369,18 @@ mod tests {
         let damaged = "the mark is damaged: delete the key to begin a quarantine";
         assert_eq!(retold(damaged), damaged);
         assert_ne!(retold("the mark"), "the mark");
+        let is_of_a_key = |words: &str| {
+            let said: Arc<str> = retold(words).into();
+            redlock_proto::RequestError::not_executed(said).is_of_a_key()
+        };
+        assert!(!is_of_a_key(damaged));
+        for words in [
+            "what is remembered of the job is damaged: delete the key, and its last tick may start again",
+            "what is remembered of who shares the key is damaged: delete the key",
+            "what is remembered of how many slots there are is damaged: delete the key",
+            "the key is shared and was made to stay for ever: delete it",
+        ] {
+            assert!(is_of_a_key(words), "{words}");
+        }
     }
 }
