@@ -50,11 +50,13 @@ fn aside(step: Step) -> Result<(), Failed> {
 }
 
 fn searches() -> impl Iterator<Item = Step> {
-    let searches = SEARCHES.iter();
+    let searches = SEARCHES.iter().map(|(name, package)| {
+        let command = format!("run --locked --release --package redlock-{package}");
+        Step::cargo(name, &command)
+    });
+    let mistakes = Step::cargo("messages for mistakes", MISTAKES);
     let inputs = Step::cargo("inputs from outside", INPUTS).variable("PROPTEST_CASES", CASES);
-    searches
-        .map(|(name, command)| Step::cargo(name, command))
-        .chain([inputs])
+    searches.chain([mistakes, inputs])
 }
 
 /// What servers, files, variables and callers may say, whatever it is.
@@ -63,60 +65,53 @@ const INPUTS: &str = "test --locked --workspace --all-features --lib any_";
 /// As many of each kind as take a minute.
 const CASES: &str = "5000";
 
-const SEARCHES: [(&str, &str); 11] = [
-    (
-        "simulation",
-        "run --locked --release --package redlock-sim -- --seeds 10000",
-    ),
+/// What the compiler says to mistakes with a layer.
+const MISTAKES: &str = "test --locked --workspace --all-features --test mistakes";
+
+/// The searches: the name of each, and its package with the arguments.
+const SEARCHES: [(&str, &str); 10] = [
+    ("simulation", "sim -- --seeds 10000"),
     // Leases while clocks of nodes are set: all that a lease does not need them for.
     (
         "simulation of clocks that are set",
-        "run --locked --release --package redlock-sim -- --seeds 2000 --plan clock-steps",
+        "sim -- --seeds 2000 --plan clock-steps",
     ),
     // Leases of a bare majority, one of whose nodes may be lost at any moment.
     (
         "simulation of one node that is lost",
-        "run --locked --release --package redlock-sim -- --seeds 1000 --plan one-gone",
+        "sim -- --seeds 1000 --plan one-gone",
     ),
     // Clients that get their CPU in slices.
     (
         "simulation of slow clients",
-        "run --locked --release --package redlock-sim -- --seeds 1000 --plan slices",
+        "sim -- --seeds 1000 --plan slices",
     ),
     // Leases on several keys beside leases on one of them.
     (
         "simulation of sets of keys",
-        "run --locked --release --package redlock-sim -- --seeds 500 --plan sets",
+        "sim -- --seeds 500 --plan sets",
     ),
     // Shared leases beside exclusive ones.
     (
         "simulation of shared leases",
-        "run --locked --release --package redlock-sim -- --seeds 1000 --plan shared",
+        "sim -- --seeds 1000 --plan shared",
     ),
     // Claims of ticks while every clock is set.
     (
         "simulation of ticks",
-        "run --locked --release --package redlock-sim -- --seeds 1000 --plan ticks-clocks",
+        "sim -- --seeds 1000 --plan ticks-clocks",
     ),
     // Claims of ticks while an assumption is broken: nothing but what follows from that.
     (
         "simulation of clocks that are set back",
-        "run --locked --release --package redlock-sim -- --seeds 200 --plan ticks-back",
+        "sim -- --seeds 200 --plan ticks-back",
     ),
     // Two servers behind the name of each node.
     (
         "simulation of servers that others name",
-        "run --locked --release --package redlock-sim -- --seeds 500 --plan named",
+        "sim -- --seeds 500 --plan named",
     ),
-    (
-        "model",
-        "run --locked --release --package redlock-model -- --ci",
-    ),
-    // What the compiler says to mistakes with a layer.
-    (
-        "messages for mistakes",
-        "test --locked --workspace --all-features --test mistakes",
-    ),
+    ("model", "model -- --ci"),
 ];
 
 /// Transactions and the script on real servers, against the model of a node.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_core::{AcquireOptions, Redlock, Wait};
+use redlock_core::{AcquireOptions, LockGuard, Redlock, Wait};
 use redlock_tests::{
     ClientProcess, Connect, Event, History, HoldWork, Moment, Nodes, Work, client, eventually, now,
 };
@@ -33,6 +33,12 @@ impl Line {
             length: 0,
             callers: JoinSet::new(),
         }
+    }
+
+    /// Acquires the key by a client of its own.
+    async fn held(&self) -> LockGuard {
+        let client = client(self.nodes.urls(), TTL).await;
+        client.acquire("a").await.unwrap()
     }
 
     fn process(&self, ttl: Duration) -> ClientProcess {
@@ -105,11 +111,7 @@ fn patient() -> AcquireOptions {
 async fn a_caller_whose_process_was_killed_is_passed_over_in_the_same_step() {
     for place in 0..3 {
         let mut line = Line::start(3);
-        let held = client(line.nodes.urls(), TTL)
-            .await
-            .acquire("a")
-            .await
-            .unwrap();
+        let held = line.held().await;
         let (mut others, mut killed) = (Vec::new(), None);
         for at in 0..3 {
             if at == place {
@@ -135,11 +137,7 @@ async fn a_caller_whose_process_was_killed_is_passed_over_in_the_same_step() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_whose_process_stands_still_is_passed_over_and_has_its_turn_later() {
     let mut line = Line::start(3);
-    let held = client(line.nodes.urls(), TTL)
-        .await
-        .acquire("a")
-        .await
-        .unwrap();
+    let held = line.held().await;
     let frozen = line.add_process().await;
     let next = line.add().await;
     frozen.freeze();
@@ -149,11 +147,7 @@ async fn a_caller_whose_process_stands_still_is_passed_over_and_has_its_turn_lat
     held.release().await.unwrap();
     let took = next.await.unwrap().saturating_sub(freed);
     assert!(took < AT_ONCE, "{took:?}");
-    let held = client(line.nodes.urls(), TTL)
-        .await
-        .acquire("a")
-        .await
-        .unwrap();
+    let held = line.held().await;
     frozen.thaw();
     sleep(SIGN).await;
     held.release().await.unwrap();
@@ -165,11 +159,7 @@ async fn a_caller_whose_process_stands_still_is_passed_over_and_has_its_turn_lat
 async fn a_caller_that_is_given_the_key_while_its_process_stands_still_delays_the_next_by_the_gift()
 {
     let mut line = Line::start(3);
-    let held = client(line.nodes.urls(), TTL)
-        .await
-        .acquire("a")
-        .await
-        .unwrap();
+    let held = line.held().await;
     let frozen = line.add_process().await;
     let next = line.add().await;
     // The next one asks rarely by now.

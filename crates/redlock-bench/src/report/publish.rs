@@ -89,67 +89,18 @@ impl Report {
             } else {
                 " | it blocks |\n"
             };
-            place("docs/performance.md", (before, after), beside(of, peers));
+            place(PAGE, (before, after), beside(of, peers));
         }
-        for (before, after, of) in [
-            (
-                "A single task's pair takes ",
-                " times that of `rslock`",
-                ("P1", "p50 of a pair", "rslock"),
-            ),
-            (
-                "where the network takes no time, and ",
-                " times",
-                ("P3", "p50 of a pair", "rslock"),
-            ),
-            (
-                "behind a round trip of 4 ms: it takes ",
-                " round trips",
-                ("P3", "p50 of a pair", "round trip"),
-            ),
-            (
-                "With one of five nodes frozen, throughput is ",
-                " times",
-                ("P4", "pairs/s", "healthy"),
-            ),
-            (
-                "hand the lease over: ",
-                " times",
-                ("P5", "acquisitions/s", "rslock"),
-            ),
-            (
-                "in one process, and ",
-                " times",
-                ("P7", "acquisitions/s", "rslock"),
-            ),
-            (
-                "100,000 leases of 30 s took ",
-                " of a core",
-                ("P8", "share of a core, for 100,000 leases of 30 s", ""),
-            ),
-            (
-                "of a core, nodes included, and ",
-                " bytes",
-                ("P8", "memory of a lease in the client, bytes", ""),
-            ),
-            (
-                "each of 1,000 keys took ",
-                " of a core",
-                ("P18", "share of a core, for 1,000 keys", ""),
-            ),
-        ] {
-            place("docs/performance.md", (before, after), number(figure(of)));
+        for line in SENTENCES.lines() {
+            let columns: Vec<_> = line.split('|').map(str::trim).collect();
+            let [sentence, row, metric, peer] = columns[..] else {
+                panic!("{line:?} has not four columns");
+            };
+            let around = sentence.split_once('…').expect("it has a gap");
+            place(PAGE, around, number(figure((row, metric, peer))));
         }
-        place(
-            "docs/performance.md",
-            ("\n- Of the goals below, ", "\n"),
-            self.misses(),
-        );
-        place(
-            "docs/performance.md",
-            (HEAD, "\n\n"),
-            self.table().trim_end().to_owned(),
-        );
+        place(PAGE, ("\n- Of the goals below, ", "\n"), self.misses());
+        place(PAGE, (HEAD, "\n\n"), self.table().trim_end().to_owned());
         for (before, (row, metric)) in [
             ("\n| pairs per second, 64 tasks | ", p2_64),
             ("\n| pairs per second, 256 tasks | ", p2_256),
@@ -230,6 +181,21 @@ fn verdict(goal: &Goal, figure: f64) -> String {
         }
     }
 }
+
+/// The document that tells of all figures.
+const PAGE: &str = "docs/performance.md";
+
+/// Sentences of [`PAGE`] with a gap for a figure, each with the row, the metric and the peer of the figure.
+const SENTENCES: &str = "\
+A single task's pair takes … times that of `rslock` | P1 | p50 of a pair | rslock
+where the network takes no time, and … times | P3 | p50 of a pair | rslock
+behind a round trip of 4 ms: it takes … round trips | P3 | p50 of a pair | round trip
+With one of five nodes frozen, throughput is … times | P4 | pairs/s | healthy
+hand the lease over: … times | P5 | acquisitions/s | rslock
+in one process, and … times | P7 | acquisitions/s | rslock
+100,000 leases of 30 s took … of a core | P8 | share of a core, for 100,000 leases of 30 s |
+of a core, nodes included, and … bytes | P8 | memory of a lease in the client, bytes |
+each of 1,000 keys took … of a core | P18 | share of a core, for 1,000 keys |";
 
 /// The head of the table of goals.
 const HEAD: &str = "| row | figure | median (min..max) | goal | |\n|---|---|---|---|---|\n";

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    process::Stdio,
+    process::{Child, Stdio},
     time::Duration,
 };
 
@@ -13,6 +13,30 @@ use serde_json::Value;
 
 use crate::kit::{Nodes, at_terminal, eventually, run, screen};
 
+/// Starts a line of a shell in a terminal.
+fn start(line: &str, nodes: &Nodes) -> Child {
+    let mut terminal = at_terminal(line, nodes);
+    terminal.env("TERM", "xterm").spawn().unwrap()
+}
+
+/// Returns the output of a line of a shell until these words are there; `q` ends it then.
+fn shown(line: &str, nodes: &Nodes, words: &str) -> String {
+    let mut top = start(line, nodes);
+    let said = screen(&mut top, words);
+    top.stdin.take().unwrap().write_all(b"q").unwrap();
+    assert!(top.wait().unwrap().success());
+    said
+}
+
+/// Starts the command for a program, and returns it with its samples.
+fn samples(nodes: &Nodes) -> (Child, impl Iterator<Item = Value> + use<>) {
+    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
+    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let samples = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    (top, samples)
+}
+
 #[tokio::test]
 async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
     let mut nodes = Nodes::blessed(3).await;
@@ -22,10 +46,7 @@ async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
     nodes[0].kill().unwrap();
     // Narrow, as in a window beside others.
     let line = "stty rows 24 cols 58; \"$REDLOCK\" top; echo \"ended with $?\"";
-    let mut top = at_terminal(line, &nodes)
-        .env("TERM", "xterm")
-        .spawn()
-        .unwrap();
+    let mut top = start(line, &nodes);
     let mut said = screen(&mut top, "order:7");
     top.stdin.take().unwrap().write_all(b"q").unwrap();
     top.stdout
@@ -63,13 +84,7 @@ async fn it_shows_a_look_as_soon_as_it_was_taken() {
     let guard = client.acquire("order:7").await.unwrap();
     // The next look is never taken: a test that waited for it would see `timeout` end the command.
     let line = "stty rows 24 cols 80; timeout --foreground 20 \"$REDLOCK\" top --every 1h";
-    let mut top = at_terminal(line, &nodes)
-        .env("TERM", "xterm")
-        .spawn()
-        .unwrap();
-    let said = screen(&mut top, "order:7");
-    top.stdin.take().unwrap().write_all(b"q").unwrap();
-    assert!(top.wait().unwrap().success());
+    let said = shown(line, &nodes, "order:7");
     assert!(said.contains("looks at 3 nodes"), "{said}");
     // What was not looked at yet is not said to be missing.
     assert!(
@@ -83,10 +98,7 @@ async fn it_shows_a_look_as_soon_as_it_was_taken() {
 async fn jobs_that_cannot_be_looked_for_stay_as_they_were_and_that_is_said() {
     let mut nodes = Nodes::blessed(3).await;
     nodes.pause_job("billing", "day").await;
-    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
-    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
-    let mut samples = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let (mut top, mut samples) = samples(&nodes);
     let before = samples.next().unwrap();
     assert_eq!(before["jobs_unknown"], Value::Null, "{before}");
     assert_eq!(before["jobs"][0]["job"], "billing/day", "{before}");
@@ -108,10 +120,7 @@ async fn jobs_that_cannot_be_looked_for_stay_as_they_were_and_that_is_said() {
 async fn it_ends_when_it_is_asked_to_though_its_terminal_is_gone() {
     let nodes = Nodes::blessed(1).await;
     let line = "stty rows 24 cols 80; echo \"pid $$.\"; exec \"$REDLOCK\" top";
-    let mut terminal = at_terminal(line, &nodes)
-        .env("TERM", "xterm")
-        .spawn()
-        .unwrap();
+    let mut terminal = start(line, &nodes);
     let said = screen(&mut terminal, "1 of 1 nodes vote");
     let pid = said
         .split("pid ")
@@ -132,11 +141,8 @@ async fn it_ends_when_it_is_asked_to_though_its_terminal_is_gone() {
 async fn it_counts_how_often_a_key_changes_hands() {
     let nodes = Nodes::blessed(3).await;
     let (one, other) = (nodes.client().await, nodes.client().await);
-    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
-    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(top.stdout.take().unwrap()).lines();
-    let mut look =
-        move || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let (mut top, mut samples) = samples(&nodes);
+    let mut look = || samples.next().unwrap();
     let mut changes = 0;
     for turn in 0..40 {
         let client = if turn % 2 == 0 { &one } else { &other };
@@ -166,10 +172,7 @@ async fn it_shows_callers_of_all_processes_in_line() {
     let client = nodes.client().await;
     let _guard = client.acquire("order:7").await.unwrap();
     let _waiting = nodes.waits("web-1", "order:7").await;
-    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
-    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
-    let samples = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let (mut top, samples) = samples(&nodes);
     let line = samples
         .take(200)
         .map(|sample| sample["keys"][0]["line"].clone())
@@ -181,13 +184,7 @@ async fn it_shows_callers_of_all_processes_in_line() {
     assert!(line["longest_ms"].as_f64() > Some(0.0), "{line}");
 
     let line = "stty rows 24 cols 80; exec \"$REDLOCK\" top --every 200ms";
-    let mut top = at_terminal(line, &nodes)
-        .env("TERM", "xterm")
-        .spawn()
-        .unwrap();
-    let said = screen(&mut top, "web-1");
-    top.stdin.take().unwrap().write_all(b"q").unwrap();
-    assert!(top.wait().unwrap().success());
+    let said = shown(line, &nodes, "web-1");
     assert!(said.contains("caller") && said.contains("client"), "{said}");
 }
 
@@ -200,10 +197,7 @@ async fn it_shows_when_the_next_tick_of_a_job_is() {
     let job = SingletonJob::every("day", hour, async |_run| Ok::<(), BoxError>(()));
     jobs.add(job).await.unwrap();
     jobs.start().await.unwrap();
-    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
-    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
-    let samples = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let (mut top, samples) = samples(&nodes);
     let next = samples
         .take(200)
         .find_map(|sample| sample["jobs"][0]["next_tick_ms"].as_f64());
@@ -214,13 +208,7 @@ async fn it_shows_when_the_next_tick_of_a_job_is() {
 
     // As a user sees it.
     let line = "stty rows 30 cols 80; exec \"$REDLOCK\" top";
-    let mut top = at_terminal(line, &nodes)
-        .env("TERM", "xterm")
-        .spawn()
-        .unwrap();
-    let said = screen(&mut top, "billing/day");
-    top.stdin.take().unwrap().write_all(b"q").unwrap();
-    assert!(top.wait().unwrap().success());
+    let said = shown(line, &nodes, "billing/day");
     assert!(said.contains("next"), "{said}");
 }
 
@@ -232,17 +220,12 @@ async fn it_tells_clocks_that_are_off_quarantines_and_jobs() {
     let ahead = Duration::from_millis(600);
     nodes[1].clock().unwrap().advance(ahead).unwrap();
     nodes[2].restart().unwrap();
-    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
-    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let (mut top, samples) = samples(&nodes);
     // The first looks may come before the nodes have said where they stand.
-    let sample = lines
-        .take(60)
-        .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
-        .find(|sample| {
-            let is_quarantined = sample["nodes"][2]["ready_in_ms"].as_f64() > Some(0.0);
-            is_quarantined && sample["jobs"][0]["paused"].is_boolean()
-        });
+    let sample = samples.take(60).find(|sample| {
+        let is_quarantined = sample["nodes"][2]["ready_in_ms"].as_f64() > Some(0.0);
+        is_quarantined && sample["jobs"][0]["paused"].is_boolean()
+    });
     drop(top.kill());
     drop(top.wait());
     let sample = sample.expect("it looks until it is ended");

@@ -197,48 +197,23 @@ impl Origin {
     }
 
     fn majority(&self, is: Majority, votes: usize, needed: usize, nodes: usize) {
+        macro_rules! say {
+            ($level:ident, $text:literal) => {
+                event!($level, QUORUM, self, votes, needed, nodes, $text)
+            };
+        }
         match is {
-            Majority::Lost => event!(
+            Majority::Lost => say!(
                 warn,
-                QUORUM,
-                self,
-                votes,
-                needed,
-                nodes,
                 "majority lost: nothing is acquired or renewed until more nodes vote: bring back those that are down, and see why \
                  the others do not"
             ),
-            Majority::Regained => {
-                event!(
-                    info,
-                    QUORUM,
-                    self,
-                    votes,
-                    needed,
-                    nodes,
-                    "majority regained"
-                );
-            }
-            Majority::AtRisk => event!(
+            Majority::Regained => say!(info, "majority regained"),
+            Majority::AtRisk => say!(
                 warn,
-                QUORUM,
-                self,
-                votes,
-                needed,
-                nodes,
                 "majority at risk: it is lost with one more node; restart none of those that vote"
             ),
-            Majority::Safe => {
-                event!(
-                    info,
-                    QUORUM,
-                    self,
-                    votes,
-                    needed,
-                    nodes,
-                    "majority safe again"
-                );
-            }
+            Majority::Safe => say!(info, "majority safe again"),
         }
     }
 }

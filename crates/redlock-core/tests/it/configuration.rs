@@ -83,43 +83,33 @@ fn the_error_of_a_file_names_the_line_and_the_setting_and_never_repeats_a_value(
     );
 }
 
+/// Returns the error of a text without a file.
+fn wrong(text: &str) -> String {
+    let error = toml::from_str::<Config>(text).unwrap_err();
+    error.to_string()
+}
+
 #[test]
 fn a_bad_setting_in_a_file_is_named() {
-    let error = toml::from_str::<Config>("tll = '3s'")
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("tll") && error.contains("ttl"), "{error}");
-    let error = toml::from_str::<Config>("[expert]\ntrust_persistence = true")
-        .unwrap_err()
-        .to_string();
-    let meant = "dangerous_trust_persistence";
-    assert!(
-        error.contains("`trust_persistence`") && error.contains(meant),
-        "{error}"
-    );
-    let error = toml::from_str::<Config>("verbatim_keys = true")
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("`verbatim_keys`") && error.contains("`expert`"),
-        "{error}"
-    );
-    let error = toml::from_str::<Config>("nodes = [3]")
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("a URL such as"), "{error}");
-    let error = toml::from_str::<Config>("ttl = 'soon'")
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("ttl"), "{error}");
+    for (text, named) in [
+        ("tll = '3s'", &["tll", "ttl"][..]),
+        (
+            "[expert]\ntrust_persistence = true",
+            &["`trust_persistence`", "dangerous_trust_persistence"],
+        ),
+        ("verbatim_keys = true", &["`verbatim_keys`", "`expert`"]),
+        ("nodes = [3]", &["a URL such as"]),
+        ("ttl = 'soon'", &["ttl"]),
+    ] {
+        let error = wrong(text);
+        assert!(named.iter().all(|name| error.contains(name)), "{error}");
+    }
 }
 
 /// A password in the wrong place would be no password.
 #[test]
 fn a_bad_setting_of_a_node_is_named() {
-    let error = toml::from_str::<Config>("nodes = [{ url = 'redis://a', password = 'hunter2' }]")
-        .unwrap_err()
-        .to_string();
+    let error = wrong("nodes = [{ url = 'redis://a', password = 'hunter2' }]");
     assert!(error.contains("unknown field `password`"), "{error}");
     let table = "nodes = [{ url = 'redis://a', pool = { max_size = 2, timeouts = {} } }]";
     let config = toml::from_str::<Config>(table).unwrap();

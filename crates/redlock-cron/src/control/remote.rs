@@ -207,14 +207,8 @@ pub async fn cancel_backfill(
     name: &str,
     action: &Action,
 ) -> Result<(), ControlError> {
-    command(
-        redlock,
-        namespace,
-        name,
-        OperatorCommand::CancelBackfill,
-        action,
-    )
-    .await
+    let end = OperatorCommand::CancelBackfill;
+    command(redlock, namespace, name, end, action).await
 }
 
 async fn command(

@@ -28,6 +28,12 @@ fn job(name: &str, pattern: &str, zone: impl Into<Zone>) -> SingletonJob {
     })
 }
 
+/// Checks the kind of an error, and the field that it names.
+#[track_caller]
+fn assert_is(error: &SetupError, kind: SetupErrorKind, field: &str) {
+    assert_eq!((error.kind(), error.field()), (kind, field), "{error}");
+}
+
 async fn refused(job: SingletonJob) -> SetupError {
     let jobs = scheduler("tests", Duration::from_secs(30)).await.unwrap();
     jobs.add(job).await.unwrap_err()
@@ -39,10 +45,7 @@ const DAILY: &str = "0 0 2 * * *";
 async fn a_namespace_is_mandatory() {
     for bad in ["", "a/b", "a\nb"] {
         let error = scheduler(bad, Duration::from_secs(30)).await.unwrap_err();
-        assert_eq!(
-            (error.kind(), error.field()),
-            (SetupErrorKind::Misuse, "namespace")
-        );
+        assert_is(&error, SetupErrorKind::Misuse, "namespace");
     }
 }
 
@@ -50,6 +53,7 @@ async fn a_namespace_is_mandatory() {
 async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() {
     let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
     let berlin = "Europe/Berlin";
+    let a = || job("a", DAILY, berlin);
     let table = [
         (job("", DAILY, berlin), "name", "1 to 128 bytes"),
         (
@@ -65,64 +69,50 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
         (job("a", DAILY, "Europe/Berln"), "zone", "`Europe/Berlin`"),
         (job("a", DAILY, "+01:00"), "zone", "`Europe/Berlin`"),
         (
-            job("a", DAILY, berlin).start_within(second / 2),
+            a().start_within(second / 2),
             "start_within",
             "between 1s and",
         ),
         (
-            job("a", DAILY, berlin).start_within(minute * 366 * 24 * 60),
+            a().start_within(minute * 366 * 24 * 60),
             "start_within",
             "between 1s and",
         ),
+        (a().ttl(second / 100), "ttl", "between 100ms and"),
+        (a().tries(Tries::up_to(0)), "tries", "between 1 and 1000"),
         (
-            job("a", DAILY, berlin).ttl(second / 100),
-            "ttl",
-            "between 100ms and",
-        ),
-        (
-            job("a", DAILY, berlin).tries(Tries::up_to(0)),
+            a().tries(Tries::up_to(1_001)),
             "tries",
             "between 1 and 1000",
         ),
         (
-            job("a", DAILY, berlin).tries(Tries::up_to(1_001)),
-            "tries",
-            "between 1 and 1000",
-        ),
-        (
-            job("a", DAILY, berlin).tries(Tries::up_to(2).backoff(minute, second)),
+            a().tries(Tries::up_to(2).backoff(minute, second)),
             "backoff",
             "between 1ms and 1s",
         ),
         (
-            job("a", DAILY, berlin).tries(Tries::up_to(2).backoff(second, minute * 1_441)),
+            a().tries(Tries::up_to(2).backoff(second, minute * 1_441)),
             "backoff",
             "between 1ms and 86400s",
         ),
+        (a().missed(Missed::All { max: 0 }), "missed", "1 to 100000"),
         (
-            job("a", DAILY, berlin).missed(Missed::All { max: 0 }),
+            a().missed(Missed::All { max: 100_001 }),
             "missed",
             "1 to 100000",
         ),
         (
-            job("a", DAILY, berlin).missed(Missed::All { max: 100_001 }),
-            "missed",
-            "1 to 100000",
-        ),
-        (
-            job("a", DAILY, berlin)
-                .missed(Missed::Latest)
-                .catch_up_window(second * 59),
+            a().missed(Missed::Latest).catch_up_window(second * 59),
             "catch_up_window",
             "between 60s and",
         ),
         (
-            job("a", DAILY, berlin).delivery(Delivery::AtLeastOnce { max_attempts: 1 }),
+            a().delivery(Delivery::AtLeastOnce { max_attempts: 1 }),
             "delivery",
             "2 to 10",
         ),
         (
-            job("a", DAILY, berlin).max_runtime(Duration::ZERO),
+            a().max_runtime(Duration::ZERO),
             "max_runtime",
             "between 1ms and",
         ),
@@ -131,15 +121,11 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             "name",
             "has 300 bytes; it must have 1 to 128",
         ),
-        (job("a", DAILY, berlin).ttl(minute), "ttl", "100ms and 30s"),
+        (a().ttl(minute), "ttl", "100ms and 30s"),
     ];
     for (job, field, right) in table {
         let error = refused(job).await;
-        assert_eq!(
-            (error.kind(), error.field()),
-            (SetupErrorKind::Misuse, field),
-            "{error}"
-        );
+        assert_is(&error, SetupErrorKind::Misuse, field);
         assert!(error.to_string().contains(right), "{error}");
         assert!(error.job().is_some());
     }
@@ -149,11 +135,7 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
 async fn a_number_of_runs_at_once_that_makes_no_sense_is_refused() {
     for most in [0, 1, 65] {
         let error = refused(job("a", DAILY, "UTC").overlap(Overlap::UpTo(most))).await;
-        assert_eq!(
-            (error.kind(), error.field()),
-            (SetupErrorKind::Misuse, "overlap"),
-            "{most}"
-        );
+        assert_is(&error, SetupErrorKind::Misuse, "overlap");
     }
 }
 
@@ -180,20 +162,14 @@ async fn settings_that_exclude_each_other_are_refused() {
         ),
     ] {
         let error = refused(job).await;
-        assert_eq!(
-            (error.kind(), error.field()),
-            (SetupErrorKind::Contradiction, field)
-        );
+        assert_is(&error, SetupErrorKind::Contradiction, field);
     }
 }
 
 #[tokio::test]
 async fn a_pattern_that_can_never_be_due_is_refused() {
     let error = refused(job("a", "0 0 0 30 2 *", chrono_tz::UTC)).await;
-    assert_eq!(
-        (error.kind(), error.field()),
-        (SetupErrorKind::NeverFires, "pattern")
-    );
+    assert_is(&error, SetupErrorKind::NeverFires, "pattern");
 }
 
 #[tokio::test]
@@ -222,10 +198,7 @@ async fn a_name_is_taken_once_and_a_refused_job_does_not_take_it() {
         .unwrap_err();
     jobs.add(job("a", DAILY, chrono_tz::UTC)).await.unwrap();
     let error = jobs.add(job("a", DAILY, chrono_tz::UTC)).await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.field()),
-        (SetupErrorKind::Duplicate, "name")
-    );
+    assert_is(&error, SetupErrorKind::Duplicate, "name");
     assert_eq!(error.job(), Some("a"));
     jobs.add(job("b", DAILY, chrono_tz::UTC)).await.unwrap();
 }
@@ -264,10 +237,7 @@ async fn a_scheduler_that_the_application_has_shut_down_is_refused() {
     jobs.add(job("a", DAILY, "UTC")).await.unwrap();
     scheduler.clone().shutdown().await.unwrap();
     let error = jobs.start().await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.field()),
-        (SetupErrorKind::Scheduler, "scheduler")
-    );
+    assert_is(&error, SetupErrorKind::Scheduler, "scheduler");
     assert!(error.to_string().contains("was shut down"), "{error}");
     assert!(error.source().is_some());
     scheduler.start().await.unwrap();

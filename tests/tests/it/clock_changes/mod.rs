@@ -21,28 +21,26 @@ pub(crate) struct Table {
 pub(crate) struct Plan {
     pub(crate) name: &'static str,
     pub(crate) pattern: &'static str,
-    /// The times of day that the pattern names.
-    times: &'static [&'static str],
+    /// The times of day that the pattern names, with spaces in between.
+    times: &'static str,
 }
 
 struct Change {
     year: i32,
-    rows: &'static [Row],
+    /// A line for each row: an instant in UTC and in local time, and the jobs of which it is a tick.
+    ///
+    /// Where something is missing or the row has no job, something would be due if the zone's other offset counted.
+    rows: &'static str,
     /// Before which row another replica is started, and its name.
     late: (usize, &'static str),
 }
-
-/// An instant in UTC and in local time, and the jobs of which it is a tick.
-///
-/// Where something is missing or the row has no job, something would be due if the zone's other offset counted.
-type Row = (&'static str, &'static str, &'static [&'static str]);
 
 /// An instant to live through.
 pub(crate) struct Stop {
     pub(crate) tick: DateTime<Utc>,
     pub(crate) local: DateTime<FixedOffset>,
     /// What is due.
-    pub(crate) jobs: &'static [&'static str],
+    pub(crate) jobs: Vec<&'static str>,
     /// The replica to start before.
     pub(crate) late: Option<&'static str>,
 }
@@ -91,18 +89,19 @@ impl Table {
 impl Change {
     fn stops(&self) -> impl Iterator<Item = Stop> {
         let (before, late) = self.late;
-        let rows = self.rows.iter().enumerate();
-        rows.map(move |(row, (utc, local, jobs))| {
-            let (utc, local) = (
-                format!("{}-{utc}", self.year),
-                format!("{}-{local}", self.year),
-            );
-            let tick = NaiveDateTime::parse_from_str(&utc, "%Y-%m-%d %H:%M");
-            let local = DateTime::parse_from_str(&local, "%Y-%m-%d %H:%M %:z");
+        let rows = self.rows.lines().filter(|line| !line.starts_with('#'));
+        rows.enumerate().map(move |(row, line)| {
+            let columns: Vec<_> = line.split('|').map(str::trim).collect();
+            let [utc, local, jobs] = columns[..] else {
+                panic!("{line:?} has not three columns");
+            };
+            let of_year = |instant: &str| format!("{}-{instant}", self.year);
+            let tick = NaiveDateTime::parse_from_str(&of_year(utc), "%Y-%m-%d %H:%M");
+            let local = DateTime::parse_from_str(&of_year(local), "%Y-%m-%d %H:%M %:z");
             Stop {
                 tick: tick.expect("it is an instant").and_utc(),
                 local: local.expect("it is an instant"),
-                jobs,
+                jobs: jobs.split_whitespace().collect(),
                 late: (row == before).then_some(late),
             }
         })
@@ -110,7 +109,7 @@ impl Change {
 }
 
 /// A job that is due at these times of day, which its pattern names.
-const fn plan(name: &'static str, pattern: &'static str, times: &'static [&'static str]) -> Plan {
+const fn plan(name: &'static str, pattern: &'static str, times: &'static str) -> Plan {
     Plan {
         name,
         pattern,
@@ -122,7 +121,7 @@ fn expected(
     stops: &[Stop],
     job: &'static str,
     runs: Vec<DateTime<Utc>>,
-    times: Option<&[&str]>,
+    times: Option<&str>,
 ) -> Expected {
     let mut missed = Vec::new();
     for two in runs.windows(2) {
@@ -140,7 +139,7 @@ fn expected(
 /// Clocks change at stops only, so in between a time of day is what an offset makes of it.
 fn jumped_over(
     stops: &[Stop],
-    times: Option<&[&str]>,
+    times: Option<&str>,
     after: DateTime<Utc>,
     before: DateTime<Utc>,
 ) -> Vec<DateTime<Utc>> {
@@ -150,7 +149,7 @@ fn jumped_over(
         let newest = &stops[stops.partition_point(|stop| stop.tick <= *tick) - 1];
         let local = tick.with_timezone(newest.local.offset());
         let local = local.format("%H:%M").to_string();
-        newest.tick != *tick && times.is_none_or(|times| times.contains(&&*local))
+        newest.tick != *tick && times.is_none_or(|times| times.split(' ').any(|time| time == local))
     };
     quarters.filter(is_due).collect()
 }

@@ -72,56 +72,36 @@ fn an_unknown_master_is_told_of_beside_the_known_ones() {
 
 #[test]
 fn the_other_kind_of_connection_is_told_of_in_the_form_of_the_url() {
+    let [sentinels, cluster] = [SENTINELS, CLUSTER].map(read);
     let with_one = read("redis+sentinel://s1/m?sentinel_password=hunter2");
-    for (why, url, wrong, advice) in [
-        (
-            TLS_SERVER,
-            read(SENTINELS),
-            "speaks TLS",
-            "?sentinel_tls=yes",
-        ),
-        (
-            HANGS_UP,
-            read(SENTINELS),
-            "as a TLS port does",
-            "?sentinel_tls=yes",
-        ),
-        (
-            HANGS_UP,
-            read(CLUSTER),
-            "as a TLS port does",
-            "rediss+cluster://",
-        ),
-        (
-            NO_TLS,
-            read(SENTINELS),
-            "does not speak TLS",
-            "?sentinel_tls=no",
-        ),
-        (TLS_SERVER, read(CLUSTER), "speaks TLS", "rediss+cluster://"),
-        (
-            NO_TLS,
-            read(CLUSTER),
-            "does not speak TLS",
-            "redis+cluster://",
-        ),
-        (
-            AUTHENTICATION,
-            with_one,
-            "refuses ?sentinel_user=",
-            "or neither",
-        ),
-        (
-            AUTHENTICATION,
-            read(CLUSTER),
-            "authentication failed",
-            "a user",
-        ),
-    ] {
-        let told = no_informant(why, &url);
+    let check = |why, url, wrong, advice| {
+        let told = no_informant(why, url);
         assert_is_line(&told, wrong, advice);
         assert!(!told.contains("hunter2"), "{told}");
-    }
+    };
+    check(TLS_SERVER, &sentinels, "speaks TLS", "?sentinel_tls=yes");
+    check(
+        HANGS_UP,
+        &sentinels,
+        "as a TLS port does",
+        "?sentinel_tls=yes",
+    );
+    check(
+        HANGS_UP,
+        &cluster,
+        "as a TLS port does",
+        "rediss+cluster://",
+    );
+    check(NO_TLS, &sentinels, "does not speak TLS", "?sentinel_tls=no");
+    check(TLS_SERVER, &cluster, "speaks TLS", "rediss+cluster://");
+    check(NO_TLS, &cluster, "does not speak TLS", "redis+cluster://");
+    check(
+        AUTHENTICATION,
+        &with_one,
+        "refuses ?sentinel_user=",
+        "or neither",
+    );
+    check(AUTHENTICATION, &cluster, "authentication failed", "a user");
 }
 
 #[test]
