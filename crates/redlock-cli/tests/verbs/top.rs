@@ -49,11 +49,8 @@ async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
     let mut top = start(line, &nodes);
     let mut said = screen(&mut top, "order:7");
     top.stdin.take().unwrap().write_all(b"q").unwrap();
-    top.stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
+    let mut rest = top.stdout.take().unwrap();
+    rest.read_to_string(&mut said).unwrap();
     top.wait().unwrap();
     for words in [
         "2 of 3 nodes vote",
@@ -122,13 +119,8 @@ async fn it_ends_when_it_is_asked_to_though_its_terminal_is_gone() {
     let line = "stty rows 24 cols 80; echo \"pid $$.\"; exec \"$REDLOCK\" top";
     let mut terminal = start(line, &nodes);
     let said = screen(&mut terminal, "1 of 1 nodes vote");
-    let pid = said
-        .split("pid ")
-        .nth(1)
-        .unwrap()
-        .split('.')
-        .next()
-        .unwrap();
+    let (_, pid) = said.split_once("pid ").unwrap();
+    let (pid, _) = pid.split_once('.').unwrap();
     let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
     // It may have ended with its terminal, and its id is not another's for a while.
     terminal.kill().unwrap();

@@ -21,14 +21,16 @@ fn long_job(starts: &Starts, pattern: &str, seconds: u64, most: &Arc<AtomicUsize
     })
 }
 
+/// Returns the job with ticks that wait for the run before them, and start within `seconds`.
+fn waits(job: SingletonJob, seconds: u64) -> SingletonJob {
+    let within = Duration::from_secs(seconds);
+    job.overlap(Overlap::Wait).start_within(within)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_may_wait_starts_when_the_run_before_it_ends_elsewhere() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
-    let job = || {
-        let job = long_job(&starts, TWO_A_MINUTE, 7, &most);
-        job.overlap(Overlap::Wait)
-            .start_within(Duration::from_secs(4))
-    };
+    let job = || waits(long_job(&starts, TWO_A_MINUTE, 7, &most), 4);
     let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
     first.wake_at(3_000).await;
     fleet.sleep_until(3_500).await;
@@ -88,11 +90,7 @@ async fn a_tick_is_skipped_for_a_run_and_not_for_replicas_that_want_it_too() {
 #[tokio::test(start_paused = true)]
 async fn runs_that_wait_for_each_other_are_not_all_on_one_replica() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
-    let job = || {
-        let job = long_job(&starts, EVERY_FIVE_SECONDS, 5, &most);
-        job.overlap(Overlap::Wait)
-            .start_within(Duration::from_secs(60))
-    };
+    let job = || waits(long_job(&starts, EVERY_FIVE_SECONDS, 5, &most), 60);
     let mut members = [fleet.member(0, job()).await, fleet.member(0, job()).await];
     for index in 0..60 {
         for member in &members {
@@ -110,11 +108,7 @@ async fn runs_that_wait_for_each_other_are_not_all_on_one_replica() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_waits_no_longer_than_it_may_start() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
-    let job = || {
-        let job = long_job(&starts, EVERY_FIVE_SECONDS, 20, &most);
-        job.overlap(Overlap::Wait)
-            .start_within(Duration::from_secs(4))
-    };
+    let job = || waits(long_job(&starts, EVERY_FIVE_SECONDS, 20, &most), 4);
     let mut member = fleet.member(0, job()).await;
     member.wake_at(3_000).await;
     member.wake_at(8_000).await;
@@ -131,10 +125,7 @@ async fn a_tick_waits_no_longer_than_it_may_start() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_cancels_others_ends_a_run_elsewhere_and_starts() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
-    let job = || {
-        let job = long_job(&starts, MINUTE, 100, &most);
-        job.overlap(Overlap::CancelOther)
-    };
+    let job = || long_job(&starts, MINUTE, 100, &most).overlap(Overlap::CancelOther);
     let mut first = fleet.member(0, job().only_if(|at| at == tick(3))).await;
     let mut others = [fleet.member(0, job()).await, fleet.member(0, job()).await];
     first.wake_at(3_000).await;
