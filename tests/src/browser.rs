@@ -255,7 +255,10 @@ impl Tab {
     /// If there is none, or something else is in front of it.
     pub fn click(&self, selector: &str) {
         let name = json!(selector);
-        self.wait_for(&format!("document.querySelector({name})"));
+        // A click at a page whose script has not begun is lost.
+        self.wait_for(&format!(
+            "document.readyState == 'complete' && document.querySelector({name})"
+        ));
         let place = self.value(&format!(
             "(() => {{ const it = document.querySelector({name}); it.scrollIntoView({{block: 'center', behavior: 'instant'}}); \
              const box = it.getClientRects()[0]; \
