@@ -90,7 +90,7 @@ impl Acquisitions {
         }
     }
 
-    /// Says that an acquisition has waited in this client for as long as its caller waits.
+    /// Says that an acquisition has waited in this client for as long as its caller waits, or why its latest attempt had failed.
     pub(super) fn waited_in_vain(
         &mut self,
         id: u64,
@@ -99,8 +99,10 @@ impl Acquisitions {
         now: Now,
     ) {
         self.queue.leave(&acquisition.phase);
-        let failure = Failure::after_grant(FailureKind::Overloaded, now.clock, now.clock);
-        let answers = cx.nodes.standing(now);
+        let (failure, answers) = acquisition.failed.as_deref().cloned().unwrap_or_else(|| {
+            let failure = Failure::after_grant(FailureKind::Overloaded, now.clock, now.clock);
+            (failure, cx.nodes.standing(now))
+        });
         not_acquired(id, Some(failure), answers, cx);
     }
 }
