@@ -198,7 +198,13 @@ impl Tab {
         let guarded =
             format!("(() => {{ try {{ return !!({expression}); }} catch {{ return false; }} }})()");
         let until = now() + PATIENCE;
-        while self.value(&guarded) != true {
+        let ask = json!({"expression": guarded, "returnByValue": true});
+        // A page that another one replaces meanwhile does not answer: not yet.
+        let is_so = || {
+            let answer = self.ask_page("Runtime.evaluate", &ask);
+            answer.is_some_and(|answer| answer["result"]["value"] == true)
+        };
+        while !is_so() {
             assert!(
                 now() < until,
                 "{expression} is not true within {PATIENCE:?}; complaints: {:?}; the page: {}",
@@ -238,12 +244,8 @@ impl Tab {
         let root = self.call("DOM.getDocument", &json!({"depth": 0}));
         let ask = json!({"nodeId": root["root"]["nodeId"], "selector": selector});
         let node = self.call("DOM.querySelector", &ask)["nodeId"].clone();
-        let number = self
-            .wire
-            .send(&self.session, "DOM.getBoxModel", &json!({"nodeId": node}));
-        let answer = self
-            .wire
-            .wait("DOM.getBoxModel", |heard| heard.answers.remove(&number));
+        let ask = json!({"nodeId": node});
+        let answer = self.wire.answer(&self.session, "DOM.getBoxModel", &ask);
         let model = &answer["result"]["model"];
         Some((model["width"].as_f64()?, model["height"].as_f64()?))
     }
@@ -273,7 +275,8 @@ impl Tab {
         );
         for kind in ["mousePressed", "mouseReleased"] {
             let mouse = json!({"type": kind, "x": place["x"], "y": place["y"], "button": "left", "clickCount": 1});
-            self.call("Input.dispatchMouseEvent", &mouse);
+            // What a link was clicked on may be replaced before it has answered.
+            self.ask_page("Input.dispatchMouseEvent", &mouse);
         }
     }
 
@@ -399,7 +402,19 @@ impl Tab {
     }
 
     fn call(&self, method: &str, parameters: &Value) -> Value {
-        self.wire.call(&self.session, method, parameters)
+        let answer = self.ask_page(method, parameters);
+        answer.unwrap_or_else(|| panic!("{method} {parameters}: another page took its place"))
+    }
+
+    /// Calls; `None` if another page took the place of the one that was asked.
+    fn ask_page(&self, method: &str, parameters: &Value) -> Option<Value> {
+        let answer = self.wire.answer(&self.session, method, parameters);
+        let error = text(&answer["error"]["message"]);
+        if REPLACED.iter().any(|words| error.contains(words)) {
+            return None;
+        }
+        assert!(answer["error"].is_null(), "{method} {parameters}: {answer}");
+        Some(answer["result"].clone())
     }
 }
 
@@ -431,10 +446,14 @@ impl Wire {
     }
 
     fn call(&self, session: &str, method: &str, parameters: &Value) -> Value {
-        let number = self.send(session, method, parameters);
-        let answer = self.wait(method, |heard| heard.answers.remove(&number));
+        let answer = self.answer(session, method, parameters);
         assert!(answer["error"].is_null(), "{method} {parameters}: {answer}");
         answer["result"].clone()
+    }
+
+    fn answer(&self, session: &str, method: &str, parameters: &Value) -> Value {
+        let number = self.send(session, method, parameters);
+        self.wait(method, |heard| heard.answers.remove(&number))
     }
 
     fn wait<T>(&self, what: &str, mut look: impl FnMut(&mut Heard) -> Option<T>) -> T {
@@ -495,6 +514,13 @@ fn find() -> Option<PathBuf> {
         .flat_map(|program| folders.iter().map(move |folder| folder.join(program)));
     programs.into_iter().find(|path| path.is_file())
 }
+
+/// What the browser says of a call whose page is replaced before it has answered.
+const REPLACED: [&str; 3] = [
+    "Inspected target navigated or closed",
+    "Execution context was destroyed",
+    "Cannot find default execution context",
+];
 
 /// The environment variable that names the browser's program by its path.
 const BROWSER_VARIABLE: &str = "REDLOCK_TEST_BROWSER";
