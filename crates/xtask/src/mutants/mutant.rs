@@ -102,6 +102,10 @@ impl Catch {
             .split_once(" -- ")
             .or_else(|| Some((test.strip_suffix(" --")?, "")))?;
         let (package, target) = place.split_once(' ')?;
+        // Each test is run with all features; Cargo refuses to be told so twice.
+        if target.contains("--all-features") {
+            return None;
+        }
         Some(Self::Test {
             package: package.to_owned(),
             target: target.to_owned(),
@@ -265,6 +269,7 @@ mod tests {
             "A rule is broken.\n",
             "Caught-by: redlock-sim --plan ticks --seeds 20\n",
             "A rule is broken.\n\nShows: T1.1\nCaught-by: make check\n",
+            "A rule is broken.\n\nShows: T1.1\nCaught-by: cargo test -p redlock-core --all-features --lib -- a\n",
             "A rule is broken.\n\nShows: T1.1\nCaught-by: redlock-sim --plan ticks --seeds many\n",
             "A rule is broken.\n\nCaught-by: redlock-sim --plan ticks --seeds 20\n",
         ] {
