@@ -275,7 +275,7 @@ impl Tab {
         );
         for kind in ["mousePressed", "mouseReleased"] {
             let mouse = json!({"type": kind, "x": place["x"], "y": place["y"], "button": "left", "clickCount": 1});
-            // What a link was clicked on may be replaced before it has answered.
+            // A click on a link may replace the page before it is answered.
             self.ask_page("Input.dispatchMouseEvent", &mouse);
         }
     }

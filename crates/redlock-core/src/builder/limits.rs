@@ -130,7 +130,8 @@ impl RedlockBuilder {
     ///
     /// The time starts when a request was written to the connection, and starts again with each answer of the node.
     /// Requests that wait in this process, because it has more to do than it can, use up the caller's wait instead.
-    /// If that ends first, the acquire fails as [`Overloaded`](crate::AcquireErrorKind::Overloaded).
+    /// If that ends first, the acquire fails as its last attempt did, or as
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) if none has failed yet.
     /// Default: a tenth of `ttl`, between 50 ms and 500 ms.
     /// It is never longer than half the time to live that an acquire asks for.
     /// The client waits only for a majority, so this limit matters when a majority is slow.
