@@ -1,5 +1,7 @@
 //! Names that want to be more than names, and addresses that are not the root.
 
+use std::{future::pending, sync::mpsc};
+
 use redlock_core::{AcquireOptions, LockGuard, Wait};
 use redlock_cron::{
     Action, BoxError, Run, SingletonJob, SingletonScheduler, log_action, pause_with,
@@ -99,6 +101,7 @@ async fn hostile_names_in_every_field_are_text() {
 
 /// As long as a name of each kind may be, and without a place at which a line may end.
 const LONG: &str = "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm";
+const LONG_TOO: &str = "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_longest_names_make_no_page_wider_than_a_narrow_screen() {
@@ -106,7 +109,16 @@ async fn the_longest_names_make_no_page_wider_than_a_narrow_screen() {
     let all = Named::everywhere(&nodes, LONG).await;
     let client = named(&nodes, "ops").await;
     let action = Action::by("m".repeat(100)).reason("m".repeat(200));
-    pause_with(&client, "billing", LONG, &action).await.unwrap();
+    let (begins, begun) = mpsc::channel();
+    let runs = SingletonJob::every(LONG_TOO, SECOND, move |_: Run| {
+        begins.send(()).unwrap();
+        pending::<Result<(), BoxError>>()
+    });
+    all.jobs.add(runs).await.unwrap();
+    begun.recv_timeout(60 * SECOND).expect("the job runs");
+    for job in [LONG, LONG_TOO] {
+        pause_with(&client, "billing", job, &action).await.unwrap();
+    }
     let console = Console::start(&nodes, &["--operate", "--election", "importer"]);
     let browser = Browser::start();
     let tab = browser.tab();
@@ -130,7 +142,7 @@ async fn the_longest_names_make_no_page_wider_than_a_narrow_screen() {
                 "document.querySelector('#{section}').innerText.includes('{LONG}')"
             ));
         }
-        tab.wait_for("/paused/.test(document.querySelector('#jobs').innerText)");
+        tab.wait_for("/paused, runs on m/.test(document.querySelector('#jobs').innerText)");
         tab.wait_for("document.querySelectorAll('#findings li').length > 0");
         tab.value("document.querySelectorAll('details').forEach(it => { it.open = true; })");
         fits("the page");
@@ -144,6 +156,7 @@ async fn the_longest_names_make_no_page_wider_than_a_narrow_screen() {
             format!("key?name={LONG}"),
             format!("key?name={LONG}-free"),
             format!("job?name=billing/{LONG}"),
+            format!("job?name=billing/{LONG_TOO}"),
             format!("job?name=billing/{LONG}-unknown"),
         ] {
             tab.open(&format!("{}{page}", console.url));
