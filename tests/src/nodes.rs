@@ -8,7 +8,7 @@ use std::{
 
 use redlock_sandbox::{ClusterSet, SentinelSet, Server, ServerBinary, ServerOptions, ServerSet};
 
-use crate::eventually;
+use crate::{eventually, now};
 
 /// Independent real servers, which end with this value.
 #[derive(Debug)]
@@ -223,6 +223,21 @@ impl WatchedNodes {
         named.expect("it is another")
     }
 
+    /// Has the Sentinels replace the server at `port` as this master; returns the port of the other one.
+    ///
+    /// On a busy machine a Sentinel gives up a failover that it was asked for, and begins none by itself: it is asked
+    /// again.
+    ///
+    /// # Panics
+    ///
+    /// If they still name it after a minute and a half.
+    pub async fn promote_another(&self, master: usize, port: u16) -> u16 {
+        let named = || self.set.master_port(master).ok().flatten();
+        // It refuses while one is under way, and as long as it knows no replica that it can promote.
+        let ask = || drop(self.set.fail_over(master));
+        promoted(port, Duration::from_secs(1), named, ask).await
+    }
+
     /// The server at this port, which was a master or a replica at the start.
     ///
     /// # Panics
@@ -290,13 +305,29 @@ impl ClusterNodes {
     ///
     /// If it still has the slot after half a minute.
     pub async fn succeeded(&self, tag: &str, port: u16) -> u16 {
-        let owner = || {
-            let mut others = self.set.servers().filter(|server| server.port() != port);
-            others.find_map(|server| self.set.owner_as_of(server.port(), tag).ok())
-        };
+        let owner = || self.owner_as_others_say(tag, port);
         let is_another = |owner: &Option<u16>| owner.is_some_and(|owner| owner != port);
         let owner = eventually("a failover", FAILOVER, owner, is_another).await;
         owner.expect("it is another")
+    }
+
+    /// Has the replica of the server at `port`, which has the slot of this tag, take its place; returns the port of that.
+    ///
+    /// On a busy machine a replica gives up, and does not try it by itself: it is asked again.
+    ///
+    /// # Panics
+    ///
+    /// If the server still has the slot after a minute and a half.
+    pub async fn promote_replica(&self, tag: &str, port: u16) -> u16 {
+        let owner = || self.owner_as_others_say(tag, port);
+        // It tries for five seconds, and begins again when it is asked meanwhile.
+        let ask = || drop(self.set.fail_over(port));
+        promoted(port, Duration::from_secs(6), owner, ask).await
+    }
+
+    fn owner_as_others_say(&self, tag: &str, port: u16) -> Option<u16> {
+        let mut others = self.set.servers().filter(|server| server.port() != port);
+        others.find_map(|server| self.set.owner_as_of(server.port(), tag).ok())
     }
 
     /// The port of the server that has the slot of this tag.
@@ -394,6 +425,27 @@ impl Drop for Slot {
         *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.servers;
         FREED.notify_all();
     }
+}
+
+/// Asks for a failover, and again after `pause`, until another server than the one at `port` is named; returns its port.
+async fn promoted(
+    port: u16,
+    pause: Duration,
+    named: impl Fn() -> Option<u16>,
+    ask: impl Fn(),
+) -> u16 {
+    let mut ask_at = now();
+    let named = || {
+        let named = named();
+        if named == Some(port) && now() >= ask_at {
+            ask();
+            ask_at = now() + pause;
+        }
+        named
+    };
+    let is_another = |named: &Option<u16>| named.is_some_and(|named| named != port);
+    let named = eventually("a planned failover", 3 * FAILOVER, named, is_another).await;
+    named.expect("it is another")
 }
 
 const MOST: usize = 15;

@@ -24,8 +24,7 @@ async fn the_server_of_the_moment_is_in_the_line_of_a_node_that_comes_up() {
         eventually("its line", SOON, find, |is_there| *is_there).await;
     };
     line(["node is up", "server="], &first.to_string()).await;
-    nodes.fail_over(0).unwrap();
-    nodes.succeeded(0, first.port()).await;
+    nodes.promote_another(0, first.port()).await;
     line(["node is ", "server="], &second.to_string()).await;
     redlock.close().await;
 }

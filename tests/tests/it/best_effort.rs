@@ -67,7 +67,7 @@ async fn a_failover_costs_two_seconds_at_most() {
         if is_killed {
             nodes.replicas[0].kill().unwrap();
         } else {
-            nodes.fail_over(0).unwrap();
+            nodes.promote_another(0, before).await;
         }
         nodes.succeeded(0, before).await;
         let took = recovery(&redlock).await;

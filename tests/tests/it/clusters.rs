@@ -96,7 +96,7 @@ async fn change_under_load(shards: usize, votes: usize, changes: &[Change]) -> S
         let owner = nodes.owner(tag);
         changed.push(now());
         match change {
-            Change::Failover => nodes.fail_over(owner).unwrap(),
+            Change::Failover => drop(nodes.promote_replica(tag, owner).await),
             Change::Kill => nodes.at_mut(owner).kill().unwrap(),
             Change::Freeze => nodes.at_mut(owner).freeze().unwrap(),
             Change::Reshard => nodes.move_slot(tag, nodes.another_master(&tags)).unwrap(),
@@ -241,8 +241,7 @@ async fn a_vote_goes_on_though_the_slot_of_an_earlier_one_moves_to_its_master() 
     assert!(said.contains("the same server as nodes["), "{said}");
     // With the third vote, two of three forget their counters: no further server is waited for.
     let port = nodes.owner(&tags[2]);
-    nodes.fail_over(port).unwrap();
-    nodes.succeeded(&tags[2], port).await;
+    nodes.promote_replica(&tags[2], port).await;
     voting(&redlock, 1, FOLLOWED).await;
     voting(&redlock, 2, FOLLOWED).await;
     assert!(try_acquire(&redlock).await, "the two votes are a majority");

@@ -55,7 +55,7 @@ async fn failovers_under_load_leave_no_overlap_and_no_key() {
         let begun = now();
         let ports = [&nodes.masters, &nodes.replicas].map(|servers| servers[master].port());
         match master {
-            0 => nodes.fail_over(master).expect("a Sentinel promotes it"),
+            0 => drop(nodes.promote_another(master, ports[0]).await),
             1 => nodes.at_mut(ports[0]).kill().expect("it runs"),
             _ => nodes.at_mut(ports[0]).freeze().expect("it runs"),
         }
@@ -106,8 +106,7 @@ async fn a_client_of_one_master_is_back_after_the_longest_lease() {
     let redlock = client.client().await;
     let before = nodes.masters[0].port();
     let guard = redlock.acquire("a").await.unwrap();
-    nodes.fail_over(0).unwrap();
-    nodes.succeeded(0, before).await;
+    nodes.promote_another(0, before).await;
     let promoted = now();
     guard.lost().await;
     let acquired = async {

@@ -3,7 +3,8 @@
 use std::{fs, process::Command};
 
 use redlock_core::{NodeConfig, Redlock};
-use redlock_sandbox::{ClusterSet, SentinelSet, Server, ServerBinary};
+use redlock_sandbox::{ClusterSet, ServerBinary};
+use redlock_tests::WatchedNodes;
 use serde_json::Value;
 
 use crate::kit::{Done, Examined, MAX_TTL, Running, UNHURRIED, eventually, redlock, run};
@@ -32,19 +33,8 @@ async fn bless(urls: &str) {
     client.close().await;
 }
 
-fn sentinels() -> SentinelSet {
-    let binary = ServerBinary::find().expect("this test needs a server");
-    SentinelSet::start(&binary, 3).expect("this test needs servers")
-}
-
 fn address(port: u16) -> String {
     format!("127.0.0.1:{port}")
-}
-
-/// Returns the server of a master that is at this port now.
-fn at(set: &mut SentinelSet, port: u16) -> &mut Server {
-    let mut servers = set.masters.iter_mut().chain(&mut set.replicas);
-    servers.find(|server| server.port() == port).unwrap()
 }
 
 fn doctor(urls: &str) -> Examined {
@@ -53,7 +43,7 @@ fn doctor(urls: &str) -> Examined {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_verb_shows_the_server_that_sentinels_name_and_roll_restarts_that() {
-    let mut set = sentinels();
+    let mut set = WatchedNodes::start(3);
     let urls = set.urls().join(",");
     bless(&urls).await;
     let name = format!("lock-0@{}", set.sentinels[0].address());
@@ -82,8 +72,7 @@ async fn each_verb_shows_the_server_that_sentinels_name_and_roll_restarts_that()
 
     let mut watch = Running::start(&mut command(&urls, &["watch"]));
     watch.await_line(&format!("{shown} votes"));
-    set.fail_over(0).unwrap();
-    let second = set.replicas[0].port();
+    let second = set.promote_another(0, set.masters[0].port()).await;
     let promoted = format!("{name} ({})", address(second));
     watch.await_line(&promoted);
 
@@ -112,7 +101,7 @@ async fn each_verb_shows_the_server_that_sentinels_name_and_roll_restarts_that()
     let words = fs::read_to_string(&asked).unwrap();
     let server = address(second);
     assert_eq!(words.trim(), format!("127.0.0.1 {second} {name} {server}"));
-    at(&mut set, second).restart().unwrap();
+    set.at_mut(second).restart().unwrap();
     fs::remove_file(&asked).unwrap();
     // Its replica may have taken its place.
     let line = roll.await_line("votes again");
@@ -123,7 +112,7 @@ async fn each_verb_shows_the_server_that_sentinels_name_and_roll_restarts_that()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_doctor_says_which_sentinels_count() {
-    let mut set = sentinels();
+    let mut set = WatchedNodes::start(3);
     let urls = set.urls().join(",");
     bless(&urls).await;
     let examined = doctor(&urls);

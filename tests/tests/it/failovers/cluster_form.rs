@@ -83,7 +83,10 @@ impl Form for ClusterForm {
     }
 
     async fn is_replaced(&self, vote: usize) {
-        if let Some(old) = &self.old[vote] {
+        let Some(old) = &self.old[vote] else { return };
+        if old.way == Way::Planned {
+            self.nodes.promote_replica(&self.tags[vote], old.port).await;
+        } else {
             self.nodes.succeeded(&self.tags[vote], old.port).await;
         }
     }

@@ -1,10 +1,7 @@
 //! Failovers by Sentinels.
 
-use std::time::Duration;
-
 use redlock_sandbox::ServerOptions;
-use redlock_tests::{WatchedNodes, eventually, within};
-use tokio::time::timeout;
+use redlock_tests::{WatchedNodes, eventually};
 
 use super::{
     FOLLOWED, agreed, can_be_promoted,
@@ -84,18 +81,10 @@ impl Form for SentinelForm {
 
     async fn is_replaced(&self, vote: usize) {
         let Some(old) = &self.old[vote] else { return };
-        let replaced = async {
-            // A planned failover that a Sentinel has given up is not begun again by itself.
-            while old.way == Way::Planned
-                && timeout(GIVEN_UP, replaced_by_all(&self.nodes, vote, old.port))
-                    .await
-                    .is_err()
-            {
-                drop(self.nodes.fail_over(vote));
-            }
-            replaced_by_all(&self.nodes, vote, old.port).await;
-        };
-        within("a failover", 2 * FOLLOWED, replaced).await;
+        if old.way == Way::Planned {
+            self.nodes.promote_another(vote, old.port).await;
+        }
+        replaced_by_all(&self.nodes, vote, old.port).await;
     }
 
     fn bring_back(&mut self, vote: usize) {
@@ -134,6 +123,3 @@ impl Form for SentinelForm {
         self.nodes.keys()
     }
 }
-
-/// Longer than a failover takes, and than a Sentinel tries it.
-const GIVEN_UP: Duration = Duration::from_secs(12);
