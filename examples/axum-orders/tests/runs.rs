@@ -94,14 +94,19 @@ fn with_the_layer_all_is_right_and_without_it_is_not() {
 
 #[test]
 fn the_check_of_the_books_fails_without_the_layer() {
-    let last = verdict(&run(&["--without-layer"]), 1);
-    assert!(
-        last.starts_with("axum-orders: not ok: without the layer: "),
-        "{last}"
-    );
-    assert!(count(&last, " paid twice") > 0, "{last}");
-    assert!(count(&last, " oversold") > 0, "{last}");
-    assert!(count(&last, " mixed") > 0, "{last}");
+    // On a busy machine the imports of one run may follow each other by chance.
+    let mut unseen = vec![" paid twice", " oversold", " mixed"];
+    let mut told = Vec::new();
+    while !unseen.is_empty() && told.len() < 5 {
+        let last = verdict(&run(&["--without-layer"]), 1);
+        assert!(
+            last.starts_with("axum-orders: not ok: without the layer: "),
+            "{last}"
+        );
+        unseen.retain(|mistake| count(&last, mistake) == 0);
+        told.push(last);
+    }
+    assert!(unseen.is_empty(), "{unseen:?} in none of {told:#?}");
 }
 
 #[test]
