@@ -199,6 +199,8 @@ impl RedlockBuilder {
         let config = &self.config;
         let ttl = config.ttl.unwrap_or(Duration::from_secs(10));
         let (ms, longest) = (Duration::from_millis(1), Duration::from_millis(500));
+        let is_in_memory = config.nodes.iter().all(NodeConfig::is_in_memory);
+        let connecting = Duration::from_secs(if is_in_memory { 10 } else { 1 });
         let settings = Settings {
             ttl,
             max_ttl: config.max_ttl.unwrap_or(Duration::from_secs(30)),
@@ -212,7 +214,7 @@ impl RedlockBuilder {
             node_timeout: config
                 .node_timeout
                 .unwrap_or_else(|| (ttl / 10).clamp(50 * ms, longest)),
-            connect_timeout: config.connect_timeout.unwrap_or(Duration::from_secs(1)),
+            connect_timeout: config.connect_timeout.unwrap_or(connecting),
             heartbeat: config.heartbeat.unwrap_or(Duration::from_secs(1)),
             retry: RetryPolicy::new(10 * ms, 100 * ms).expect("0 < 10 ms <= 100 ms"),
             max_waiters_per_key: config.max_waiters_per_key.unwrap_or(1_024),
@@ -358,3 +360,18 @@ fn may_vote(answer: &NodeAnswer) -> bool {
 /// While more requests than this wait to be sent to a node, new acquires wait in the client: enough for full calls, and
 /// few enough for a renewal to be sent within milliseconds.
 const MOST_UNSENT: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_whose_nodes_are_all_in_memory_gives_them_ten_seconds() {
+        let limit = |builder: RedlockBuilder| builder.settings().unwrap().connect_timeout.as_secs();
+        let memory = || Redlock::builder().in_memory_nodes(3);
+        assert_eq!(limit(memory()), 10);
+        assert_eq!(limit(memory().node("redis://127.0.0.1")), 1);
+        let given = memory().connect_timeout(Duration::from_secs(2));
+        assert_eq!(limit(given), 2);
+    }
+}

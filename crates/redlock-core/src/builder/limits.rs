@@ -158,7 +158,7 @@ impl RedlockBuilder {
 
     /// Sets how long a connection to a node may take to be made: from 1 ms to 60 s.
     ///
-    /// Default: 1 s.
+    /// Default: 1 s; 10 s if all nodes are in memory, for a test on a machine that has no time for the client's thread.
     ///
     /// # Examples
     ///

@@ -269,6 +269,10 @@ impl NodeConfig {
         matches!(self.location(), Some(Ok(Location::Named(_))))
     }
 
+    pub(crate) const fn is_in_memory(&self) -> bool {
+        matches!(self.0, NodeSpec::Memory(_))
+    }
+
     /// Returns the nodes that a URL of a Cluster with several votes means, such as `redis+cluster://c1,c2?votes=3`; for
     /// any other node, only that.
     ///
