@@ -266,7 +266,7 @@ impl Supervision {
             let message = "a command that is stopped would lose its lock: it goes on";
             drop(context.output.complain(message));
         }
-        self.signal(Signal::CONT);
+        tree::go_on(self.group);
         true
     }
 

@@ -17,7 +17,7 @@ use std::{
 #[cfg(target_os = "linux")]
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use rustix::{
-    process::{Pid, Signal, getpgrp},
+    process::{Pid, Signal, getpgrp, kill_process, kill_process_group},
     termios::{tcgetpgrp, tcsetpgrp},
 };
 
@@ -59,6 +59,26 @@ pub(super) fn signal_those_who_left(root: Pid, signal: Signal) {
             process.send(signal);
         }
     }
+}
+
+/// Continues a group that was stopped at the terminal, the process that leads it first.
+///
+/// A signal to the whole group begins with the newest process. That one may read again, and stop the group, before the
+/// signal comes to the leader; the leader goes on then, and nothing shows that the others are stopped.
+pub(super) fn go_on(group: Pid) {
+    // It may have ended meanwhile.
+    let _: Result<_, _> = match all() {
+        Some(all) => {
+            let led = kill_process(group, Signal::CONT);
+            for process in below(group, &all) {
+                if process.group == Some(group) {
+                    process.send(Signal::CONT);
+                }
+            }
+            led
+        }
+        None => kill_process_group(group, Signal::CONT),
+    };
 }
 
 /// Returns the children of a process that have ended, and for which it has not waited.
